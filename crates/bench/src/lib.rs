@@ -1,0 +1,1 @@
+//! Measurements of Leasehold beside its peers.

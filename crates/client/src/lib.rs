@@ -1,0 +1,1 @@
+//! Leases with fencing tokens: sessions, leases, guards and elections.

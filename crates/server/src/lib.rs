@@ -1,0 +1,1 @@
+//! Drivers around the node: files, sockets, clocks; the embedded mode.

@@ -1,0 +1,1 @@
+//! The log on disk: segments of checked blocks, batches, snapshots, recovery.

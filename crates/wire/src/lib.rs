@@ -1,0 +1,1 @@
+//! The session stream: messages, their framing, and their conversion to the core's types.
