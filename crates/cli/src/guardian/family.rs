@@ -1,0 +1,134 @@
+//! The command and its descendants, as the process that reaps them sees them.
+//!
+//! Promises: the command's own number, which is also its group's, stays taken until nothing else is left, so
+//! a signal to the group never reaches strangers; and [`Family::is_gone`] says yes only after the kernel said
+//! that there is no child left, which for a subreaper means that there is no descendant left.
+//!
+//! Used by the guardian, and by the wrapper when the guardian died and everything fell to the wrapper. Both
+//! are subreapers and have no other children at that time.
+
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, getpid, kill_process_group, waitid};
+
+use super::message::{Ending, Report};
+use super::tree::{self, Stat};
+
+/// The command and everything that came from it.
+#[derive(Debug)]
+pub struct Family {
+    root: Pid,
+    command: Pid,
+    ended: bool,
+    reaped: bool,
+}
+
+impl Family {
+    /// The family of `command`, which is or was a child of this process and leads its own group.
+    pub fn of(command: Pid) -> Self {
+        Self { root: getpid(), command, ended: false, reaped: false }
+    }
+
+    /// The command, whose number is also its group's.
+    pub fn command(&self) -> Pid {
+        self.command
+    }
+
+    /// What happened to the command since the last look.
+    pub fn news(&mut self) -> Vec<Report> {
+        let mut news = Vec::new();
+        if self.ended {
+            return news;
+        }
+        let stops = WaitIdOptions::STOPPED | WaitIdOptions::CONTINUED | WaitIdOptions::NOHANG;
+        while let Ok(Some(status)) = wait(&WaitId::Pid(self.command), stops) {
+            match status.stopping_signal() {
+                Some(signal) => news.push(Report::Stopped(signal)),
+                None => news.push(Report::Continued),
+            }
+        }
+        let end = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        match wait(&WaitId::Pid(self.command), end) {
+            Ok(Some(status)) => {
+                self.ended = true;
+                news.extend(ending(&status).map(Report::Exited));
+            }
+            Ok(None) => {}
+            // Not our child: whoever had it before reaped it.
+            Err(_) => (self.ended, self.reaped) = (true, true),
+        }
+        news
+    }
+
+    /// Reaps what fell to this process, the command last, and says whether nothing is left.
+    ///
+    /// A process hands its children to the subreaper before its own end can be seen. So once the command has
+    /// ended, every living descendant is a child of this process or below one, and no child means none at all.
+    pub fn is_gone(&mut self) -> bool {
+        let mut others = false;
+        for child in tree::children(self.root) {
+            if child != self.command || self.reaped {
+                others |= !reap(child);
+            }
+        }
+        if others || !self.ended {
+            return false;
+        }
+        if !self.reaped {
+            self.reaped = reap(self.command);
+        }
+        // The list may have missed one; this answer cannot.
+        let any = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        matches!(wait(&WaitId::All, any), Err(Errno::CHILD))
+    }
+
+    /// Passes a signal to the command's group, as a terminal would.
+    pub fn signal_group(&self, signal: Signal) {
+        if !self.reaped {
+            // It fails when nobody in the group is left to hear it.
+            let _ = kill_process_group(self.command, signal);
+        }
+    }
+
+    /// Sends `signal` to every descendant once, in whatever group it is, and wakes those that are stopped so
+    /// that they can act on it.
+    pub fn terminate(&self, signal: Signal) {
+        self.signal_group(signal);
+        let group = self.group();
+        tree::signal_descendants(self.root, signal, |stat| stat.group != group);
+        tree::signal_descendants(self.root, Signal::CONT, Stat::is_stopped);
+    }
+
+    /// Kills every descendant that can be found now. To be called until [`Family::is_gone`].
+    ///
+    /// The group first: the kernel does that in one step against which no member can fork.
+    pub fn kill(&self) {
+        self.signal_group(Signal::KILL);
+        tree::signal_descendants(self.root, Signal::KILL, |_| true);
+    }
+
+    fn group(&self) -> Option<Pid> {
+        (!self.reaped).then_some(self.command)
+    }
+}
+
+/// Reaps `child` if it is dead. Says whether it is no child any more.
+fn reap(child: Pid) -> bool {
+    match wait(&WaitId::Pid(child), WaitIdOptions::EXITED | WaitIdOptions::NOHANG) {
+        Ok(Some(_)) | Err(_) => true,
+        Ok(None) => false,
+    }
+}
+
+fn wait(id: &WaitId<'_>, options: WaitIdOptions) -> Result<Option<WaitIdStatus>, Errno> {
+    loop {
+        match waitid(id.clone(), options) {
+            Err(Errno::INTR) => {}
+            outcome => return outcome,
+        }
+    }
+}
+
+fn ending(status: &WaitIdStatus) -> Option<Ending> {
+    let code = status.exit_status().map(Ending::Code);
+    code.or_else(|| status.terminating_signal().map(Ending::Signal))
+}

@@ -1,0 +1,544 @@
+//! What applying an entry gives back: direct replies, items for the sessions' streams, and events for whoever watches.
+
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+use crate::command::{Mode, Successor};
+use crate::id::{AttachNumber, CommandNumber, ItemNumber, RenewalNumber, SessionId, Token};
+use crate::name::{Label, Reason, ResourceName};
+use crate::time::{Drift, LogTime, Millis};
+
+/// The outcome of one entry.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Applied {
+    /// One reply per command, in the order of the commands.
+    pub replies: Vec<Reply>,
+    /// What arose in the streams of sessions, in order.
+    pub items: Vec<(SessionId, Item)>,
+    /// What happened, for watchers, in order.
+    pub events: Vec<Event>,
+}
+
+/// The direct reply to a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reply {
+    /// The session exists, newly or already.
+    Opened(Opened),
+    /// The connection is attached; everything unseen follows.
+    Attached {
+        /// The last command of the session that was applied.
+        last_command: CommandNumber,
+        /// The number of the newest answer or event.
+        last_item: ItemNumber,
+    },
+    /// The session is renewed.
+    Renewed(Renewed),
+    /// A renewal with an equal or lower number than an earlier one: nothing changed.
+    StaleRenewal {
+        /// The number sent.
+        number: RenewalNumber,
+        /// The highest number applied.
+        highest: RenewalNumber,
+    },
+    /// The command was applied; its answer is an item of the session's stream.
+    Applied {
+        /// The command.
+        number: CommandNumber,
+    },
+    /// The command had been applied before; its answer is or was an item of the session's stream.
+    Repeated {
+        /// The command.
+        number: CommandNumber,
+    },
+    /// The answer to a command of a plain session.
+    Plain {
+        /// The number that the command was given.
+        number: CommandNumber,
+        /// The answer.
+        answer: Answer,
+        /// The last renewal applied: a lease granted by this answer counts from that renewal's sending.
+        renewal: RenewalNumber,
+    },
+    /// The session was closed by this command.
+    Closed,
+    /// The holder was asked.
+    Asked {
+        /// The token of the lease.
+        token: Token,
+        /// What the holder calls itself.
+        holder: Label,
+    },
+    /// The lease was revoked.
+    Revoked {
+        /// For how long at most the resource still goes to nobody because the holder may not know yet.
+        held_back: Millis,
+    },
+    /// The kind of the resource was changed.
+    KindChanged,
+    /// The node's own command was carried out.
+    Done,
+    /// No effect, now or later.
+    Refused(Refusal),
+}
+
+/// What a client learns when its session is opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opened {
+    /// The session.
+    pub session: SessionId,
+    /// Its ttl.
+    pub ttl: Millis,
+    /// The drift that the service allows every clock.
+    pub drift: Drift,
+    /// Whether the session existed already: then nothing was renewed by this.
+    pub repeated: bool,
+}
+
+/// The answer to a renewal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Renewed {
+    /// The sending that is answered.
+    pub number: RenewalNumber,
+    /// The last answer or event that arose before: the renewal counts only for a client that has processed it.
+    pub after: ItemNumber,
+    /// For a plain session, the leases held: the renewal counts for these and no others.
+    pub leases: Option<Vec<(ResourceName, Token)>>,
+}
+
+/// A numbered answer or event of a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Item {
+    /// Its place in the stream.
+    pub number: ItemNumber,
+    /// What it says.
+    pub kind: ItemKind,
+}
+
+/// What an item says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ItemKind {
+    /// The answer to a command.
+    Answer {
+        /// The command.
+        command: CommandNumber,
+        /// The answer.
+        answer: Answer,
+    },
+    /// A wait came to its end with everything it asked for.
+    WaitGranted {
+        /// The acquire or accept.
+        command: CommandNumber,
+        /// The leases.
+        grants: Vec<Grant>,
+    },
+    /// A wait ended without a lease.
+    WaitEnded {
+        /// The acquire or accept.
+        command: CommandNumber,
+        /// Why.
+        why: WaitEnding,
+    },
+    /// A lease ended that the holder did not give back.
+    LeaseEnded {
+        /// Which resource.
+        resource: ResourceName,
+        /// Which lease.
+        token: Token,
+        /// How.
+        how: Ending,
+    },
+    /// Somebody asks the holder to drain and release.
+    ReleaseRequested {
+        /// Which resource.
+        resource: ResourceName,
+        /// Which lease.
+        token: Token,
+        /// To whom, if a handover is wanted.
+        successor: Option<Successor>,
+        /// Who asks.
+        by: Label,
+    },
+    /// A holder offers its resource to this session.
+    Offered {
+        /// Which resource.
+        resource: ResourceName,
+        /// The holder's token.
+        token: Token,
+        /// What the holder calls itself.
+        from: Label,
+        /// How long the offer stands.
+        length: Millis,
+    },
+    /// An offer to this session is over without a grant.
+    OfferEnded {
+        /// Which resource.
+        resource: ResourceName,
+        /// The holder's token.
+        token: Token,
+    },
+}
+
+/// The answer to a command of a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Answer {
+    /// Everything asked for, in the order of the requests.
+    Granted(Vec<Grant>),
+    /// Not free; the session waits.
+    Queued {
+        /// How many waiters stand before it in the longest of its queues.
+        ahead: u32,
+    },
+    /// The wait is over; nothing will be granted by it.
+    Cancelled,
+    /// The cancel came too late.
+    AlreadyGranted(Vec<Grant>),
+    /// The value is shown.
+    ValueSet,
+    /// The register is written.
+    RegisterWritten,
+    /// The resource is reserved for this session.
+    Offered {
+        /// The successor.
+        to: SessionId,
+    },
+    /// The successor is ready; the grant follows when the holder releases.
+    Accepted,
+    /// The lease is given back, or its revoke acknowledged.
+    Released,
+    /// No effect, now or later.
+    Refused(Refusal),
+}
+
+/// One lease granted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grant {
+    /// Which resource.
+    pub resource: ResourceName,
+    /// The token of this grant.
+    pub token: Token,
+    /// The token to fence with: a shared holder's is that of its group.
+    pub fence: Token,
+    /// The slot, if the name has slots: it fences as `NAME#slot`.
+    pub slot: Option<u32>,
+}
+
+/// Why a wait ended without a lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum WaitEnding {
+    /// Its length had passed.
+    TimedOut,
+    /// The offer that it stood for ended.
+    OfferEnded,
+    /// An operator changed the kind of the resource.
+    KindChanged,
+}
+
+/// How a lease ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Ending {
+    /// The holder gave it back.
+    Released,
+    /// The holder gave it to this session.
+    HandedOver {
+        /// The successor.
+        to: SessionId,
+    },
+    /// The holder finished its work first and gave it back.
+    Drained,
+    /// The session passed its hard limit.
+    Expired,
+    /// A waiter took it between grace and the hard limit.
+    Taken {
+        /// The token of the waiter's grant.
+        by: Token,
+    },
+    /// An operator ended it.
+    Revoked {
+        /// Who.
+        by: Label,
+        /// Why.
+        reason: Reason,
+    },
+    /// The session was closed.
+    SessionClosed,
+    /// The machine was started anew.
+    Rebooted,
+    /// The state was restored from a backup, or its clocks could not be compared.
+    Restored,
+}
+
+impl Ending {
+    /// Whether the holder asked for it.
+    pub const fn is_voluntary(&self) -> bool {
+        matches!(self, Self::Released | Self::HandedOver { .. } | Self::Drained | Self::SessionClosed)
+    }
+}
+
+/// Why a resource cannot be granted now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Unavailable {
+    /// Somebody holds it.
+    Held {
+        /// What the holder calls itself.
+        holder: Label,
+        /// Its token.
+        token: Token,
+        /// Whether the holder is overdue and its grace runs.
+        overdue: bool,
+    },
+    /// Others were first.
+    Queue {
+        /// How many wait.
+        waiting: u32,
+    },
+    /// A lease was revoked, and its holder may not know yet.
+    RevokePending {
+        /// The token revoked.
+        token: Token,
+        /// How long at most.
+        remaining: Millis,
+    },
+    /// A cool-down runs.
+    CoolDown {
+        /// How long.
+        remaining: Millis,
+    },
+    /// The state was restored, and holders from before may still act.
+    RestoreWait {
+        /// How long.
+        remaining: Millis,
+    },
+}
+
+/// Why nothing was done. A refusal has no effect, now or later.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+pub enum Refusal {
+    /// The session is over. What it had sent and got no answer to is unknown.
+    #[error("session {session} has ended")]
+    SessionEnded {
+        /// The session.
+        session: SessionId,
+    },
+    /// The session must be renewed before it can be granted anything.
+    #[error("session is overdue; renew it first")]
+    SessionOverdue,
+    /// A newer connection has taken over the session.
+    #[error("frame of attachment {attach}, but the session is attached as {current}")]
+    OlderAttach {
+        /// The frame's.
+        attach: AttachNumber,
+        /// The session's.
+        current: AttachNumber,
+    },
+    /// A command is missing before this one.
+    #[error("command {number} leaves a gap; send again from {expected}")]
+    CommandGap {
+        /// The command.
+        number: CommandNumber,
+        /// The first missing one.
+        expected: CommandNumber,
+    },
+    /// The client says it has seen what does not exist yet.
+    #[error("seen {seen} is above the newest item {newest}")]
+    SeenAhead {
+        /// What the client says.
+        seen: ItemNumber,
+        /// What there is.
+        newest: ItemNumber,
+    },
+    /// The client does not say what it has seen.
+    #[error("more than {limit} answers and events are unseen; attach and say what was seen")]
+    TooManyUnseen {
+        /// The limit.
+        limit: usize,
+    },
+    /// A streamed frame for a plain session, or the other way round.
+    #[error("the session was opened in the other way of talking")]
+    WrongSessionKind,
+    /// A ttl outside its limits.
+    #[error("ttl of {ttl} is outside {min} to {max}")]
+    TtlOutOfRange {
+        /// What was asked for.
+        ttl: Millis,
+        /// The shortest.
+        min: Millis,
+        /// The longest.
+        max: Millis,
+    },
+    /// Policies that contradict themselves.
+    #[error("policies are not possible: grace, hard limit and delay at most a day each, hard limit at least grace")]
+    BadPolicies,
+    /// A number of slots, a length or a set of resources that cannot be.
+    #[error("request is not possible: {what}")]
+    BadRequest {
+        /// What is wrong with it.
+        what: BadRequest,
+    },
+    /// The name is of another kind since its first grant.
+    #[error("resource is of another kind: it takes {has:?}")]
+    WrongKind {
+        /// A mode of its kind.
+        has: Mode,
+    },
+    /// The resource is not free.
+    #[error("resource {resource} is not free")]
+    NotFree {
+        /// Which one.
+        resource: ResourceName,
+        /// Why.
+        why: Unavailable,
+    },
+    /// The lease named is not held by whoever names it.
+    #[error("token {token} of {resource} is not held by this session")]
+    NotHolder {
+        /// Which resource.
+        resource: ResourceName,
+        /// Which token.
+        token: Token,
+        /// How the lease ended, if the history still knows.
+        ended: Option<Ending>,
+    },
+    /// The lease named is not a present one.
+    #[error("token {token} of {resource} is not current")]
+    NotCurrent {
+        /// Which resource.
+        resource: ResourceName,
+        /// Which token.
+        token: Token,
+        /// How the lease ended, if the history still knows.
+        ended: Option<Ending>,
+    },
+    /// Nobody holds the resource.
+    #[error("nobody holds {resource}")]
+    NotHeld {
+        /// Which resource.
+        resource: ResourceName,
+    },
+    /// No such wait.
+    #[error("command {acquire} is not a wait of this session")]
+    NoSuchWait {
+        /// The acquire named.
+        acquire: CommandNumber,
+    },
+    /// Nobody to offer to.
+    #[error("no such successor")]
+    NoSuchSuccessor,
+    /// No offer to accept.
+    #[error("no offer of {resource} with that token stands for this session")]
+    NoOffer {
+        /// Which resource.
+        resource: ResourceName,
+    },
+    /// One of the limits of the table.
+    #[error("limit of {limit} {what} is reached")]
+    LimitReached {
+        /// Of what.
+        what: LimitedThing,
+        /// The limit.
+        limit: usize,
+    },
+    /// Every token of this epoch is used.
+    #[error("the grant counter of this epoch is used up; restore with a new epoch")]
+    TokensExhausted,
+}
+
+/// What is wrong with a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+pub enum BadRequest {
+    /// No resource named.
+    #[error("no resource is named")]
+    NoResource,
+    /// Too many resources named.
+    #[error("more than 64 resources are named")]
+    TooManyResources,
+    /// One named twice.
+    #[error("a resource is named twice")]
+    NamedTwice,
+    /// Slots out of range.
+    #[error("the number of slots is outside 1 to 10000")]
+    BadSlots,
+    /// A length above its limit.
+    #[error("the length is above a day")]
+    TooLong,
+}
+
+/// What a limit of the table counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+pub enum LimitedThing {
+    /// Leases of one session.
+    #[error("leases of the session")]
+    LeasesOfSession,
+    /// Waits of one session.
+    #[error("waits of the session")]
+    WaitsOfSession,
+    /// Sessions of the table.
+    #[error("sessions")]
+    Sessions,
+    /// Waiters of one resource.
+    #[error("waiters of the resource")]
+    WaitersOfResource,
+    /// Names of the table.
+    #[error("resources")]
+    Resources,
+    /// Registers of one resource.
+    #[error("registers of the resource")]
+    RegistersOfResource,
+}
+
+/// Something that happened in the table, for watchers and for whoever waits on behalf of a plain session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Event {
+    /// A session began.
+    SessionOpened {
+        /// Which.
+        session: SessionId,
+        /// What its holder calls itself.
+        label: Label,
+    },
+    /// A session ended.
+    SessionEnded {
+        /// Which.
+        session: SessionId,
+    },
+    /// A lease was granted.
+    Granted {
+        /// The lease.
+        grant: Grant,
+        /// To which session.
+        session: SessionId,
+        /// By which of its commands.
+        command: CommandNumber,
+    },
+    /// A lease ended.
+    Ended {
+        /// Which resource.
+        resource: ResourceName,
+        /// Which lease.
+        token: Token,
+        /// Of which session.
+        session: SessionId,
+        /// When, in log time: for an expiry the point at which it was over, which may lie before the entry.
+        when: LogTime,
+        /// How.
+        how: Ending,
+    },
+    /// Every lease of a wait was granted (one event per wait, after those of its grants).
+    WaitGranted {
+        /// Whose wait.
+        session: SessionId,
+        /// The acquire or accept.
+        command: CommandNumber,
+        /// The leases.
+        grants: Vec<Grant>,
+    },
+    /// A wait ended without a lease.
+    WaitEnded {
+        /// Whose wait.
+        session: SessionId,
+        /// The acquire or accept.
+        command: CommandNumber,
+        /// Why.
+        why: WaitEnding,
+    },
+}

@@ -1,0 +1,291 @@
+//! The scheduler of one session's renewals: a pure machine.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use super::belief::{Belief, Standing};
+use super::mistake::{Mistake, Planted};
+use super::reading::Reading;
+use crate::id::{ItemNumber, RenewalNumber};
+use crate::numbers::Numbers;
+
+/// Sendings remembered for their answers. An answer to an older one comes too late to be of use: even at the shortest request
+/// timeout this many reach back over several seconds.
+const MAX_OUTSTANDING: usize = 1_024;
+/// A renewal comes earlier by up to this many hundredths of its interval.
+const JITTER_PERCENT: u32 = 20;
+
+/// A random part of one, drawn outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Fraction(u32);
+
+impl Fraction {
+    /// `bits` of 2^32.
+    pub const fn from_bits(bits: u32) -> Self {
+        Self(bits)
+    }
+
+    /// This part of a length.
+    fn of(self, length: Duration) -> Duration {
+        let nanos = (length.as_nanos() * u128::from(self.0)) >> 32;
+        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+}
+
+/// What the scheduler wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Output {
+    /// Send a renewal with this number now: its sending counts from the `now` of the poll that gave this.
+    SendRenewal(RenewalNumber),
+    /// The session stands differently than before.
+    Standing(Standing),
+}
+
+/// One sending of a renewal.
+#[derive(Debug, Clone, Copy)]
+struct Sending {
+    sent: Reading,
+    /// Set by the answer: it counts once this item was processed.
+    counts_after: Option<ItemNumber>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Uncertain {
+    since: Reading,
+    /// The first number that was sent after the disagreement was noticed.
+    needs: RenewalNumber,
+}
+
+/// Decides when to renew and until when to believe, for one session.
+#[derive(Debug, Clone)]
+pub struct Scheduler {
+    numbers: Numbers,
+    /// The newest reading seen, so that inputs handed over in the wrong order do not turn time back.
+    latest: Reading,
+    /// The sending of the last confirmed open or renewal, and its number if it was a renewal.
+    confirmed: Reading,
+    confirmed_number: RenewalNumber,
+    last_sent: Reading,
+    last_number: RenewalNumber,
+    sendings: BTreeMap<RenewalNumber, Sending>,
+    processed: ItemNumber,
+    connected: bool,
+    /// Whether nothing sent since the last confirmation was confirmed yet.
+    awaiting: bool,
+    /// The interval to the next renewal, jitter taken off.
+    interval: Duration,
+    /// The service's wish for the next renewal, counted from the last sending.
+    hinted: Option<Duration>,
+    /// Whether a renewal is wanted at once.
+    urgent: bool,
+    retrying: Option<Reading>,
+    uncertain: Option<Uncertain>,
+    reported: Option<Standing>,
+    pub(crate) planted: Planted,
+}
+
+impl Scheduler {
+    /// Begins with a confirmed open whose nonce was first sent at `first_sent`. The session is connected.
+    pub fn new(numbers: Numbers, first_sent: Reading, jitter: Fraction) -> Self {
+        Self {
+            numbers,
+            latest: first_sent,
+            confirmed: first_sent,
+            confirmed_number: RenewalNumber::NONE,
+            last_sent: first_sent,
+            last_number: RenewalNumber::NONE,
+            sendings: BTreeMap::new(),
+            processed: ItemNumber::NONE,
+            connected: true,
+            awaiting: false,
+            interval: shortened(numbers.renew_every().duration(), jitter),
+            hinted: None,
+            urgent: false,
+            retrying: None,
+            uncertain: None,
+            reported: None,
+            planted: Planted::default(),
+        }
+    }
+
+    /// What to do now. `jitter` is drawn anew for every call.
+    pub fn poll(&mut self, now: Reading, jitter: Fraction) -> Vec<Output> {
+        let now = self.observe(now);
+        let mut outputs = Vec::new();
+        if self.until_due(now).is_zero() {
+            if self.awaiting || !self.connected {
+                self.retrying.get_or_insert(now);
+            }
+            if self.connected {
+                outputs.push(Output::SendRenewal(self.send(now, jitter)));
+            }
+        }
+        let standing = self.belief().standing(now);
+        if self.reported != Some(standing) {
+            self.reported = Some(standing);
+            outputs.push(Output::Standing(standing));
+        }
+        outputs
+    }
+
+    /// How long until [`Scheduler::poll`] has something to do, if only time passes.
+    pub fn poll_timeout(&self, now: Reading) -> Option<Duration> {
+        let now = now.latest(self.latest);
+        let due = (self.connected || self.retrying.is_none()).then(|| self.until_due(now));
+        let left = self.belief().left(now);
+        let lapse = (!left.is_zero()).then_some(left);
+        match (due, lapse) {
+            (Some(due), Some(lapse)) => Some(due.min(lapse)),
+            (one, other) => one.or(other),
+        }
+    }
+
+    /// The service has answered: the renewal `number` was applied, and counts once item `after` is processed.
+    pub fn answered(&mut self, number: RenewalNumber, after: ItemNumber, now: Reading) {
+        let now = self.observe(now);
+        if let Some(sending) = self.sendings.get_mut(&number) {
+            sending.counts_after = Some(after);
+        }
+        self.settle(now);
+    }
+
+    /// The service has answered that it knew a later number already: this sending renewed nothing.
+    pub fn stale(&mut self, number: RenewalNumber, highest: RenewalNumber, now: Reading) {
+        self.observe(now);
+        self.sendings.remove(&number);
+        self.last_number = self.last_number.max(highest);
+    }
+
+    /// Every item up to this one was processed.
+    pub fn processed(&mut self, item: ItemNumber, now: Reading) {
+        let now = self.observe(now);
+        self.processed = self.processed.max(item);
+        self.settle(now);
+    }
+
+    /// There is a connection again. What was unanswered on the last one is sent anew.
+    pub fn connected(&mut self, now: Reading) {
+        self.observe(now);
+        self.connected = true;
+        self.urgent |= self.awaiting;
+    }
+
+    /// There is no connection any more.
+    pub fn disconnected(&mut self, now: Reading) {
+        self.observe(now);
+        self.connected = false;
+    }
+
+    /// The service would like the next renewal in `length`. It is heard only as far as the schedule stays safe, and is never
+    /// counted as a renewal.
+    pub fn hint(&mut self, length: Duration, now: Reading) {
+        let now = self.observe(now);
+        if self.awaiting {
+            return;
+        }
+        let wished = now.since(self.last_sent).greater().saturating_add(length);
+        let latest = self.numbers.latest_renewal().duration().saturating_sub(self.sent_after_confirmed());
+        self.hinted = Some(wished.max(self.numbers.request_timeout().duration()).min(latest));
+    }
+
+    /// A lease was granted. It is held at once if the session stands well; otherwise only from the renewal given back on,
+    /// which is sent as soon as possible.
+    pub fn granted(&mut self, now: Reading) -> Option<RenewalNumber> {
+        let now = self.observe(now);
+        if self.planted.is(Mistake::GrantMovesDeadline) {
+            self.confirmed = now;
+        }
+        if self.belief().standing(now).is_believed() {
+            return None;
+        }
+        self.urgent = true;
+        Some(self.last_number.next())
+    }
+
+    /// What the session believes.
+    pub fn belief(&self) -> Belief {
+        Belief {
+            confirmed: self.confirmed,
+            usable: self.numbers.usable().duration(),
+            retrying: self.retrying,
+            uncertain: self.uncertain.map(|uncertain| uncertain.since),
+        }
+    }
+
+    /// The last renewal that was confirmed.
+    pub const fn confirmed_number(&self) -> RenewalNumber {
+        self.confirmed_number
+    }
+
+    /// Whether an answer to a renewal is kept because items that arose before it are missing.
+    pub fn keeps_an_answer(&self) -> bool {
+        self.sendings.values().any(|sending| sending.counts_after.is_some())
+    }
+
+    /// Notices time, and clocks that disagree.
+    fn observe(&mut self, now: Reading) -> Reading {
+        self.latest = self.latest.latest(now);
+        if self.uncertain.is_none() && self.latest.since(self.confirmed).disagrees() {
+            self.uncertain = Some(Uncertain { since: self.latest, needs: self.last_number.next() });
+            self.urgent = true;
+        }
+        self.latest
+    }
+
+    fn sent_after_confirmed(&self) -> Duration {
+        self.last_sent.since(self.confirmed).greater()
+    }
+
+    fn until_due(&self, now: Reading) -> Duration {
+        if self.urgent && self.connected {
+            return Duration::ZERO;
+        }
+        let timeout = self.numbers.request_timeout().duration();
+        let due = match self.hinted {
+            _ if self.awaiting => timeout,
+            Some(hinted) => hinted,
+            None => self.interval.saturating_sub(self.sent_after_confirmed()).max(timeout),
+        };
+        due.saturating_sub(now.since(self.last_sent).greater())
+    }
+
+    fn send(&mut self, now: Reading, jitter: Fraction) -> RenewalNumber {
+        let repeats = self.planted.is(Mistake::OneRenewalNumber) && self.awaiting;
+        if !repeats {
+            self.last_number = self.last_number.next();
+        }
+        self.last_sent = now;
+        self.interval = shortened(self.numbers.renew_every().duration(), jitter);
+        self.awaiting = true;
+        self.urgent = false;
+        self.hinted = None;
+        if self.sendings.len() >= MAX_OUTSTANDING {
+            self.sendings.pop_first();
+        }
+        self.sendings.insert(self.last_number, Sending { sent: now, counts_after: None });
+        self.last_number
+    }
+
+    /// Confirms the newest sending whose answer counts by now.
+    fn settle(&mut self, now: Reading) {
+        let early = self.planted.is(Mistake::CountedBeforeItems);
+        let counts = |sending: &Sending| sending.counts_after.is_some_and(|after| early || after <= self.processed);
+        let newest = self.sendings.iter().rev().find(|(_, sending)| counts(sending));
+        let Some((&number, &Sending { sent, .. })) = newest else { return };
+        self.sendings = self.sendings.split_off(&number.next());
+        self.confirmed = if self.planted.is(Mistake::DeadlineFromReceipt) { now } else { sent };
+        self.confirmed_number = number;
+        self.awaiting = false;
+        self.retrying = None;
+        if self.uncertain.is_some_and(|uncertain| number >= uncertain.needs) {
+            self.uncertain = None;
+        }
+        // The clocks may have come apart again since this sending.
+        self.observe(now);
+    }
+}
+
+fn shortened(interval: Duration, jitter: Fraction) -> Duration {
+    interval - jitter.of(interval * JITTER_PERCENT / 100)
+}

@@ -1,0 +1,296 @@
+//! The five numbers of a lease: ttl, renewal interval, clock bound, round-trip bound and margin.
+//!
+//! [`Numbers::check`] is the only place where they are checked against each other. Two inequalities hold for every value that it
+//! gives back: the safety of the holder (`margin >= clock bound + in-flight bound`) and its availability when one request is
+//! lost (`2 * renewal interval + round trip < ttl - margin`). An error shows both sides in figures and says what to change.
+//!
+//! What it does not do: it measures nothing and trusts what it is told. A bound that is too small is safe only as far as the
+//! drift factor of the service and the fence of the receiver reach.
+
+use crate::limits::MIN_TTL;
+use crate::time::{Drift, Millis};
+
+/// The ttl of whoever does not ask for another.
+pub const DEFAULT_TTL: Millis = Millis::new(10_000);
+/// Trusted until round trips were measured: a slow data centre, or a fast continent.
+pub const DEFAULT_ROUND_TRIP: Millis = Millis::new(100);
+/// Shortest margin by default: one delay of an ordinary scheduler under load.
+pub const MIN_DEFAULT_MARGIN: Millis = Millis::new(50);
+/// Shortest renewal interval: more often is a flood and buys nothing at the shortest ttl.
+pub const MIN_RENEW_EVERY: Millis = Millis::new(10);
+/// Shortest round-trip bound: the request timeout is made from it and must not be zero.
+pub const MIN_ROUND_TRIP: Millis = Millis::new(1);
+/// A kill needs about this long to reach every process of a group.
+const MIN_KILL_LEAD: u64 = 50;
+
+/// What somebody asks for. Whatever is left open gets its default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ask {
+    /// How long the session lives after a renewal.
+    pub ttl: Millis,
+    /// How often it is renewed; a third of the ttl by default.
+    pub renew_every: Option<Millis>,
+    /// How long before the end of the ttl the holder stops; see [`Numbers::check`] for the default.
+    pub margin: Option<Millis>,
+    /// How far the clocks of holder and service may come apart within one ttl; drift times ttl by default.
+    pub clock_bound: Option<Millis>,
+    /// The longest ordinary round trip; [`DEFAULT_ROUND_TRIP`] by default.
+    pub round_trip: Option<Millis>,
+    /// How long a request of the holder may be on its way to a receiver; nothing by default, because the fence covers it.
+    pub in_flight: Option<Millis>,
+    /// The greatest rate error of any clock.
+    pub drift: Drift,
+    /// The longest ttl that the service takes.
+    pub max_ttl: Millis,
+}
+
+impl Ask {
+    /// Asks for a ttl and leaves all else to the defaults.
+    pub const fn for_ttl(ttl: Millis) -> Self {
+        Self {
+            ttl,
+            renew_every: None,
+            margin: None,
+            clock_bound: None,
+            round_trip: None,
+            in_flight: None,
+            drift: Drift::DEFAULT,
+            max_ttl: crate::limits::DEFAULT_MAX_TTL,
+        }
+    }
+}
+
+/// Numbers that fit together. Only [`Numbers::check`] makes them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Numbers {
+    ttl: Millis,
+    renew_every: Millis,
+    margin: Millis,
+    clock_bound: Millis,
+    round_trip: Millis,
+    in_flight: Millis,
+    drift: Drift,
+}
+
+/// When a supervised command is asked to stop and when it is killed, as lengths before the deadline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Leads {
+    /// It is asked to stop this long before the deadline.
+    pub term: Millis,
+    /// It is killed this long before the deadline; always shorter than `term`.
+    pub kill: Millis,
+}
+
+/// Numbers that do not fit together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NumbersError {
+    /// Shorter than any lease may be.
+    #[error("ttl of {ttl} is below the minimum of {min}; raise the ttl")]
+    TtlTooShort {
+        /// What was asked for.
+        ttl: Millis,
+        /// The limit.
+        min: Millis,
+    },
+    /// Longer than the service takes.
+    #[error("ttl of {ttl} is above the maximum of {max}; lower the ttl, or renew a shorter one")]
+    TtlTooLong {
+        /// What was asked for.
+        ttl: Millis,
+        /// The limit.
+        max: Millis,
+    },
+    /// A length so short that the schedule would have no pauses.
+    #[error("{what} of {length} is below the minimum of {min}; raise it, or leave it out")]
+    TooShort {
+        /// Which number.
+        what: &'static str,
+        /// What was asked for.
+        length: Millis,
+        /// The limit.
+        min: Millis,
+    },
+    /// The safety inequality does not hold.
+    #[error(
+        "margin of {margin} is below clock bound + in-flight bound = {clock_bound} + {in_flight} = {needed}; \
+         raise the margin to {needed} or lower a bound"
+    )]
+    Unsafe {
+        /// The left side.
+        margin: Millis,
+        /// First part of the right side.
+        clock_bound: Millis,
+        /// Second part of the right side.
+        in_flight: Millis,
+        /// The right side.
+        needed: Millis,
+    },
+    /// The availability inequality does not hold, and renewing more often helps.
+    #[error(
+        "one lost request ends the lease: 2 x {renew_every} + {round_trip} = {needed} is not below \
+         ttl - margin = {ttl} - {margin} = {usable}; renew every {fitting} or sooner, or raise the ttl"
+    )]
+    RenewsTooSeldom {
+        /// The renewal interval.
+        renew_every: Millis,
+        /// The round-trip bound.
+        round_trip: Millis,
+        /// The left side.
+        needed: Millis,
+        /// The ttl.
+        ttl: Millis,
+        /// The margin.
+        margin: Millis,
+        /// The right side.
+        usable: Millis,
+        /// The longest interval that fits.
+        fitting: Millis,
+    },
+    /// The availability inequality does not hold however often the session is renewed.
+    #[error(
+        "one lost request ends the lease: 2 x {renew_every} + {round_trip} = {needed} is not below \
+         ttl - margin = {ttl} - {margin} = {usable}; raise the ttl, or lower margin or round-trip bound"
+    )]
+    NoRoomToRenew {
+        /// The renewal interval.
+        renew_every: Millis,
+        /// The round-trip bound.
+        round_trip: Millis,
+        /// The left side.
+        needed: Millis,
+        /// The ttl.
+        ttl: Millis,
+        /// The margin.
+        margin: Millis,
+        /// The right side.
+        usable: Millis,
+    },
+}
+
+impl Numbers {
+    /// Fills in the defaults and checks everything.
+    ///
+    /// The default margin is the greatest of a tenth of the ttl, 50 ms, and clock bound + in-flight bound.
+    ///
+    /// # Errors
+    /// When the ttl is outside its limits, or one of the two inequalities does not hold.
+    pub fn check(ask: Ask) -> Result<Self, NumbersError> {
+        let ttl = ask.ttl;
+        if ttl < MIN_TTL {
+            return Err(NumbersError::TtlTooShort { ttl, min: MIN_TTL });
+        }
+        if ttl > ask.max_ttl {
+            return Err(NumbersError::TtlTooLong { ttl, max: ask.max_ttl });
+        }
+        let renew_every = ask.renew_every.unwrap_or(Millis::new(ttl.get() / 3));
+        let round_trip = ask.round_trip.unwrap_or(DEFAULT_ROUND_TRIP);
+        for (what, length, min) in [
+            ("renewal interval", renew_every, MIN_RENEW_EVERY),
+            ("round-trip bound", round_trip, MIN_ROUND_TRIP),
+        ] {
+            if length < min {
+                return Err(NumbersError::TooShort { what, length, min });
+            }
+        }
+        let clock_bound = ask.clock_bound.unwrap_or(share_of(ttl, ask.drift));
+        let in_flight = ask.in_flight.unwrap_or(Millis::ZERO);
+        let needed = clock_bound.saturating_add(in_flight);
+        let margin = ask.margin.unwrap_or_else(|| default_margin(ttl, needed));
+        if margin < needed {
+            return Err(NumbersError::Unsafe { margin, clock_bound, in_flight, needed });
+        }
+        let numbers = Self { ttl, renew_every, margin, clock_bound, round_trip, in_flight, drift: ask.drift };
+        numbers.check_availability()?;
+        Ok(numbers)
+    }
+
+    fn check_availability(&self) -> Result<(), NumbersError> {
+        let Self { ttl, renew_every, margin, round_trip, .. } = *self;
+        let needed = renew_every.saturating_add(renew_every).saturating_add(round_trip);
+        let usable = self.usable();
+        if needed < usable {
+            return Ok(());
+        }
+        // The longest interval for which twice itself and the round trip stay strictly below the usable part.
+        let fitting = Millis::new(usable.get().saturating_sub(round_trip.get()).saturating_sub(1) / 2);
+        Err(if fitting >= MIN_RENEW_EVERY {
+            NumbersError::RenewsTooSeldom { renew_every, round_trip, needed, ttl, margin, usable, fitting }
+        } else {
+            NumbersError::NoRoomToRenew { renew_every, round_trip, needed, ttl, margin, usable }
+        })
+    }
+
+    /// How long the session lives after a renewal.
+    pub const fn ttl(&self) -> Millis {
+        self.ttl
+    }
+
+    /// How often it is renewed at the least.
+    pub const fn renew_every(&self) -> Millis {
+        self.renew_every
+    }
+
+    /// How long before the end of the ttl the holder stops.
+    pub const fn margin(&self) -> Millis {
+        self.margin
+    }
+
+    /// How far the clocks may come apart within one ttl.
+    pub const fn clock_bound(&self) -> Millis {
+        self.clock_bound
+    }
+
+    /// The longest ordinary round trip.
+    pub const fn round_trip(&self) -> Millis {
+        self.round_trip
+    }
+
+    /// How long a request of the holder may be on its way to a receiver.
+    pub const fn in_flight(&self) -> Millis {
+        self.in_flight
+    }
+
+    /// The greatest rate error that these numbers were made for.
+    pub const fn drift(&self) -> Drift {
+        self.drift
+    }
+
+    /// How long a holder believes after the sending of a confirmed renewal: ttl - margin.
+    pub const fn usable(&self) -> Millis {
+        Millis::new(self.ttl.get().saturating_sub(self.margin.get()))
+    }
+
+    /// After this long without an answer a request is sent again: the smaller of half the renewal interval and four round trips.
+    pub fn request_timeout(&self) -> Millis {
+        Millis::new((self.renew_every.get() / 2).min(self.round_trip.get().saturating_mul(4)))
+    }
+
+    /// The latest renewal, counted from the last confirmed one, that leaves room for a second attempt.
+    pub const fn latest_renewal(&self) -> Millis {
+        let behind = self.renew_every.get().saturating_add(self.round_trip.get());
+        Millis::new(self.usable().get().saturating_sub(behind))
+    }
+
+    /// When a supervised command is asked to stop and killed: a fifth of the ttl and a fiftieth (at least 50 ms) before the
+    /// deadline, or less where a lost request and its repetition would otherwise already stop the command.
+    pub fn leads(&self) -> Leads {
+        let one_lost = self.renew_every.get() + self.request_timeout().get() + self.round_trip.get();
+        let fits = self.usable().get().saturating_sub(one_lost);
+        let term = (self.ttl.get() / 5).min(fits);
+        let kill = (self.ttl.get() / 50).max(MIN_KILL_LEAD).min(term / 2);
+        Leads { term: Millis::new(term), kill: Millis::new(kill) }
+    }
+}
+
+fn default_margin(ttl: Millis, needed: Millis) -> Millis {
+    Millis::new(ttl.get() / 10).max(MIN_DEFAULT_MARGIN).max(needed)
+}
+
+/// The part of a length that a clock with this rate error can lose, rounded up.
+fn share_of(length: Millis, drift: Drift) -> Millis {
+    let lost = (u128::from(length.get()) * u128::from(drift.ppm())).div_ceil(1_000_000);
+    Millis::new(u64::try_from(lost).expect("a drift is at most half, so the share is below the length"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,208 @@
+//! What passes between a client and the service, as values. How they become bytes is the wire's business.
+//!
+//! A request carries an id that its connection chose, and gets exactly one response with that id, or none if the connection
+//! ends first: then the outcome of what was sent is unknown. Items of sessions are pushed beside, in their own order.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::answer::{Ending, Item, Reply};
+use crate::command::{Attach, Open, Operator, SessionCommand};
+use crate::id::{ItemNumber, Nonce, RenewalNumber, SessionId, Token};
+use crate::name::{RegisterKey, ResourceName, Value};
+use crate::table::{LeaseView, PastView, SessionView};
+use crate::time::Millis;
+
+/// Version of the protocol between clients and the service. A service refuses a greater one than its own.
+pub const PROTOCOL_VERSION: u32 = 1;
+/// Most resources or sessions in one page of a listing.
+pub const MAX_PAGE: usize = 1_000;
+
+/// The id that a connection gives to a request. Unique among the requests of the connection that are not answered yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestId(pub u64);
+
+/// From a client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Request {
+    /// Begins a session, or finds it again.
+    Open(Open),
+    /// Attaches this connection to a streamed session.
+    Attach {
+        /// Which, and how far the client is.
+        attach: Attach,
+        /// Proves that the session is the client's own.
+        nonce: Nonce,
+    },
+    /// Renews a session that this connection has opened or attached to.
+    Renew {
+        /// Which session.
+        session: SessionId,
+        /// The number of this sending.
+        number: RenewalNumber,
+        /// The last item processed.
+        seen: ItemNumber,
+    },
+    /// A command of a session that this connection is attached to.
+    Command(SessionCommand),
+    /// Something that needs no session.
+    Operator(Operator),
+    /// A look at the table.
+    Read(Query),
+}
+
+/// A question about the table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Query {
+    /// One resource.
+    Lease(ResourceName),
+    /// A page of resources.
+    Leases {
+        /// Only names that begin with this.
+        prefix: String,
+        /// Only names after this one.
+        after: Option<ResourceName>,
+        /// At most so many; more than [`MAX_PAGE`] is cut to it.
+        limit: usize,
+    },
+    /// A page of sessions.
+    Sessions {
+        /// Only ids after this one.
+        after: Option<SessionId>,
+        /// At most so many; more than [`MAX_PAGE`] is cut to it.
+        limit: usize,
+    },
+    /// The past of a resource.
+    History(ResourceName),
+    /// Whether a token is current.
+    Check {
+        /// Of which resource.
+        resource: ResourceName,
+        /// Which token.
+        token: Token,
+    },
+    /// A register.
+    Register {
+        /// Of which resource.
+        resource: ResourceName,
+        /// Which register.
+        key: RegisterKey,
+    },
+    /// The service itself.
+    Status,
+}
+
+/// From the service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ToClient {
+    /// The response to a request.
+    Response {
+        /// Which request.
+        id: RequestId,
+        /// The response.
+        response: Response,
+    },
+    /// Answers and events of a session that this connection is attached to.
+    Items {
+        /// Which session.
+        session: SessionId,
+        /// In order.
+        items: Vec<Item>,
+    },
+}
+
+/// The response to a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Response {
+    /// The table's word.
+    Reply(Reply),
+    /// The answer to a question.
+    Read(ReadAnswer),
+    /// Neither done nor refused by the table.
+    Failed(Failure),
+}
+
+/// The answer to a question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ReadAnswer {
+    /// One resource; nothing if it was never held or is forgotten.
+    Lease(Option<LeaseView>),
+    /// A page of resources.
+    Leases {
+        /// In order of their names.
+        leases: Vec<LeaseView>,
+        /// Whether there are more after the last.
+        more: bool,
+    },
+    /// A page of sessions.
+    Sessions {
+        /// In order of their ids.
+        sessions: Vec<SessionView>,
+        /// Whether there are more after the last.
+        more: bool,
+    },
+    /// The past of a resource, newest first.
+    History(Vec<PastView>),
+    /// Whether a token is current.
+    Check(TokenCheck),
+    /// A register and the token it was written with.
+    Register(Option<(Value, Token)>),
+    /// The service itself.
+    Status(Status),
+}
+
+/// What is known of a token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TokenCheck {
+    /// It is that of a present lease.
+    Current,
+    /// The lease has ended so.
+    Ended(Ending),
+    /// No present lease has it, and the history does not know it, or not any more.
+    NotKnown,
+}
+
+/// The service itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Status {
+    /// The release that serves.
+    pub version: String,
+    /// The process that serves.
+    pub pid: u32,
+    /// Sessions in the table.
+    pub sessions: u64,
+    /// Resources in the table.
+    pub resources: u64,
+    /// Index of the last entry applied.
+    pub applied: u64,
+    /// Log time of the last entry applied, as a length since the log began.
+    pub log_time: Millis,
+    /// Time cut from log time so far because the service stood still.
+    pub cut: Millis,
+}
+
+/// Why the table was not asked, or its word is not known.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Failure {
+    /// It was sent on its way, and nobody here can say whether it took effect.
+    #[error("the outcome is unknown")]
+    OutcomeUnknown,
+    /// Not taken in; no effect. Asking again later is right.
+    #[error("the service takes in no requests now: {why}")]
+    Unavailable {
+        /// Why.
+        why: String,
+    },
+    /// The nonce does not fit the session, or the connection has not attached to it. No effect.
+    #[error("session {session} does not belong to this connection")]
+    NotYourSession {
+        /// The session named.
+        session: SessionId,
+    },
+    /// Not a request that this release understands. No effect.
+    #[error("the request is not understood: {why}")]
+    BadRequest {
+        /// Why.
+        why: String,
+    },
+}

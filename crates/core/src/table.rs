@@ -1,0 +1,229 @@
+//! The lease table: what is true, driven by a log.
+//!
+//! [`LeaseTable::apply`] is the only way in. It takes an entry (a point in log time and the commands that share it) and gives
+//! back replies, items for the sessions' streams, and events. It reads no clock; time is the `at` of the entry. Replaying the
+//! same entries gives the same table, byte for byte, whether or not a snapshot was taken on the way.
+//!
+//! **Validity is decided at use.** Nothing ends by itself: every command first treats as ended what is over at its `at`, on the
+//! resources it names. Tidying entries, proposed by the leader, only do the same for resources that nobody names, so that
+//! waiters and watchers hear of it. Whether, when and in which order tidying happens therefore changes no verdict.
+//!
+//! **Hints are not state.** The index (what may be due when) is derived, is not in snapshots, and is only ever too early. It
+//! decides when the leader proposes tidying and lets a settled resource skip work; it decides no outcome.
+//!
+//! What the table does not do: it does not check nonces or rights (done before the log), and it does not know wall time.
+
+mod acquire;
+mod endings;
+mod handover;
+mod index;
+mod invariants;
+mod operator;
+mod queue;
+mod read;
+mod registers;
+mod resource;
+mod session;
+mod snapshot;
+mod tidy;
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+use crate::answer::{Answer, Applied, Event, ItemKind, Refusal, Reply};
+use crate::command::{Command, Entry, Op, Sequence, SessionCommand, System};
+use crate::id::{CommandNumber, Epoch, SessionId, Token, TokensExhausted};
+use crate::limits::{DEFAULT_MAX_TTL, Limits};
+use crate::name::ResourceName;
+use crate::time::{Drift, LogTime, Millis};
+
+use index::Index;
+pub use read::{HolderView, HoldingState, LeaseView, MAX_WAITERS_SHOWN, PastView, SessionView, WaiterView};
+use resource::Resource;
+use session::Session;
+
+/// The choices made when a log begins.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Config {
+    /// The longest ttl that a session may ask for.
+    pub max_ttl: Millis,
+    /// The rate error that every clock is trusted to keep.
+    pub drift: Drift,
+    /// The limits of what clients can create.
+    pub limits: Limits,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { max_ttl: DEFAULT_MAX_TTL, drift: Drift::DEFAULT, limits: Limits::default() }
+    }
+}
+
+/// Totals since the log began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Counters {
+    /// Leases granted.
+    pub grants: u64,
+    /// Renewals applied.
+    pub renewals: u64,
+    /// Leases ended because the holder asked for it.
+    pub voluntary_endings: u64,
+    /// Leases ended in any other way.
+    pub involuntary_endings: u64,
+}
+
+/// Sessions, resources and everything that is promised about them.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct LeaseTable {
+    config: Config,
+    epoch: Epoch,
+    /// Grants and sessions opened so far: the lower 48 bits of the last token or session id drawn.
+    counter: u64,
+    last_at: LogTime,
+    /// Nothing is granted up to this point (the wait after a restore).
+    granting_after: Option<LogTime>,
+    /// The place that the next waiter gets; places are of the whole table, so that units keep one order in all their queues.
+    next_place: u64,
+    sessions: BTreeMap<SessionId, Session>,
+    resources: BTreeMap<ResourceName, Resource>,
+    counters: Counters,
+    #[serde(skip)]
+    index: Index,
+}
+
+impl LeaseTable {
+    /// An empty table.
+    pub fn new(config: Config) -> Self {
+        Self {
+            config,
+            epoch: Epoch::default(),
+            counter: 0,
+            last_at: LogTime::ZERO,
+            granting_after: None,
+            next_place: 1,
+            sessions: BTreeMap::new(),
+            resources: BTreeMap::new(),
+            counters: Counters::default(),
+            index: Index::default(),
+        }
+    }
+
+    /// Applies one entry.
+    ///
+    /// # Panics
+    /// When log time falls: then the log is not one that this code wrote, and going on would break promises.
+    pub fn apply(&mut self, entry: &Entry) -> Applied {
+        assert!(entry.at >= self.last_at, "log time fell from {} to {}", self.last_at, entry.at);
+        self.last_at = entry.at;
+        let mut out = Applied::default();
+        let mut replies: Vec<Option<Reply>> = Vec::new();
+        replies.resize_with(entry.commands.len(), || None);
+        for (command, reply) in entry.commands.iter().zip(&mut replies) {
+            if let Command::Renew { session, number, seen } = command {
+                *reply = Some(self.renew(&mut out, *session, *number, *seen));
+            }
+        }
+        for (command, reply) in entry.commands.iter().zip(&mut replies) {
+            if reply.is_none() {
+                *reply = Some(self.command(&mut out, command));
+            }
+        }
+        out.replies = replies.into_iter().map(|reply| reply.expect("both passes together reply to every command")).collect();
+        out
+    }
+
+    fn command(&mut self, out: &mut Applied, command: &Command) -> Reply {
+        match command {
+            Command::Open(open) => self.open(out, open),
+            Command::Attach(attach) => self.attach(attach),
+            Command::Renew { session, number, seen } => self.renew(out, *session, *number, *seen),
+            Command::Session(command) => self.session_command(out, command),
+            Command::Operator(operator) => self.operator(out, operator),
+            Command::Tidy(due) => self.tidy(out, due),
+            Command::System(system) => self.system(out, system),
+        }
+    }
+
+    /// One command of a session: its place in the stream is checked first, then it is carried out and answered.
+    fn session_command(&mut self, out: &mut Applied, command: &SessionCommand) -> Reply {
+        let id = command.session;
+        let number = match self.admit(id, &command.sequence) {
+            Ok(number) => number,
+            Err(reply) => return reply,
+        };
+        if matches!(command.op, Op::Close) {
+            self.close(out, id);
+            return Reply::Closed;
+        }
+        let answer = self.op(out, id, number, &command.op);
+        match command.sequence {
+            Sequence::Streamed { .. } => {
+                self.push_item(out, id, ItemKind::Answer { command: number, answer });
+                Reply::Applied { number }
+            }
+            Sequence::Plain => {
+                let renewal = self.sessions.get(&id).map_or_else(Default::default, |session| session.renewal);
+                Reply::Plain { number, answer, renewal }
+            }
+        }
+    }
+
+    fn op(&mut self, out: &mut Applied, id: SessionId, number: CommandNumber, op: &Op) -> Answer {
+        let done = match op {
+            Op::Acquire(acquire) => self.acquire(out, id, number, acquire),
+            Op::Cancel { acquire } => self.cancel(out, id, *acquire),
+            Op::SetValue { resource, token, value } => self.set_value(out, id, resource, *token, value),
+            Op::WriteRegister { resource, token, key, value, with_lease } => {
+                self.write_register(out, resource, *token, key, value.as_ref(), *with_lease)
+            }
+            Op::Offer(offer) => self.offer(out, id, offer),
+            Op::Accept { resource, token, value } => self.accept(out, id, number, resource, *token, value),
+            Op::Release { resource, token, drained } => self.release(out, id, resource, *token, *drained),
+            Op::Close => unreachable!("a close is carried out by session_command"),
+        };
+        done.unwrap_or_else(Answer::Refused)
+    }
+
+    fn system(&mut self, out: &mut Applied, system: &System) -> Reply {
+        match system {
+            System::Found(config) => {
+                if self.counter == 0 && self.sessions.is_empty() && self.resources.is_empty() {
+                    self.config = config.clone();
+                }
+            }
+            System::Rebooted => self.end_everything(out, &crate::answer::Ending::Rebooted),
+            System::Restored { epoch, wait } => {
+                self.epoch = self.epoch.max(*epoch);
+                self.granting_after = Some(self.last_at.plus(*wait));
+                self.end_everything(out, &crate::answer::Ending::Restored);
+            }
+        }
+        Reply::Done
+    }
+
+    /// Draws the next number of the grant counter.
+    fn draw(&mut self) -> Result<Token, TokensExhausted> {
+        let token = Token::new(self.epoch, self.counter + 1)?;
+        self.counter += 1;
+        Ok(token)
+    }
+
+    /// Whether `count` more tokens can be drawn in this epoch.
+    fn can_draw(&self, count: usize) -> bool {
+        Token::new(self.epoch, self.counter.saturating_add(count as u64)).is_ok()
+    }
+
+    fn event(out: &mut Applied, event: Event) {
+        out.events.push(event);
+    }
+
+    /// The session, unless it does not exist or is over at this point of the log.
+    fn living(&self, id: SessionId) -> Result<&Session, Refusal> {
+        self.sessions
+            .get(&id)
+            .filter(|session| !session.is_ended(self.last_at, self.config.drift))
+            .ok_or(Refusal::SessionEnded { session: id })
+    }
+}

@@ -1,0 +1,319 @@
+//! Looking at the table. Every length is counted to the `at` of the last entry applied.
+
+use alloc::vec::Vec;
+
+use super::resource::{Holder, Resource, Standing};
+use super::session::Session;
+use super::{Config, Counters, LeaseTable};
+use crate::answer::{Ending, Item};
+use crate::command::{Mode, SessionKind};
+use crate::id::{AttachNumber, CommandNumber, ItemNumber, Nonce, SessionId, Token};
+use crate::name::{Label, RegisterKey, ResourceName, Value};
+use crate::time::{LogTime, Millis};
+
+/// Waiters shown of one resource: whoever looks wants to know who is next, not all of them.
+pub const MAX_WAITERS_SHOWN: usize = 32;
+
+/// One resource as people see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeaseView {
+    /// Which resource.
+    pub resource: ResourceName,
+    /// A mode of its kind.
+    pub mode: Mode,
+    /// Who holds it, in the order of the grants; leases whose session is over are left out.
+    pub holders: Vec<HolderView>,
+    /// Who waits, first in line first, at most [`MAX_WAITERS_SHOWN`].
+    pub queue: Vec<WaiterView>,
+    /// How many wait in all.
+    pub waiting: usize,
+    /// How long it goes to nobody, if a cool-down runs.
+    pub cool_down: Option<Millis>,
+    /// Grants so far.
+    pub transitions: u64,
+}
+
+/// One holder of a resource.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HolderView {
+    /// Its session.
+    pub session: SessionId,
+    /// What it calls itself.
+    pub label: Label,
+    /// Its token.
+    pub token: Token,
+    /// The token it fences with.
+    pub fence: Token,
+    /// Its slot, if the name has slots.
+    pub slot: Option<u32>,
+    /// Whether it shares.
+    pub shared: bool,
+    /// What it shows.
+    pub value: Value,
+    /// Its session's ttl.
+    pub ttl: Millis,
+    /// Until it is overdue.
+    pub remaining: Millis,
+    /// Since the grant.
+    pub held_for: Millis,
+    /// Since the last renewal.
+    pub renewed_ago: Millis,
+    /// How it stands.
+    pub state: HoldingState,
+}
+
+/// How a holder stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HoldingState {
+    /// Renewed in time.
+    Held,
+    /// Not renewed in time; grace or the hard limit runs.
+    Overdue,
+    /// Revoked; the holder may not know yet.
+    Revoked,
+}
+
+/// One waiter of a resource.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WaiterView {
+    /// Its session.
+    pub session: SessionId,
+    /// What it calls itself.
+    pub label: Label,
+    /// Since it began to wait.
+    pub waiting_for: Millis,
+    /// Whether it is passed over because its session is overdue.
+    pub overdue: bool,
+}
+
+/// One session as people see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionView {
+    /// Which session.
+    pub session: SessionId,
+    /// What it calls itself.
+    pub label: Label,
+    /// Its ttl.
+    pub ttl: Millis,
+    /// Until it is overdue.
+    pub remaining: Millis,
+    /// Since it was opened.
+    pub age: Millis,
+    /// Since its last renewal.
+    pub renewed_ago: Millis,
+    /// Whether it is overdue.
+    pub overdue: bool,
+    /// Leases held.
+    pub leases: usize,
+    /// Waits in queues.
+    pub waits: usize,
+}
+
+/// One lease of the past.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PastView {
+    /// Its token.
+    pub token: Token,
+    /// Whose it was.
+    pub session: SessionId,
+    /// What the holder called itself.
+    pub label: Label,
+    /// How long it was held.
+    pub held_for: Millis,
+    /// How long ago it ended.
+    pub ended_ago: Millis,
+    /// How.
+    pub how: Ending,
+}
+
+impl LeaseTable {
+    /// The `at` of the last entry applied.
+    pub fn last_at(&self) -> LogTime {
+        self.last_at
+    }
+
+    /// The choices made when the log began.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Totals since the log began.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// The greatest token or session id drawn so far, as a number.
+    pub fn newest(&self) -> u64 {
+        Token::new(self.epoch, self.counter).map_or(u64::MAX, Token::get)
+    }
+
+    /// How many sessions and resources there are, for metrics.
+    pub fn sizes(&self) -> (usize, usize) {
+        (self.sessions.len(), self.resources.len())
+    }
+
+    /// The nonce of a session that is not over.
+    pub fn nonce(&self, id: SessionId) -> Option<Nonce> {
+        self.living(id).ok().map(|session| session.nonce)
+    }
+
+    /// How a session that is not over talks.
+    pub fn session_kind(&self, id: SessionId) -> Option<SessionKind> {
+        self.living(id).ok().map(|session| session.kind)
+    }
+
+    /// The present attachment of a session that is not over.
+    pub fn attachment(&self, id: SessionId) -> Option<AttachNumber> {
+        self.living(id).ok().map(|session| session.attach)
+    }
+
+    /// The last command applied and the newest item of a session that is not over.
+    pub fn stream_position(&self, id: SessionId) -> Option<(CommandNumber, ItemNumber)> {
+        self.living(id).ok().map(|session| (session.last_command, session.last_item))
+    }
+
+    /// What the client of a session has not said it has seen.
+    pub fn unseen(&self, id: SessionId) -> impl Iterator<Item = &Item> {
+        self.sessions.get(&id).into_iter().flat_map(|session| session.unseen.iter())
+    }
+
+    /// One resource, if the table knows it.
+    pub fn lease(&self, name: &ResourceName) -> Option<LeaseView> {
+        self.resources.get(name).map(|resource| self.view(name, resource))
+    }
+
+    /// Resources whose name begins with `prefix`, in order, after the name `after`, at most `limit`.
+    pub fn leases<'a>(
+        &'a self,
+        prefix: &'a str,
+        after: Option<&'a ResourceName>,
+        limit: usize,
+    ) -> impl Iterator<Item = LeaseView> + 'a {
+        use core::ops::Bound;
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let from_prefix = ResourceName::new(prefix).ok();
+        let from = match (&from, &from_prefix) {
+            (Bound::Excluded(after), Some(first)) if *after >= first => from,
+            (_, Some(first)) => Bound::Included(first),
+            (_, None) => from,
+        };
+        self.resources
+            .range::<ResourceName, _>((from.cloned(), Bound::Unbounded))
+            .take_while(move |(name, _)| name.as_str().starts_with(prefix))
+            .take(limit)
+            .map(|(name, resource)| self.view(name, resource))
+    }
+
+    /// Sessions that are not over, in order of their ids, after the id `after`, at most `limit`.
+    pub fn sessions(&self, after: Option<SessionId>, limit: usize) -> impl Iterator<Item = SessionView> {
+        use core::ops::Bound;
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let (at, drift) = (self.last_at, self.config.drift);
+        self.sessions
+            .range((from, Bound::Unbounded))
+            .filter(move |(_, session)| !session.is_ended(at, drift))
+            .take(limit)
+            .map(move |(id, session)| SessionView {
+                session: *id,
+                label: session.label.clone(),
+                ttl: session.ttl,
+                remaining: session.overdue_after(drift).since(at),
+                age: at.since(session.opened),
+                renewed_ago: at.since(session.last_renewal),
+                overdue: session.is_overdue(at, drift),
+                leases: session.leases.len(),
+                waits: session.waits.len(),
+            })
+    }
+
+    /// The leases of the past on a resource, newest first, as far as they are remembered.
+    pub fn history(&self, name: &ResourceName) -> Vec<PastView> {
+        let at = self.last_at;
+        let past = self.resources.get(name).into_iter().flat_map(|resource| resource.history.iter().rev());
+        past.map(|past| PastView {
+            token: past.token,
+            session: past.session,
+            label: past.label.clone(),
+            held_for: past.until.since(past.since),
+            ended_ago: at.since(past.until),
+            how: past.how.clone(),
+        })
+        .collect()
+    }
+
+    /// Whether a token is that of a present lease, or how that lease ended if the history still knows.
+    ///
+    /// # Errors
+    /// The ending, when the token is not current.
+    pub fn check(&self, name: &ResourceName, token: Token) -> Result<(), Option<Ending>> {
+        let resource = self.resources.get(name).ok_or(None)?;
+        match resource.holder(token) {
+            Some(holder) if self.is_current(holder) => Ok(()),
+            Some(_) => Err(resource.ending(token).or(Some(Ending::Expired))),
+            None => Err(resource.ending(token)),
+        }
+    }
+
+    /// A register, if it is written and its lease, where it depends on one, is not over.
+    pub fn register(&self, name: &ResourceName, key: &RegisterKey) -> Option<(&Value, Token)> {
+        let resource = self.resources.get(name)?;
+        let register = resource.registers.get(key)?;
+        let lives = !register.with_lease || resource.holder(register.token).is_some_and(|h| self.is_current(h));
+        lives.then_some((&register.value, register.token))
+    }
+
+    fn is_current(&self, holder: &Holder) -> bool {
+        matches!(holder.standing, Standing::Held) && self.living(holder.session).is_ok()
+    }
+
+    fn view(&self, name: &ResourceName, resource: &Resource) -> LeaseView {
+        let at = self.last_at;
+        let shown = resource.holders.iter().filter(|holder| self.living(holder.session).is_ok());
+        let running = resource.cooling.iter().filter(|cooling| at <= cooling.until);
+        LeaseView {
+            resource: name.clone(),
+            mode: resource.kind.mode(),
+            holders: shown.map(|holder| self.view_holder(holder, &self.sessions[&holder.session])).collect(),
+            queue: resource
+                .queue
+                .values()
+                .take(MAX_WAITERS_SHOWN)
+                .map(|waiting| {
+                    let session = &self.sessions[&waiting.session];
+                    WaiterView {
+                        session: waiting.session,
+                        label: session.label.clone(),
+                        waiting_for: at.since(session.waits[&waiting.command].since),
+                        overdue: session.is_overdue(at, self.config.drift),
+                    }
+                })
+                .collect(),
+            waiting: resource.queue.len(),
+            cool_down: running.map(|cooling| cooling.until.since(at)).max(),
+            transitions: resource.transitions,
+        }
+    }
+
+    fn view_holder(&self, holder: &Holder, session: &Session) -> HolderView {
+        let (at, drift) = (self.last_at, self.config.drift);
+        let state = match holder.standing {
+            Standing::Revoked { .. } => HoldingState::Revoked,
+            Standing::Held if session.is_overdue(at, drift) => HoldingState::Overdue,
+            Standing::Held => HoldingState::Held,
+        };
+        HolderView {
+            session: holder.session,
+            label: session.label.clone(),
+            token: holder.token,
+            fence: holder.fence,
+            slot: holder.slot,
+            shared: holder.shared,
+            value: holder.value.clone(),
+            ttl: session.ttl,
+            remaining: session.overdue_after(drift).since(at),
+            held_for: at.since(holder.since),
+            renewed_ago: at.since(session.last_renewal),
+            state,
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! Sessions: opening, attaching, renewing, closing, and the order of their two streams.
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+use super::LeaseTable;
+use super::queue::Wait;
+use crate::answer::{Applied, Ending, Event, Item, ItemKind, Opened, Refusal, Renewed, Reply};
+use crate::answer::LimitedThing;
+use crate::command::{Attach, Open, Policies, Sequence, SessionKind};
+use crate::id::{AttachNumber, CommandNumber, ItemNumber, Nonce, RenewalNumber, SessionId, Token};
+use crate::limits::MIN_TTL;
+use crate::name::{Label, ResourceName};
+use crate::time::{Drift, LogTime, Millis};
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Session {
+    pub(super) nonce: Nonce,
+    pub(super) label: Label,
+    pub(super) ttl: Millis,
+    pub(super) policies: Policies,
+    pub(super) kind: SessionKind,
+    pub(super) opened: LogTime,
+    pub(super) last_renewal: LogTime,
+    pub(super) renewal: RenewalNumber,
+    /// Places that this session occupies, with the command that brought them: leases held, and revoked ones that it has not
+    /// acknowledged yet.
+    pub(super) leases: BTreeMap<(ResourceName, Token), CommandNumber>,
+    pub(super) waits: BTreeMap<CommandNumber, Wait>,
+    pub(super) last_command: CommandNumber,
+    pub(super) attach: AttachNumber,
+    /// Answers and events that the client has not said it has seen, in order and without gaps.
+    pub(super) unseen: VecDeque<Item>,
+    pub(super) last_item: ItemNumber,
+}
+
+impl Session {
+    /// Past this point the session is overdue.
+    pub(super) fn overdue_after(&self, drift: Drift) -> LogTime {
+        self.last_renewal.plus(drift.stretch(self.ttl))
+    }
+
+    /// Past this point its leases go to waiters: grace is over, and so would be the cool-down.
+    pub(super) fn takeable_after(&self, drift: Drift) -> LogTime {
+        self.overdue_after(drift).plus(self.policies.grace).plus(self.policies.delay)
+    }
+
+    /// Past this point the session is over.
+    pub(super) fn ended_after(&self, drift: Drift) -> LogTime {
+        self.overdue_after(drift).plus(self.policies.hard)
+    }
+
+    pub(super) fn is_overdue(&self, at: LogTime, drift: Drift) -> bool {
+        at > self.overdue_after(drift)
+    }
+
+    pub(super) fn is_ended(&self, at: LogTime, drift: Drift) -> bool {
+        at > self.ended_after(drift)
+    }
+
+    /// Leases held or asked for: what the session would hold if everything it waits for were granted.
+    pub(super) fn leases_wanted(&self) -> usize {
+        self.leases.len() + self.waits.values().map(|wait| wait.requests.len()).sum::<usize>()
+    }
+
+    /// Takes note of what the client has processed.
+    fn see(&mut self, seen: ItemNumber) -> Result<(), Refusal> {
+        if seen > self.last_item {
+            return Err(Refusal::SeenAhead { seen, newest: self.last_item });
+        }
+        while self.unseen.front().is_some_and(|item| item.number <= seen) {
+            self.unseen.pop_front();
+        }
+        Ok(())
+    }
+}
+
+impl LeaseTable {
+    pub(super) fn open(&mut self, out: &mut Applied, open: &Open) -> Reply {
+        if let Some(&session) = self.index.nonces.get(&open.nonce)
+            && let Ok(existing) = self.living(session)
+        {
+            return Reply::Opened(Opened { session, ttl: existing.ttl, drift: self.config.drift, repeated: true });
+        }
+        match self.begin_session(open) {
+            Ok(session) => {
+                Self::event(out, Event::SessionOpened { session, label: open.label.clone() });
+                Reply::Opened(Opened { session, ttl: open.ttl, drift: self.config.drift, repeated: false })
+            }
+            Err(refusal) => Reply::Refused(refusal),
+        }
+    }
+
+    fn begin_session(&mut self, open: &Open) -> Result<SessionId, Refusal> {
+        if open.ttl < MIN_TTL || open.ttl > self.config.max_ttl {
+            return Err(Refusal::TtlOutOfRange { ttl: open.ttl, min: MIN_TTL, max: self.config.max_ttl });
+        }
+        open.policies.check().map_err(|_| Refusal::BadPolicies)?;
+        let limit = self.config.limits.sessions;
+        if self.sessions.len() >= limit {
+            return Err(Refusal::LimitReached { what: LimitedThing::Sessions, limit });
+        }
+        let id = SessionId::from(self.draw().map_err(|_| Refusal::TokensExhausted)?);
+        let session = Session {
+            nonce: open.nonce,
+            label: open.label.clone(),
+            ttl: open.ttl,
+            policies: open.policies,
+            kind: open.kind,
+            opened: self.last_at,
+            last_renewal: self.last_at,
+            renewal: RenewalNumber::NONE,
+            leases: BTreeMap::new(),
+            waits: BTreeMap::new(),
+            last_command: CommandNumber::NONE,
+            attach: AttachNumber::NONE,
+            unseen: VecDeque::new(),
+            last_item: ItemNumber::NONE,
+        };
+        self.index.add_session(id, &session, self.config.drift);
+        self.sessions.insert(id, session);
+        Ok(id)
+    }
+
+    pub(super) fn attach(&mut self, attach: &Attach) -> Reply {
+        if let Err(refusal) = self.living(attach.session) {
+            return Reply::Refused(refusal);
+        }
+        let session = self.sessions.get_mut(&attach.session).expect("a living session is in the table");
+        if session.kind != SessionKind::Streamed {
+            return Reply::Refused(Refusal::WrongSessionKind);
+        }
+        if attach.attach <= session.attach {
+            return Reply::Refused(Refusal::OlderAttach { attach: attach.attach, current: session.attach });
+        }
+        if let Err(refusal) = session.see(attach.seen) {
+            return Reply::Refused(refusal);
+        }
+        session.attach = attach.attach;
+        Reply::Attached { last_command: session.last_command, last_item: session.last_item }
+    }
+
+    pub(super) fn renew(
+        &mut self,
+        out: &mut Applied,
+        id: SessionId,
+        number: RenewalNumber,
+        seen: ItemNumber,
+    ) -> Reply {
+        let (at, drift) = (self.last_at, self.config.drift);
+        if let Err(refusal) = self.living(id) {
+            return Reply::Refused(refusal);
+        }
+        let session = self.sessions.get_mut(&id).expect("a living session is in the table");
+        if let Err(refusal) = session.see(seen) {
+            return Reply::Refused(refusal);
+        }
+        if number <= session.renewal {
+            return Reply::StaleRenewal { number, highest: session.renewal };
+        }
+        let was_overdue = session.is_overdue(at, drift);
+        session.renewal = number;
+        session.last_renewal = at;
+        self.counters.renewals += 1;
+        if was_overdue {
+            let waited_for: Vec<ResourceName> =
+                session.waits.values().flat_map(|wait| wait.requests.iter().map(|r| r.resource.clone())).collect();
+            let overdue_after = session.overdue_after(drift);
+            for name in &waited_for {
+                self.lower_due(name, overdue_after);
+            }
+            self.serve(out, waited_for);
+        }
+        let session = &self.sessions[&id];
+        let leases = (session.kind == SessionKind::Plain).then(|| self.held_leases(id));
+        Reply::Renewed(Renewed { number, after: session.last_item, leases })
+    }
+
+    /// The leases that a session holds; revoked ones are not among them.
+    fn held_leases(&self, id: SessionId) -> Vec<(ResourceName, Token)> {
+        let leases = self.sessions[&id].leases.keys();
+        leases.filter(|(resource, token)| self.holds(id, resource, *token)).cloned().collect()
+    }
+
+    /// Checks the place of a command in its session's stream, and takes the number.
+    pub(super) fn admit(&mut self, id: SessionId, sequence: &Sequence) -> Result<CommandNumber, Reply> {
+        self.living(id).map_err(Reply::Refused)?;
+        let hard_limit = self.config.limits.unseen.saturating_mul(2);
+        let session = self.sessions.get_mut(&id).expect("a living session is in the table");
+        let expected = session.last_command.next();
+        match (sequence, session.kind) {
+            (Sequence::Plain, SessionKind::Plain) => {}
+            (Sequence::Streamed { attach, number, seen }, SessionKind::Streamed) => {
+                if *attach != session.attach {
+                    let refusal = Refusal::OlderAttach { attach: *attach, current: session.attach };
+                    return Err(Reply::Refused(refusal));
+                }
+                session.see(*seen).map_err(Reply::Refused)?;
+                if *number < expected {
+                    return Err(Reply::Repeated { number: *number });
+                }
+                if *number > expected {
+                    return Err(Reply::Refused(Refusal::CommandGap { number: *number, expected }));
+                }
+                if session.unseen.len() >= hard_limit {
+                    return Err(Reply::Refused(Refusal::TooManyUnseen { limit: hard_limit }));
+                }
+            }
+            _ => return Err(Reply::Refused(Refusal::WrongSessionKind)),
+        }
+        session.last_command = expected;
+        Ok(expected)
+    }
+
+    /// Adds an answer or event to the stream of a session. Plain sessions have none: they ask, or look at the events.
+    pub(super) fn push_item(&mut self, out: &mut Applied, id: SessionId, kind: ItemKind) {
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        if session.kind == SessionKind::Streamed {
+            session.last_item = session.last_item.next();
+            let item = Item { number: session.last_item, kind };
+            session.unseen.push_back(item.clone());
+            out.items.push((id, item));
+        }
+    }
+
+    pub(super) fn close(&mut self, out: &mut Applied, id: SessionId) {
+        let mut budget = usize::MAX;
+        self.end_session(out, id, &Ending::SessionClosed, &mut budget);
+    }
+}

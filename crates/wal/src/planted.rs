@@ -1,0 +1,34 @@
+//! Known mistakes that tests put back, to show that the checkers find them.
+
+/// A mistake. Nothing outside tests can choose one: [`Options`](crate::Options) takes it behind feature `planted` only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Planted {
+    /// A batch is answered without a sync.
+    AckBeforeSync,
+    /// A new segment is used before the directory was synced.
+    SegmentBeforeDirSync,
+    /// The head of a segment does not repeat the vote.
+    HeadForgetsVote,
+    /// A snapshot is recorded before the directory was synced.
+    NoDirSyncAfterRename,
+    /// Old segments and snapshots go before the snapshot's record is synced.
+    RemoveBeforeRecord,
+    /// An installed snapshot does not drop the entries before it.
+    InstalledKeepsEntries,
+    /// A batch with some empty blocks is refused as damage.
+    TornTailIsDamage,
+    /// A bad block in the last segment is cut off.
+    CutOnDamage,
+    /// The CRC of the batch before is not compared.
+    ChainUnchecked,
+    /// A headless last segment is removed although the one before is closed.
+    ClosedSuccessorRemoved,
+    /// A segment made ahead by an earlier process is used as it is.
+    SpareKept,
+    /// A cut is not synced.
+    CutNotSynced,
+    /// The last batch is synced but not written again at recovery.
+    LastBatchNotRewritten,
+    /// Leftovers are removed at recovery before the last batch is synced.
+    TidyBeforeSync,
+}
