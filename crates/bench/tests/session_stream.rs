@@ -22,5 +22,5 @@ fn every_cell_is_measured_and_every_operation_is_answered() {
             assert!(value > 0.0, "{figure} of {} is {value}", row["cell"]);
         }
     }
-    assert_eq!(report["http2_alone"].as_array().unwrap().len(), 18);
+    assert_eq!(report["http2_alone"].as_array().unwrap().len(), 20);
 }

@@ -367,7 +367,9 @@ pub enum Refusal {
         max: Millis,
     },
     /// Policies that contradict themselves.
-    #[error("policies are not possible: grace, hard limit and delay at most a day each, hard limit at least grace")]
+    #[error(
+        "policies are not possible: grace, hard limit and delay at most a day each, hard limit at least grace"
+    )]
     BadPolicies,
     /// A number of slots, a length or a set of resources that cannot be.
     #[error("request is not possible: {what}")]

@@ -57,7 +57,8 @@ pub enum DecodeError {
 /// Bytes of `value` behind a version byte.
 pub(crate) fn encode_versioned<T: Serialize>(version: u8, value: &T) -> Vec<u8> {
     let bytes = alloc::vec![version];
-    postcard::to_extend(value, bytes).expect("these types have no failing serializers and a vector grows as needed")
+    postcard::to_extend(value, bytes)
+        .expect("these types have no failing serializers and a vector grows as needed")
 }
 
 /// Reads what [`encode_versioned`] wrote.
@@ -157,7 +158,9 @@ pub struct Policies {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyError {
     /// The hard limit lies before the end of grace.
-    #[error("hard limit of {hard} is below the grace of {grace}; a holder would lose its lease inside its own grace")]
+    #[error(
+        "hard limit of {hard} is below the grace of {grace}; a holder would lose its lease inside its own grace"
+    )]
     HardBelowGrace {
         /// The hard limit.
         hard: Millis,

@@ -23,10 +23,12 @@ pub mod protocol;
 pub mod table;
 pub mod time;
 
-pub use answer::{Answer, Applied, Ending, Event, Grant, Item, ItemKind, Refusal, Reply, Unavailable, WaitEnding};
+pub use answer::{
+    Answer, Applied, Ending, Event, Grant, Item, ItemKind, Refusal, Reply, Unavailable, WaitEnding,
+};
 pub use command::{
-    Acquire, Attach, Command, Due, Entry, Mode, Offer, Op, Open, Operator, Policies, Request, Sequence, SessionCommand,
-    SessionKind, Successor, System,
+    Acquire, Attach, Command, Due, Entry, Mode, Offer, Op, Open, Operator, Policies, Request, Sequence,
+    SessionCommand, SessionKind, Successor, System,
 };
 pub use id::{
     AttachNumber, CommandNumber, Epoch, ItemNumber, Nonce, RenewalNumber, SessionId, Token, TokensExhausted,

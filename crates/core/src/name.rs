@@ -7,7 +7,9 @@ use core::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
-use crate::limits::{MAX_LABEL_BYTES, MAX_NAME_BYTES, MAX_REASON_BYTES, MAX_REGISTER_KEY_BYTES, MAX_VALUE_BYTES};
+use crate::limits::{
+    MAX_LABEL_BYTES, MAX_NAME_BYTES, MAX_REASON_BYTES, MAX_REGISTER_KEY_BYTES, MAX_VALUE_BYTES,
+};
 
 /// Why a text or value was not taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -1,7 +1,8 @@
 //! What passes between a client and the service, as values. How they become bytes is the wire's business.
 //!
-//! A request carries an id that its connection chose, and gets exactly one response with that id, or none if the connection
-//! ends first: then the outcome of what was sent is unknown. Items of sessions are pushed beside, in their own order.
+//! A request carries an id that its connection chose, and gets one response with that id, or none if the connection ends
+//! first: then the outcome of what was sent is unknown. One exception: a streamed command that was applied gets no response,
+//! because its answer is an item of its session. Items are pushed beside the responses, in their own order.
 
 use alloc::string::String;
 use alloc::vec::Vec;

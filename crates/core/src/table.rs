@@ -27,7 +27,7 @@ mod session;
 mod snapshot;
 mod tidy;
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
@@ -120,25 +120,40 @@ impl LeaseTable {
         let mut out = Applied::default();
         let mut replies: Vec<Option<Reply>> = Vec::new();
         replies.resize_with(entry.commands.len(), || None);
-        for (command, reply) in entry.commands.iter().zip(&mut replies) {
-            if let Command::Renew { session, number, seen } = command {
-                *reply = Some(self.renew(&mut out, *session, *number, *seen));
-            }
-        }
+        self.renewals(&mut out, &entry.commands, &mut replies);
         for (command, reply) in entry.commands.iter().zip(&mut replies) {
             if reply.is_none() {
                 *reply = Some(self.command(&mut out, command));
             }
         }
-        out.replies = replies.into_iter().map(|reply| reply.expect("both passes together reply to every command")).collect();
+        out.replies = replies
+            .into_iter()
+            .map(|reply| reply.expect("both passes together reply to every command"))
+            .collect();
         out
+    }
+
+    /// All renewals of an entry: first they all count, then waiters that were passed over are served, then each is answered.
+    fn renewals(&mut self, out: &mut Applied, commands: &[Command], replies: &mut [Option<Reply>]) {
+        let mut revived = BTreeSet::new();
+        for (command, reply) in commands.iter().zip(&mut *replies) {
+            if let Command::Renew { session, number, seen } = command {
+                *reply = self.renew(&mut revived, *session, *number, *seen).err();
+            }
+        }
+        self.serve(out, revived);
+        for (command, reply) in commands.iter().zip(replies) {
+            if let (Command::Renew { session, number, .. }, None) = (command, &reply) {
+                *reply = Some(self.renewed(*session, *number));
+            }
+        }
     }
 
     fn command(&mut self, out: &mut Applied, command: &Command) -> Reply {
         match command {
             Command::Open(open) => self.open(out, open),
             Command::Attach(attach) => self.attach(attach),
-            Command::Renew { session, number, seen } => self.renew(out, *session, *number, *seen),
+            Command::Renew { .. } => unreachable!("renewals are answered before all other commands"),
             Command::Session(command) => self.session_command(out, command),
             Command::Operator(operator) => self.operator(out, operator),
             Command::Tidy(due) => self.tidy(out, due),

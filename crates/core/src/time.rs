@@ -71,7 +71,11 @@ impl LogTime {
     /// # Panics
     /// When log time would exceed 2^64 ms, which is half a billion years.
     pub fn plus(self, length: Millis) -> Self {
-        Self(self.0.checked_add(length.get()).expect("log time stays below 2^64 ms: every length is limited to a day"))
+        Self(
+            self.0
+                .checked_add(length.get())
+                .expect("log time stays below 2^64 ms: every length is limited to a day"),
+        )
     }
 
     /// How long ago `earlier` was; zero if it lies ahead.

@@ -140,7 +140,9 @@ pub(crate) fn open_batch(blocks: &[u8]) -> Option<(u32, Vec<u8>)> {
     }
     let (crc_before, len) = (u32_at(&body, 0), u32_at(&body, 4) as usize);
     let end = PREFIX_BYTES.checked_add(len).filter(|end| *end <= body.len())?;
-    Some((crc_before, body[PREFIX_BYTES..end].to_vec()))
+    body.truncate(end);
+    body.drain(..PREFIX_BYTES);
+    Some((crc_before, body))
 }
 
 pub(crate) fn is_zero(bytes: &[u8]) -> bool {

@@ -38,7 +38,9 @@ pub enum OpenError {
         supported: u16,
     },
     /// The lock file is not the one the log was made under: the directory was copied.
-    #[error("{file} was written under a lock file with inode {recorded}, but the lock file is inode {found}: the directory was copied")]
+    #[error(
+        "{file} was written under a lock file with inode {recorded}, but the lock file is inode {found}: the directory was copied"
+    )]
     CopiedDirectory {
         /// The segment that names another inode.
         file: String,

@@ -34,6 +34,6 @@ pub use error::{Damage, OpenError, WriteError};
 pub use log::{FIRST_SEGMENT_BYTES, Identity, MAX_BATCH_BYTES, Options, SEGMENT_BYTES, Wal};
 pub use open::{Cut, Recovered};
 #[doc(hidden)]
-pub use planted::Planted;
+pub use planted::{Planted, Planting};
 pub use record::{Entry, HardState, Index, NodeId, Record, SnapshotKind, SnapshotMeta, Term};
 pub use verify::{Report, SegmentReport, salvage, verify};

@@ -6,10 +6,8 @@
 use crate::block::{BLOCK_BYTES, SegmentNumber};
 use crate::disk::Disk;
 use crate::error::{OpenError, WriteError};
-use crate::planted::Planted;
-use crate::record::{
-    HardState, Index, Record, SnapshotKind, SnapshotMeta, Term, put_record, put_snapshot,
-};
+use crate::planted::{Planted, Planting};
+use crate::record::{HardState, Index, Record, SnapshotKind, SnapshotMeta, Term, put_record, put_snapshot};
 use crate::segment::{Chain, SNAPSHOT_ASIDE, snapshot_name};
 use crate::snapshot::{load_snapshot, seal_snapshot};
 use crate::state::{Bounds, State};
@@ -17,7 +15,7 @@ use std::collections::VecDeque;
 
 mod files;
 
-pub(crate) use files::{segment_blocks, start_of_first_segment, write_zeros};
+pub(crate) use files::{blocks_in, segment_blocks, start_of_first_segment, write_zeros};
 
 /// The size that segments grow to: zeroing it costs some milliseconds, once for about ten thousand small batches.
 pub const SEGMENT_BYTES: u64 = 4 << 20;
@@ -49,7 +47,9 @@ pub struct Options {
     pub segment_bytes: u64,
     /// Whether a directory without a log is refused: for a caller that knows from elsewhere that one was written.
     pub must_exist: bool,
-    pub(crate) planted: Option<Planted>,
+    /// A known mistake put back by a test.
+    #[doc(hidden)]
+    pub planted: Planting,
 }
 
 impl Default for Options {
@@ -58,7 +58,7 @@ impl Default for Options {
             first_segment_bytes: FIRST_SEGMENT_BYTES,
             segment_bytes: SEGMENT_BYTES,
             must_exist: false,
-            planted: None,
+            planted: Planting::default(),
         }
     }
 }
@@ -68,11 +68,11 @@ impl Options {
     #[cfg(feature = "planted")]
     #[must_use]
     pub fn with_planted(self, bug: Planted) -> Self {
-        Self { planted: Some(bug), ..self }
+        Self { planted: Planting(Some(bug)), ..self }
     }
 
     pub(crate) fn is_planted(&self, bug: Planted) -> bool {
-        self.planted == Some(bug)
+        self.planted.0 == Some(bug)
     }
 }
 

@@ -59,6 +59,7 @@ pub struct MemDisk {
     journal: Option<Vec<Op>>,
     stop_after: Option<usize>,
     faults: Vec<(usize, Fault)>,
+    full: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -115,6 +116,11 @@ impl MemDisk {
     /// Makes the operation that comes after `operations` others fail.
     pub fn fail_after(&mut self, operations: usize, fault: Fault) {
         self.faults.push((self.operations + operations, fault));
+    }
+
+    /// From now on (or no longer) the disk is full: files cannot be made or made longer, what exists can be overwritten.
+    pub fn set_full(&mut self, full: bool) {
+        self.full = full;
     }
 
     /// The process ended and another one uses the disk: no more faults; what was written and not synced stays visible and unsynced.
@@ -177,7 +183,9 @@ impl Disk for MemDisk {
     }
 
     fn create(&mut self, name: &str) -> io::Result<()> {
-        if let Some(fault) = self.begin(|| Op::Create(name.to_owned()))? {
+        if let Some(fault) =
+            self.begin(|| Op::Create(name.to_owned()))?.or(self.full.then_some(Fault::NoSpace))
+        {
             return Err(fault.into());
         }
         if self.seen.contains_key(name) {
@@ -205,12 +213,16 @@ impl Disk for MemDisk {
     fn write_at(&mut self, name: &str, offset: u64, data: &[u8]) -> io::Result<()> {
         let fault = self.begin(|| Op::Write(name.to_owned(), offset, data.len()))?;
         let from = usize::try_from(offset).map_err(io::Error::other)?;
+        let full = self.full;
         let file = self.open(name)?;
-        let Some(fault) = fault else {
+        let too_long = full && file.seen.len() < from.saturating_add(data.len());
+        let Some(fault) = fault.or(too_long.then_some(Fault::NoSpace)) else {
             file.write(from, data);
             return Ok(());
         };
-        file.write(from, &data[..data.len() / SECTOR / 2 * SECTOR]);
+        if !too_long {
+            file.write(from, &data[..data.len() / SECTOR / 2 * SECTOR]);
+        }
         Err(fault.into())
     }
 
@@ -230,7 +242,8 @@ impl Disk for MemDisk {
             return Err(fault.into());
         }
         let (ghosts, now): (Vec<_>, Vec<_>) = self.changes.drain(..).partition(|change| change.ghost);
-        let touched = |name: &String| now.iter().any(|change| change.names.iter().any(|(other, _)| other == name));
+        let touched =
+            |name: &String| now.iter().any(|change| change.names.iter().any(|(other, _)| other == name));
         // A name written anew takes its earlier ghosts with it.
         self.changes = ghosts
             .into_iter()

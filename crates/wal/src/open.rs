@@ -6,9 +6,7 @@
 use crate::block::{BLOCK_BYTES, SegmentNumber};
 use crate::disk::Disk;
 use crate::error::{OpenError, WriteError, while_opening};
-use crate::log::{
-    End, Identity, Options, Spare, Wal, segment_blocks, start_of_first_segment, write_zeros,
-};
+use crate::log::{End, Identity, Options, Spare, Wal, segment_blocks, start_of_first_segment, write_zeros};
 use crate::planted::Planted;
 use crate::record::{Entry, HardState, SnapshotMeta};
 use crate::scan::{Found, Replay, Tail};
@@ -47,7 +45,7 @@ impl<D: Disk> Wal<D> {
     /// # Errors
     /// [`OpenError::Exists`] if it has one; else as [`Wal::open`].
     pub fn create(mut disk: D, identity: Identity, options: Options) -> Result<Self, OpenError> {
-        let mut replay = Replay::new(Some(identity), options.planted);
+        let mut replay = Replay::new(Some(identity), options.planted.0);
         match replay.scan(&mut disk)? {
             Found::New { leftovers } => Self::make_new(disk, identity, options, &leftovers),
             Found::Log(tail) => Err(OpenError::Exists { file: segment_name(tail.segment) }),
@@ -59,7 +57,7 @@ impl<D: Disk> Wal<D> {
     /// # Errors
     /// Says why the directory cannot be served. Except after [`OpenError::Io`], nothing was changed.
     pub fn open(mut disk: D, identity: Identity, options: Options) -> Result<(Self, Recovered), OpenError> {
-        let mut replay = Replay::new(Some(identity), options.planted);
+        let mut replay = Replay::new(Some(identity), options.planted.0);
         match replay.scan(&mut disk)? {
             Found::New { .. } if options.must_exist => Err(OpenError::Missing),
             Found::New { leftovers } => {
@@ -106,7 +104,7 @@ impl<D: Disk> Wal<D> {
         let end = End {
             segment: tail.segment,
             name: name.clone(),
-            blocks: segment_blocks(tail.bytes.len() as u64),
+            blocks: tail.blocks,
             position: tail.contents.end,
             chain: tail.contents.chain,
         };
@@ -114,13 +112,14 @@ impl<D: Disk> Wal<D> {
         wal.oldest = replay.state.keep_from;
         wal.garbage.extend(tail.leftovers);
         match tail.headless {
-            Some((number, len)) if tail.closed && !options.is_planted(Planted::ClosedSuccessorRemoved) => {
+            Some((number, blocks)) if tail.closed && !options.is_planted(Planted::ClosedSuccessorRemoved) => {
                 // The close was written after this file and its directory entry were durable, so it is zeroed again in place; to
                 // remove it would leave a closed segment without successor.
                 let file = segment_name(number);
+                let len = u64::from(blocks) * BLOCK_BYTES as u64;
                 write_zeros(&mut wal.disk, &file, 0, len).map_err(while_opening("zeroing", &file))?;
                 wal.disk.sync_all(&file).map_err(while_opening("syncing", &file))?;
-                wal.enter(number, segment_blocks(len))?;
+                wal.enter(number, blocks)?;
             }
             Some((number, _)) if tail.closed => {
                 wal.garbage.push_back(segment_name(number));
@@ -129,8 +128,8 @@ impl<D: Disk> Wal<D> {
                 let spare = wal.spare.take().expect("a segment was just made");
                 wal.enter(number, spare.blocks)?;
             }
-            Some((_, len)) if options.is_planted(Planted::SpareKept) => {
-                wal.spare = Some(Spare { blocks: segment_blocks(len) });
+            Some((_, blocks)) if options.is_planted(Planted::SpareKept) && blocks > 0 => {
+                wal.spare = Some(Spare { blocks });
             }
             // Nothing proves that its zeros or its directory entry are durable: made anew when it is needed.
             Some((number, _)) => wal.garbage.push_back(segment_name(number)),

@@ -32,3 +32,7 @@ pub enum Planted {
     /// Leftovers are removed at recovery before the last batch is synced.
     TidyBeforeSync,
 }
+
+/// At most one mistake; which one, only this crate says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Planting(pub(crate) Option<Planted>);

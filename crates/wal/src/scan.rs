@@ -3,7 +3,7 @@
 use crate::block::{BLOCK_BYTES, SegmentNumber, is_zero};
 use crate::disk::Disk;
 use crate::error::{Damage, OpenError, while_opening};
-use crate::log::Identity;
+use crate::log::{Identity, blocks_in};
 use crate::planted::Planted;
 use crate::record::{Entry, Item, SnapshotKind};
 use crate::segment::{Chain, Contents, Name, Reader, parse_name, segment_name, snapshot_name};
@@ -29,7 +29,9 @@ pub(crate) struct Replay {
 #[derive(Debug)]
 pub(crate) enum Found {
     /// Nothing that was ever answered for. The names are leftovers.
-    New { leftovers: Vec<String> },
+    New {
+        leftovers: Vec<String>,
+    },
     Log(Box<Tail>),
 }
 
@@ -39,8 +41,9 @@ pub(crate) struct Tail {
     pub(crate) segment: SegmentNumber,
     pub(crate) bytes: Vec<u8>,
     pub(crate) contents: Contents,
-    /// A segment without head behind it, with its length.
-    pub(crate) headless: Option<(SegmentNumber, u64)>,
+    pub(crate) blocks: u32,
+    /// A segment without head behind it, with its blocks: none if it cannot be a whole one.
+    pub(crate) headless: Option<(SegmentNumber, u32)>,
     /// Whether the headless one has been entered: it must not be removed.
     pub(crate) closed: bool,
     pub(crate) snapshot: Option<Vec<u8>>,
@@ -100,7 +103,8 @@ impl Replay {
             return missing(last.next());
         }
 
-        let first_at = (1..segments.len()).rev().find(|&i| segments[i] != segments[i - 1].next()).unwrap_or(0);
+        let first_at =
+            (1..segments.len()).rev().find(|&i| segments[i] != segments[i - 1].next()).unwrap_or(0);
         let mut chain = None;
         let mut tail = None;
         for &number in &segments[first_at..] {
@@ -110,18 +114,34 @@ impl Replay {
             tail = Some((bytes, contents));
         }
         let (bytes, contents) = tail.expect("the run of segments has at least the last one");
-        if self.closed.is_some() && headless.is_none() {
+        let Some(blocks) = blocks_in(bytes.len() as u64) else {
+            return damage(segment_name(last), bytes.len() as u64, "shorter than any segment".to_owned());
+        };
+        let headless = headless.map(|(number, len)| (number, blocks_in(len).unwrap_or(0)));
+        if self.closed.is_some() && headless.is_none_or(|(_, blocks)| blocks == 0) {
             return missing(last.next());
         }
         let snapshot = self.finish(disk, segments[first_at])?;
 
         let keep_from = self.state.keep_from;
-        leftovers.extend(segments.iter().filter(|number| **number < keep_from).map(|number| segment_name(*number)));
+        leftovers.extend(
+            segments.iter().filter(|number| **number < keep_from).map(|number| segment_name(*number)),
+        );
         let counts = self.state.snapshot.map(|meta| meta.file);
-        leftovers
-            .extend(snapshots.iter().filter(|number| Some(**number) != counts).map(|number| snapshot_name(*number)));
+        leftovers.extend(
+            snapshots.iter().filter(|number| Some(**number) != counts).map(|number| snapshot_name(*number)),
+        );
         let closed = self.closed.is_some();
-        Ok(Found::Log(Box::new(Tail { segment: last, bytes, contents, headless, closed, snapshot, leftovers })))
+        Ok(Found::Log(Box::new(Tail {
+            segment: last,
+            bytes,
+            contents,
+            blocks,
+            headless,
+            closed,
+            snapshot,
+            leftovers,
+        })))
     }
 
     fn segment(
@@ -168,7 +188,9 @@ impl Replay {
         }
         match item {
             Item::Head(head) => {
-                if let Some(identity) = self.identity.filter(|identity| identity.lock_inode != head.lock_inode) {
+                if let Some(identity) =
+                    self.identity.filter(|identity| identity.lock_inode != head.lock_inode)
+                {
                     return Err(OpenError::CopiedDirectory {
                         file: file.to_owned(),
                         recorded: head.lock_inode,
@@ -176,7 +198,8 @@ impl Replay {
                     });
                 }
                 if u64::from(head.blocks) * BLOCK_BYTES as u64 != file_len {
-                    let what = format!("the file has {file_len} bytes, but its head names {} blocks", head.blocks);
+                    let what =
+                        format!("the file has {file_len} bytes, but its head names {} blocks", head.blocks);
                     return wrong(what);
                 }
                 if !self.begun {
@@ -261,7 +284,7 @@ fn read_all<D: Disk>(disk: &mut D, name: &str) -> Result<Vec<u8>, OpenError> {
 }
 
 fn missing<T>(number: SegmentNumber) -> Result<T, OpenError> {
-    damage(segment_name(number), 0, "the file is missing".to_owned())
+    damage(segment_name(number), 0, "the file is missing, or shorter than any segment".to_owned())
 }
 
 fn damage<T>(file: String, offset: u64, what: String) -> Result<T, OpenError> {

@@ -189,27 +189,31 @@ impl Reader<'_> {
     /// A batch that is not whole: it is the end of the log only if nothing but empty blocks and blocks of this very batch follow.
     fn unfinished_at(&self, position: u32, batch: BatchNumber) -> Result<Next, OpenError> {
         let mut torn: Option<u32> = None;
+        let mut hole: Option<u32> = None;
+        let mut cut_damage = false;
         for at in position..self.total() {
             match self.block(at)? {
-                Block::Empty => {}
+                Block::Empty => hole = hole.or(Some(at)),
                 Block::Good(found) => {
                     let n = torn.unwrap_or(found.n);
                     let i = at - position;
                     let fits = i < n && n <= self.total() - position;
                     if !fits || found != (Place { segment: self.number, batch, position: at, i, n }) {
-                        return self.damage_at(at, "a block that belongs elsewhere, or to a later batch");
+                        let what =
+                            "an empty block with a later batch behind it, or a block that belongs elsewhere";
+                        return self.damage_at(hole.unwrap_or(at), what);
                     }
                     torn = Some(n);
                 }
                 Block::Bad if self.planted == Some(Planted::CutOnDamage) && self.is_last => {
-                    torn = torn.or(Some(1));
+                    cut_damage = true;
                 }
                 Block::Newer(_) | Block::Bad => {
                     return self.damage_at(at, "a block that is neither good nor empty");
                 }
             }
         }
-        let Some(blocks) = torn else { return Ok(Next::End) };
+        let Some(blocks) = torn.or(cut_damage.then_some(1)) else { return Ok(Next::End) };
         if !self.is_last || self.planted == Some(Planted::TornTailIsDamage) {
             return self.damage_at(position, "a batch that is not whole, with a later segment behind it");
         }

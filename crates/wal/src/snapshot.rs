@@ -35,7 +35,8 @@ pub(crate) fn seal_snapshot(
 /// Reads the bytes of a recorded snapshot.
 pub(crate) fn load_snapshot<D: Disk>(disk: &mut D, meta: &SnapshotMeta) -> Result<Vec<u8>, OpenError> {
     let name = snapshot_name(meta.file);
-    let damage = |offset: u64, what: String| -> OpenError { Damage { file: name.clone(), offset, what }.into() };
+    let damage =
+        |offset: u64, what: String| -> OpenError { Damage { file: name.clone(), offset, what }.into() };
     let len = match disk.len(&name) {
         Ok(len) => len,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {

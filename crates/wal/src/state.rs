@@ -1,7 +1,7 @@
 //! What the log says so far, without the payloads: kept while replaying and while writing, by the same code.
 
 use crate::block::SegmentNumber;
-use crate::record::{Head, HardState, Index, SnapshotKind, SnapshotMeta};
+use crate::record::{HardState, Head, Index, SnapshotKind, SnapshotMeta};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct State {
@@ -103,10 +103,18 @@ impl State {
             return current;
         }
         let first_kept = Index(index.0 + 1);
-        self.spans.iter().rev().find(|span| span.first <= first_kept).map_or(self.keep_from, |span| span.segment)
+        self.spans
+            .iter()
+            .rev()
+            .find(|span| span.first <= first_kept)
+            .map_or(self.keep_from, |span| span.segment)
     }
 
-    pub(crate) fn add_snapshot(&mut self, meta: SnapshotMeta, keep_from: SegmentNumber) -> Result<(), Bounds> {
+    pub(crate) fn add_snapshot(
+        &mut self,
+        meta: SnapshotMeta,
+        keep_from: SegmentNumber,
+    ) -> Result<(), Bounds> {
         self.snapshot_bounds(meta.kind).check(meta.index)?;
         let above = Index(meta.index.0 + 1);
         if meta.kind == SnapshotKind::Installed || self.next_index <= above {

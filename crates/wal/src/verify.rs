@@ -52,7 +52,11 @@ pub fn verify<D: Disk>(disk: &mut D) -> Report {
         lock_inode: replay.lock_inode,
         hard_state: replay.state.hard_state,
         snapshot: replay.state.snapshot,
-        entries: replay.entries.first().zip(replay.entries.last()).map(|(first, last)| (first.index, last.index)),
+        entries: replay
+            .entries
+            .first()
+            .zip(replay.entries.last())
+            .map(|(first, last)| (first.index, last.index)),
         cut: None,
         leftovers: Vec::new(),
         problem: None,

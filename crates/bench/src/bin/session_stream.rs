@@ -18,6 +18,9 @@ struct Args {
     /// Length of each run at a fixed rate, in milliseconds.
     #[arg(long, default_value_t = 2_000)]
     paced_ms: u32,
+    /// Measure only what the table describes with this text, such as `400 sessions`.
+    #[arg(long, default_value = "")]
+    only: String,
     /// Every run as JSON on stdout.
     #[arg(long)]
     json: bool,
@@ -50,8 +53,8 @@ fn main() -> anyhow::Result<()> {
         Some(Half::Server { cell }) => server_process(&serde_json::from_str(&cell)?),
         Some(Half::Client { cell, address }) => client_process(&serde_json::from_str(&cell)?, &address),
         None => {
-            let Args { repeats, round_trips, paced_ms, .. } = args;
-            let report = run(&Plan { repeats, round_trips, paced_ms }, |cell| eprintln!("{cell:?}"))?;
+            let Args { repeats, round_trips, paced_ms, only, .. } = args;
+            let report = run(&Plan { repeats, round_trips, paced_ms, only }, |cell| eprintln!("{cell:?}"))?;
             if args.json {
                 println!("{}", serde_json::to_string_pretty(&report)?);
             } else {

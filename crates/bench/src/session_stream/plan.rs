@@ -99,8 +99,26 @@ pub struct Cell {
     pub work: Work,
 }
 
+impl Cell {
+    /// Everything but the contender, for people.
+    pub(crate) fn describe(&self) -> String {
+        let work = match self.work {
+            Work::PingPong { .. } => "ping-pong".to_owned(),
+            Work::Paced { ops_per_second, ops_per_frame, sessions, .. } => {
+                let rate = ops_per_second / 1_000;
+                format!(
+                    "{rate}k/s, {ops_per_frame} op/frame, {sessions} sessions, connection: {:?}",
+                    self.sharing
+                )
+            }
+        };
+        format!("{:?}, {:?} thread, {:?}, {work}", self.transport, self.threads, self.placement)
+            .to_lowercase()
+    }
+}
+
 /// How much to measure.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Plan {
     /// Times each cell is measured.
     pub repeats: u32,
@@ -108,6 +126,8 @@ pub struct Plan {
     pub round_trips: u32,
     /// Length of each paced run.
     pub paced_ms: u32,
+    /// Only groups whose description contains this; empty for all.
+    pub only: String,
 }
 
 /// The load at which the limit on processor time is stated.
@@ -148,6 +168,7 @@ impl Plan {
             (ALL, Current, Apart, One, paced(FULL_RATE, BUSY_SESSIONS, 16)),
             // The floor is left out: two threads for each of so many connections would measure the scheduler.
             (ON_TOKIO, Current, Apart, Each, paced(UNBATCHED_RATE, QUIET_SESSIONS, 1)),
+            (ON_TOKIO, Current, Apart, Each, paced(FULL_RATE, QUIET_SESSIONS, 1)),
             (ON_TOKIO, Multi, Free, Each, ping_pong),
             (ON_TOKIO, Multi, Free, Each, paced(FULL_RATE, BUSY_SESSIONS, 1)),
         ];
@@ -155,7 +176,10 @@ impl Plan {
         for (contenders, threads, placement, sharing, work) in groups {
             for transport in [Transport::Unix, Transport::Tcp] {
                 let cell = |&contender| Cell { contender, transport, threads, placement, sharing, work };
-                cells.push(contenders.iter().map(cell).collect());
+                let group: Vec<Cell> = contenders.iter().map(cell).collect();
+                if group[0].describe().contains(&self.only) {
+                    cells.push(group);
+                }
             }
         }
         cells
@@ -168,7 +192,8 @@ mod tests {
 
     #[test]
     fn cells_of_a_group_differ_in_the_contender_alone() {
-        let plan = Plan { repeats: 1, round_trips: 1, paced_ms: 1 };
+        let plan = Plan { repeats: 1, round_trips: 1, paced_ms: 1, only: String::new() };
+        assert!(!plan.groups().is_empty());
         for group in plan.groups() {
             for cell in &group {
                 assert_eq!(Cell { contender: group[0].contender, ..*cell }, group[0]);

@@ -18,7 +18,7 @@ use super::{framed, grpc, load, raw};
 
 /// Measures everything in `plan`; `progress` is told of each cell before it runs.
 pub fn run(plan: &Plan, mut progress: impl FnMut(&Cell)) -> anyhow::Result<Report> {
-    let mut report = Report::new(*plan);
+    let mut report = Report::new(plan.clone());
     for group in plan.groups() {
         let mut rounds = vec![Vec::new(); group.len()];
         for repeat in 0..plan.repeats {

@@ -138,7 +138,7 @@ impl fmt::Display for Report {
             writeln!(
                 f,
                 "| {} | {:?} | {} | {} | {} | {} | {:.0} |",
-                describe(&row.cell),
+                row.cell.describe(),
                 row.cell.contender,
                 row.spread(|r| r.p50_us).text(0),
                 row.spread(|r| r.p99_us).text(0),
@@ -153,7 +153,7 @@ impl fmt::Display for Report {
             writeln!(
                 f,
                 "| {} | {} | {} | {} | {} |",
-                describe(&price.cell),
+                price.cell.describe(),
                 price.p50_us.text(0),
                 price.server_cpu_s.text(2),
                 price.client_cpu_s.text(2),
@@ -162,20 +162,6 @@ impl fmt::Display for Report {
         }
         Ok(())
     }
-}
-
-fn describe(cell: &Cell) -> String {
-    let work = match cell.work {
-        Work::PingPong { .. } => "ping-pong".to_owned(),
-        Work::Paced { ops_per_second, ops_per_frame, sessions, .. } => {
-            let rate = ops_per_second / 1_000;
-            format!(
-                "{rate}k/s, {ops_per_frame} op/frame, {sessions} sessions, connection: {:?}",
-                cell.sharing
-            )
-        }
-    };
-    format!("{:?}, {:?} thread, {:?}, {work}", cell.transport, cell.threads, cell.placement).to_lowercase()
 }
 
 #[cfg(test)]

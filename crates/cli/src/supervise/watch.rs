@@ -37,9 +37,12 @@ pub(super) fn spawn(
 ) -> std::io::Result<()> {
     let (continued, first) = subscribe(SIGCONT)?;
     let (children, second) = subscribe(SIGCHLD)?;
-    let terminal = Terminal::open(command);
+    let mut terminal = Terminal::open(command);
+    // Before the thread starts: from the caller's point of view a command that was started has the foreground.
+    let first_step = terminal.as_mut().map_or(Next::Leave, Terminal::begin);
     let watch = Watch { shared, guardian, command, events, continued, children, terminal, exited: false };
     std::thread::Builder::new().name("supervise".into()).spawn(move || {
+        watch.follow(first_step);
         watch.run();
         signal_hook::low_level::unregister(first);
         signal_hook::low_level::unregister(second);
@@ -75,8 +78,6 @@ struct Watch {
 
 impl Watch {
     fn run(mut self) {
-        let next = self.terminal.as_mut().map_or(Next::Leave, Terminal::begin);
-        self.follow(next);
         let gone = loop {
             match self.shared.link.receive() {
                 Received::Packet(packet, _) => match Report::decode(&packet) {

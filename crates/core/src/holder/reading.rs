@@ -94,7 +94,9 @@ mod tests {
 
     #[test]
     fn clocks_disagree_above_fifty_milliseconds_and_a_tenth() {
-        for (boot, raw, disagree) in [(50, 0, false), (51, 0, true), (1_150, 1_000, false), (1_151, 1_000, true)] {
+        for (boot, raw, disagree) in
+            [(50, 0, false), (51, 0, true), (1_150, 1_000, false), (1_151, 1_000, true)]
+        {
             assert_eq!(at(boot, raw).since(at(0, 0)).disagrees(), disagree, "{boot} {raw}");
             assert_eq!(at(raw, boot).since(at(0, 0)).disagrees(), disagree, "{raw} {boot}");
         }

@@ -270,7 +270,8 @@ impl Scheduler {
     /// Confirms the newest sending whose answer counts by now.
     fn settle(&mut self, now: Reading) {
         let early = self.planted.is(Mistake::CountedBeforeItems);
-        let counts = |sending: &Sending| sending.counts_after.is_some_and(|after| early || after <= self.processed);
+        let counts =
+            |sending: &Sending| sending.counts_after.is_some_and(|after| early || after <= self.processed);
         let newest = self.sendings.iter().rev().find(|(_, sending)| counts(sending));
         let Some((&number, &Sending { sent, .. })) = newest else { return };
         self.sendings = self.sendings.split_off(&number.next());

@@ -22,7 +22,9 @@ fn the_defaults_of_ten_seconds() {
 
 #[test]
 fn a_ttl_is_taken_within_its_limits() {
-    for (ttl, taken) in [(499, false), (500, true), (501, true), (299_999, true), (300_000, true), (300_001, false)] {
+    for (ttl, taken) in
+        [(499, false), (500, true), (501, true), (299_999, true), (300_000, true), (300_001, false)]
+    {
         assert_eq!(Numbers::check(ask(ttl)).is_ok(), taken, "{ttl} ms");
     }
 }

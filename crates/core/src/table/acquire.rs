@@ -36,7 +36,13 @@ impl LeaseTable {
         let refusal = match self.place_newcomer(id, &acquire.requests) {
             Ok(placements) => {
                 let to = Waiting { session: id, command: number };
-                return Ok(Answer::Granted(self.grant_unit(out, to, &acquire.requests, &placements, &acquire.value)));
+                return Ok(Answer::Granted(self.grant_unit(
+                    out,
+                    to,
+                    &acquire.requests,
+                    &placements,
+                    &acquire.value,
+                )));
             }
             Err(refusal) => refusal,
         };
@@ -141,7 +147,11 @@ impl LeaseTable {
             return Ok(Answer::Cancelled);
         }
         let granted = self.granted_by(id, acquire);
-        if granted.is_empty() { Err(Refusal::NoSuchWait { acquire }) } else { Ok(Answer::AlreadyGranted(granted)) }
+        if granted.is_empty() {
+            Err(Refusal::NoSuchWait { acquire })
+        } else {
+            Ok(Answer::AlreadyGranted(granted))
+        }
     }
 
     /// The leases that this acquire brought and that are still held.
@@ -150,7 +160,12 @@ impl LeaseTable {
         let grant = |((resource, token), _): (&(ResourceName, crate::id::Token), _)| {
             let holder = self.resources.get(resource)?.holder(*token)?;
             let held = self.holds(id, resource, *token);
-            held.then(|| Grant { resource: resource.clone(), token: *token, fence: holder.fence, slot: holder.slot })
+            held.then(|| Grant {
+                resource: resource.clone(),
+                token: *token,
+                fence: holder.fence,
+                slot: holder.slot,
+            })
         };
         leases.filter_map(grant).collect()
     }

@@ -130,7 +130,9 @@ impl LeaseTable {
 
     fn end_overdue(&mut self, out: &mut Applied, name: &ResourceName, token: Token) {
         let drift = self.config.drift;
-        let Some(holder) = self.resources.get(name).and_then(|resource| resource.holder(token)) else { return };
+        let Some(holder) = self.resources.get(name).and_then(|resource| resource.holder(token)) else {
+            return;
+        };
         let slot = holder.slot;
         match holder.standing {
             Standing::Held => {
@@ -162,7 +164,9 @@ impl LeaseTable {
         }
         for (name, token) in leases {
             *budget = budget.saturating_sub(1);
-            let Some(holder) = self.resources.get(&name).and_then(|resource| resource.holder(token)) else { continue };
+            let Some(holder) = self.resources.get(&name).and_then(|resource| resource.holder(token)) else {
+                continue;
+            };
             let slot = holder.slot;
             match (how, &holder.standing) {
                 (Ending::Expired, _) => self.end_overdue(out, &name, token),
@@ -220,7 +224,8 @@ impl LeaseTable {
     /// The offer of a lease is over: the successor that accepted without waiting is told that nothing comes of it.
     pub(super) fn end_offer(&mut self, out: &mut Applied, name: &ResourceName, token: Token) {
         let resource = self.resources.get_mut(name);
-        let Some(offer) = resource.and_then(|r| r.holder_mut(token)).and_then(|holder| holder.offer.take()) else {
+        let Some(offer) = resource.and_then(|r| r.holder_mut(token)).and_then(|holder| holder.offer.take())
+        else {
             return;
         };
         if let Some(Ready::Accepting { command, .. }) = offer.ready {

@@ -11,7 +11,12 @@ use crate::limits::MAX_WAIT;
 use crate::name::{ResourceName, Value};
 
 impl LeaseTable {
-    pub(super) fn offer(&mut self, out: &mut Applied, id: SessionId, offer: &Offer) -> Result<Answer, Refusal> {
+    pub(super) fn offer(
+        &mut self,
+        out: &mut Applied,
+        id: SessionId,
+        offer: &Offer,
+    ) -> Result<Answer, Refusal> {
         let Offer { resource: name, token, to, length } = offer;
         if *length > MAX_WAIT {
             return Err(Refusal::BadRequest { what: BadRequest::TooLong });
@@ -27,7 +32,8 @@ impl LeaseTable {
         let until = self.last_at.plus(*length);
         let from = self.sessions[&id].label.clone();
         let holder = self.resources.get_mut(name).and_then(|resource| resource.holder_mut(*token));
-        holder.expect("a lease that is held has its place").offer = Some(OfferMade { to, until, ready: None });
+        holder.expect("a lease that is held has its place").offer =
+            Some(OfferMade { to, until, ready: None });
         self.lower_due(name, until.min(self.sessions[&to].ended_after(self.config.drift)));
         let (resource, token, length) = (name.clone(), *token, *length);
         self.push_item(out, to, ItemKind::Offered { resource, token, from, length });
@@ -54,7 +60,8 @@ impl LeaseTable {
     ) -> Result<Answer, Refusal> {
         self.settle(out, name);
         let no_offer = || Refusal::NoOffer { resource: name.clone() };
-        let holder = self.resources.get(name).and_then(|resource| resource.holder(token)).ok_or_else(no_offer)?;
+        let holder =
+            self.resources.get(name).and_then(|resource| resource.holder(token)).ok_or_else(no_offer)?;
         let offer = holder.offer.as_ref().filter(|offer| offer.to == id).ok_or_else(no_offer)?;
         if offer.ready.is_some() {
             return Ok(Answer::Accepted);
@@ -85,13 +92,23 @@ impl LeaseTable {
         match self.resources[name].kind.mode() {
             Mode::Slot { of } => Mode::Slot { of },
             Mode::Exclusive | Mode::Shared => {
-                if shared { Mode::Shared } else { Mode::Exclusive }
+                if shared {
+                    Mode::Shared
+                } else {
+                    Mode::Exclusive
+                }
             }
         }
     }
 
     /// Passes the holder's place to its successor, past the queue.
-    pub(super) fn swap(&mut self, out: &mut Applied, name: &ResourceName, token: Token, to: (SessionId, Ready)) {
+    pub(super) fn swap(
+        &mut self,
+        out: &mut Applied,
+        name: &ResourceName,
+        token: Token,
+        to: (SessionId, Ready),
+    ) {
         let (session, ready) = to;
         let holder = self.resources.get_mut(name).and_then(|resource| resource.holder_mut(token));
         let holder = holder.expect("whoever releases has its place");

@@ -89,9 +89,9 @@ impl LeaseTable {
                 Standing::Revoked { until, .. } => points.add(until),
                 Standing::Held => {
                     let session = &self.sessions[&holder.session];
-                    points.add(session.ended_after(drift));
                     if contended {
-                        points.add(session.takeable_after(drift));
+                        // Where nobody waits, the session's own hint is enough: whoever comes looks at the holders.
+                        points.add(session.ended_after(drift).min(session.takeable_after(drift)));
                     }
                     if let Some(offer) = &holder.offer {
                         points.add(offer.until);
@@ -138,7 +138,8 @@ impl LeaseTable {
             (true, None) | (false, Some(_)) => {}
         }
         while self.index.idle.len() > self.config.limits.idle_resources {
-            let (_, oldest) = self.index.idle.pop_first().expect("the set is longer than a limit of zero or more");
+            let (_, oldest) =
+                self.index.idle.pop_first().expect("the set is longer than a limit of zero or more");
             self.forget(&oldest);
         }
     }

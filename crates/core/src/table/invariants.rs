@@ -33,7 +33,10 @@ impl LeaseTable {
                     let queue = self.resources.get(&request.resource).map(|resource| &resource.queue);
                     let waiting = queue.and_then(|queue| queue.get(&wait.place));
                     if waiting.is_none_or(|waiting| waiting.session != *id || waiting.command != *command) {
-                        return Err(format!("wait {command} of session {id} is not in the queue of {}", request.resource));
+                        return Err(format!(
+                            "wait {command} of session {id} is not in the queue of {}",
+                            request.resource
+                        ));
                     }
                 }
             }
@@ -54,13 +57,17 @@ impl LeaseTable {
         for holder in &resource.holders {
             let known = self.sessions.get(&holder.session).map(|session| &session.leases);
             if !known.is_some_and(|leases| leases.contains_key(&(name.clone(), holder.token))) {
-                return Err(format!("{name} is held with {} by a session that does not know it", holder.token));
+                return Err(format!(
+                    "{name} is held with {} by a session that does not know it",
+                    holder.token
+                ));
             }
             if holder.token.get() > self.newest() || !tokens.insert(holder.token) {
                 return Err(format!("token {} of {name} is above the counter or held twice", holder.token));
             }
         }
-        let changing = resource.holders.iter().any(|h| matches!(h.standing, Standing::Revoked { blocks_all: true, .. }));
+        let changing =
+            resource.holders.iter().any(|h| matches!(h.standing, Standing::Revoked { blocks_all: true, .. }));
         let alone = resource.holders.iter().filter(|holder| !holder.shared).count();
         match resource.kind {
             Kind::Lock if !changing && alone > 0 && resource.holders.len() > 1 => {

@@ -34,7 +34,8 @@ impl LeaseTable {
         by: &Label,
     ) -> Result<Reply, Refusal> {
         self.settle(out, name);
-        let resource = self.resources.get_mut(name).ok_or_else(|| Refusal::NotHeld { resource: name.clone() })?;
+        let resource =
+            self.resources.get_mut(name).ok_or_else(|| Refusal::NotHeld { resource: name.clone() })?;
         let asked = |holder: &&mut Holder| {
             matches!(holder.standing, Standing::Held) && token.is_none_or(|token| token == holder.token)
         };
@@ -101,7 +102,9 @@ impl LeaseTable {
     ) {
         self.record_ending(out, name, token, how, self.last_at);
         let drift = self.config.drift;
-        let Some(holder) = self.resources.get(name).and_then(|resource| resource.holder(token)) else { return };
+        let Some(holder) = self.resources.get(name).and_then(|resource| resource.holder(token)) else {
+            return;
+        };
         let session = &self.sessions[&holder.session];
         let (until, delay, slot) = (session.overdue_after(drift), session.policies.delay, holder.slot);
         if self.last_at > until {
@@ -110,7 +113,8 @@ impl LeaseTable {
             return;
         }
         let holder = self.resources.get_mut(name).and_then(|resource| resource.holder_mut(token));
-        holder.expect("its place was there a moment ago").standing = Standing::Revoked { until, delay, blocks_all };
+        holder.expect("its place was there a moment ago").standing =
+            Standing::Revoked { until, delay, blocks_all };
         self.lower_due(name, until);
     }
 
@@ -128,7 +132,8 @@ impl LeaseTable {
         }
         self.settle(out, name);
         let kind = Kind::of(mode);
-        let resource = self.resources.get_mut(name).ok_or_else(|| Refusal::NotHeld { resource: name.clone() })?;
+        let resource =
+            self.resources.get_mut(name).ok_or_else(|| Refusal::NotHeld { resource: name.clone() })?;
         if resource.kind == kind {
             return Ok(Reply::KindChanged);
         }

@@ -34,7 +34,9 @@ impl LeaseTable {
     }
 
     pub(super) fn is_live(&self, session: SessionId) -> bool {
-        self.sessions.get(&session).is_some_and(|session| !session.is_overdue(self.last_at, self.config.drift))
+        self.sessions
+            .get(&session)
+            .is_some_and(|session| !session.is_overdue(self.last_at, self.config.drift))
     }
 
     pub(super) fn enqueue(&mut self, id: SessionId, command: CommandNumber, wait: Wait) {
@@ -44,12 +46,16 @@ impl LeaseTable {
         if let Some(after) = self.granting_after.filter(|after| self.last_at <= *after) {
             due = due.min(after);
         }
-        for request in &wait.requests {
+        let (place, requests) = (wait.place, wait.requests.clone());
+        // The session knows of the wait before any queue does: hints look from the queue to the wait.
+        let session = self.sessions.get_mut(&id).expect("whoever waits has a session");
+        session.waits.insert(command, wait);
+        for request in &requests {
             let name = &request.resource;
             let resource =
                 self.resources.entry(name.clone()).or_insert_with(|| Resource::new(Kind::of(request.mode)));
             let was_empty = resource.queue.is_empty();
-            resource.queue.insert(wait.place, Waiting { session: id, command });
+            resource.queue.insert(place, Waiting { session: id, command });
             self.lower_due(name, due);
             if was_empty {
                 // Holders become takeable only now that somebody waits.
@@ -57,8 +63,6 @@ impl LeaseTable {
             }
             self.note_use(name);
         }
-        let session = self.sessions.get_mut(&id).expect("whoever waits has a session");
-        session.waits.insert(command, wait);
     }
 
     /// Takes a wait out of all its queues and names them.
@@ -104,7 +108,10 @@ impl LeaseTable {
     }
 
     fn is_due(&self, name: &ResourceName) -> bool {
-        self.resources.get(name).and_then(|resource| resource.due).is_some_and(|due| self.last_at > due)
+        let Some(resource) = self.resources.get(name) else { return false };
+        let (at, drift) = (self.last_at, self.config.drift);
+        resource.due.is_some_and(|due| at > due)
+            || resource.holders.iter().any(|holder| self.sessions[&holder.session].is_ended(at, drift))
     }
 
     /// Serves the queues of these resources, and of all others that this touches, until nobody can be served.
@@ -125,7 +132,9 @@ impl LeaseTable {
                 let (session, command) = (next.session, next.command);
                 self.push_item(out, session, ItemKind::WaitGranted { command, grants: grants.clone() });
                 Self::event(out, Event::WaitGranted { session, command, grants });
-                work.extend(requests.into_iter().map(|request| request.resource).filter(|other| *other != name));
+                work.extend(
+                    requests.into_iter().map(|request| request.resource).filter(|other| *other != name),
+                );
             }
             touched.extend(work.iter().cloned());
         }
@@ -181,7 +190,8 @@ impl LeaseTable {
         let session = self.sessions.get_mut(&to.session).expect("whoever is granted has a session");
         session.leases.insert((name.clone(), token), to.command);
         let due = session.ended_after(drift).min(session.takeable_after(drift));
-        let resource = self.resources.entry(name.clone()).or_insert_with(|| Resource::new(Kind::of(request.mode)));
+        let resource =
+            self.resources.entry(name.clone()).or_insert_with(|| Resource::new(Kind::of(request.mode)));
         resource.transitions += 1;
         resource.holders.push(Holder {
             session: to.session,
@@ -196,7 +206,9 @@ impl LeaseTable {
             offer: None,
             asks: 0,
         });
-        self.lower_due(name, due);
+        if !resource.queue.is_empty() {
+            self.lower_due(name, due);
+        }
         self.note_use(name);
         self.counters.grants += 1;
         Self::event(out, Event::Granted { grant: grant.clone(), session: to.session, command: to.command });

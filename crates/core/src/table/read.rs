@@ -7,7 +7,7 @@ use super::session::Session;
 use super::{Config, Counters, LeaseTable};
 use crate::answer::{Ending, Item};
 use crate::command::{Mode, SessionKind};
-use crate::id::{AttachNumber, CommandNumber, ItemNumber, Nonce, SessionId, Token};
+use crate::id::{AttachNumber, CommandNumber, Epoch, ItemNumber, Nonce, SessionId, Token};
 use crate::name::{Label, RegisterKey, ResourceName, Value};
 use crate::time::{LogTime, Millis};
 
@@ -142,6 +142,11 @@ impl LeaseTable {
         self.counters
     }
 
+    /// The present epoch.
+    pub fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
     /// The greatest token or session id drawn so far, as a number.
     pub fn newest(&self) -> u64 {
         Token::new(self.epoch, self.counter).map_or(u64::MAX, Token::get)
@@ -258,7 +263,8 @@ impl LeaseTable {
     pub fn register(&self, name: &ResourceName, key: &RegisterKey) -> Option<(&Value, Token)> {
         let resource = self.resources.get(name)?;
         let register = resource.registers.get(key)?;
-        let lives = !register.with_lease || resource.holder(register.token).is_some_and(|h| self.is_current(h));
+        let lives =
+            !register.with_lease || resource.holder(register.token).is_some_and(|h| self.is_current(h));
         lives.then_some((&register.value, register.token))
     }
 

@@ -75,7 +75,11 @@ pub(super) enum Standing {
     Held,
     /// The lease is over for the table, but its holder may not know: the place stays taken until the holder acknowledges or
     /// the renewal that was the last at the time of the revoke is overdue.
-    Revoked { until: LogTime, delay: Millis, blocks_all: bool },
+    Revoked {
+        until: LogTime,
+        delay: Millis,
+        blocks_all: bool,
+    },
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -166,9 +170,10 @@ impl Resource {
 impl LeaseTable {
     /// Whether this session holds this lease (and it was not revoked).
     pub(super) fn holds(&self, session: SessionId, resource: &ResourceName, token: Token) -> bool {
-        self.resources.get(resource).and_then(|resource| resource.holder(token)).is_some_and(|holder| {
-            holder.session == session && matches!(holder.standing, Standing::Held)
-        })
+        self.resources
+            .get(resource)
+            .and_then(|resource| resource.holder(token))
+            .is_some_and(|holder| holder.session == session && matches!(holder.standing, Standing::Held))
     }
 
     /// How a lease ended, if the history still knows.
@@ -184,7 +189,8 @@ impl LeaseTable {
         let Some(resource) = self.resources.get(name) else {
             return Ok(Placement { slot: first_slot(mode), ..Placement::default() });
         };
-        let blocked = |holder: &&Holder| matches!(holder.standing, Standing::Revoked { blocks_all: true, .. });
+        let blocked =
+            |holder: &&Holder| matches!(holder.standing, Standing::Revoked { blocks_all: true, .. });
         if let Some(holder) = resource.holders.iter().find(blocked) {
             return Err(self.in_the_way(holder));
         }
@@ -222,7 +228,11 @@ impl LeaseTable {
         }
         let takeable = resource.holders.iter().filter(|holder| self.is_takeable(holder));
         if let Some(holder) = takeable.min_by_key(|holder| holder.slot) {
-            return Ok(Placement { slot: holder.slot, takes: alloc::vec![holder.token], ..Placement::default() });
+            return Ok(Placement {
+                slot: holder.slot,
+                takes: alloc::vec![holder.token],
+                ..Placement::default()
+            });
         }
         match resource.holders.first() {
             Some(holder) => Err(self.in_the_way(holder)),

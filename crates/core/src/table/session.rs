@@ -1,14 +1,14 @@
 //! Sessions: opening, attaching, renewing, closing, and the order of their two streams.
 
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
 use super::LeaseTable;
 use super::queue::Wait;
-use crate::answer::{Applied, Ending, Event, Item, ItemKind, Opened, Refusal, Renewed, Reply};
 use crate::answer::LimitedThing;
+use crate::answer::{Applied, Ending, Event, Item, ItemKind, Opened, Refusal, Renewed, Reply};
 use crate::command::{Attach, Open, Policies, Sequence, SessionKind};
 use crate::id::{AttachNumber, CommandNumber, ItemNumber, Nonce, RenewalNumber, SessionId, Token};
 use crate::limits::MIN_TTL;
@@ -82,7 +82,12 @@ impl LeaseTable {
         if let Some(&session) = self.index.nonces.get(&open.nonce)
             && let Ok(existing) = self.living(session)
         {
-            return Reply::Opened(Opened { session, ttl: existing.ttl, drift: self.config.drift, repeated: true });
+            return Reply::Opened(Opened {
+                session,
+                ttl: existing.ttl,
+                drift: self.config.drift,
+                repeated: true,
+            });
         }
         match self.begin_session(open) {
             Ok(session) => {
@@ -142,37 +147,40 @@ impl LeaseTable {
         Reply::Attached { last_command: session.last_command, last_item: session.last_item }
     }
 
+    /// Takes note of a renewal. Resources that the session waits for and was passed over for join `revived`: they are served
+    /// once every renewal of the entry is in, so that the order of renewals decides nothing.
     pub(super) fn renew(
         &mut self,
-        out: &mut Applied,
+        revived: &mut BTreeSet<ResourceName>,
         id: SessionId,
         number: RenewalNumber,
         seen: ItemNumber,
-    ) -> Reply {
+    ) -> Result<(), Reply> {
         let (at, drift) = (self.last_at, self.config.drift);
-        if let Err(refusal) = self.living(id) {
-            return Reply::Refused(refusal);
-        }
+        self.living(id).map_err(Reply::Refused)?;
         let session = self.sessions.get_mut(&id).expect("a living session is in the table");
-        if let Err(refusal) = session.see(seen) {
-            return Reply::Refused(refusal);
-        }
+        session.see(seen).map_err(Reply::Refused)?;
         if number <= session.renewal {
-            return Reply::StaleRenewal { number, highest: session.renewal };
+            return Err(Reply::StaleRenewal { number, highest: session.renewal });
         }
         let was_overdue = session.is_overdue(at, drift);
         session.renewal = number;
         session.last_renewal = at;
         self.counters.renewals += 1;
         if was_overdue {
-            let waited_for: Vec<ResourceName> =
-                session.waits.values().flat_map(|wait| wait.requests.iter().map(|r| r.resource.clone())).collect();
+            let requests = session.waits.values().flat_map(|wait| &wait.requests);
+            let waited_for: Vec<ResourceName> = requests.map(|request| request.resource.clone()).collect();
             let overdue_after = session.overdue_after(drift);
             for name in &waited_for {
                 self.lower_due(name, overdue_after);
             }
-            self.serve(out, waited_for);
+            revived.extend(waited_for);
         }
+        Ok(())
+    }
+
+    /// The answer to a renewal that was taken note of.
+    pub(super) fn renewed(&self, id: SessionId, number: RenewalNumber) -> Reply {
         let session = &self.sessions[&id];
         let leases = (session.kind == SessionKind::Plain).then(|| self.held_leases(id));
         Reply::Renewed(Renewed { number, after: session.last_item, leases })

@@ -40,6 +40,7 @@ impl LeaseTable {
         let mut due = Vec::new();
         let mut work = 0;
         self.freshen_sessions(at);
+        self.freshen_resources(at, limit);
         for (point, id) in &self.index.sessions_due {
             if *point >= at || work >= limit {
                 break;
@@ -60,7 +61,8 @@ impl LeaseTable {
     /// Moves the hints of sessions that were renewed since, and drops those of sessions that are gone.
     fn freshen_sessions(&mut self, at: LogTime) {
         let drift = self.config.drift;
-        let stale: Vec<_> = self.index.sessions_due.range(..(at, crate::id::SessionId::from_u64(0))).copied().collect();
+        let stale: Vec<_> =
+            self.index.sessions_due.range(..(at, crate::id::SessionId::from_u64(0))).copied().collect();
         for (point, id) in stale {
             match self.sessions.get(&id).map(|session| session.ended_after(drift)) {
                 Some(ended) if ended == point => {}
@@ -74,13 +76,24 @@ impl LeaseTable {
         }
     }
 
+    /// Moves the hints of resources on which nothing has ended yet, a bounded number at a time.
+    fn freshen_resources(&mut self, at: LogTime, limit: usize) {
+        let passed = self.index.resources_due.iter().take_while(|(point, _)| *point < at).take(limit);
+        let names: Vec<_> = passed.map(|(_, name)| name.clone()).collect();
+        for name in &names {
+            self.refresh_due(name);
+        }
+    }
+
     /// How long log time may stand still at most while something depends on it: an eighth of the smallest ttl, at most a
     /// second. Nothing when nobody would notice.
     pub fn time_step(&self) -> Option<Millis> {
         let second = Millis::new(1_000);
         match self.index.smallest_ttl() {
             Some(ttl) => Some(Millis::new(ttl.get() / 8).min(second)),
-            None if self.next_due().is_some() || self.granting_after.is_some_and(|after| self.last_at <= after) => {
+            None if self.next_due().is_some()
+                || self.granting_after.is_some_and(|after| self.last_at <= after) =>
+            {
                 Some(second)
             }
             None => None,

@@ -166,8 +166,15 @@ impl<D: Disk> Wal<D> {
     }
 }
 
+/// How many blocks a new segment of about this size gets.
 pub(crate) fn segment_blocks(bytes: u64) -> u32 {
     count(bytes.div_ceil(BLOCK_BYTES as u64)).max(MIN_SEGMENT_BLOCKS)
+}
+
+/// How many blocks a segment of this length has, if it can be one.
+pub(crate) fn blocks_in(bytes: u64) -> Option<u32> {
+    let blocks = u32::try_from(bytes / BLOCK_BYTES as u64).ok()?;
+    (bytes.is_multiple_of(BLOCK_BYTES as u64) && blocks >= MIN_SEGMENT_BLOCKS).then_some(blocks)
 }
 
 pub(crate) fn write_zeros<D: Disk>(disk: &mut D, name: &str, from: u64, to: u64) -> io::Result<()> {

@@ -24,8 +24,12 @@ impl MemDisk {
     /// Up to about `limit` states that a crash now can leave: all of them if there are no more than that, else nothing, everything,
     /// everything but one, one alone, everything up to a point, and a sample drawn from `seed`.
     pub fn crash_choices(&self, limit: usize, seed: u64) -> CrashChoices {
-        let options: Vec<usize> =
-            self.slots().iter().map(|slot| slot.contents.len()).chain(self.changes.iter().map(|_| 2)).collect();
+        let options: Vec<usize> = self
+            .slots()
+            .iter()
+            .map(|slot| slot.contents.len())
+            .chain(self.changes.iter().map(|_| 2))
+            .collect();
         let total = options.iter().try_fold(1usize, |total, count| total.checked_mul(*count));
         if let Some(total) = total.filter(|total| *total <= limit) {
             let choices = (0..total).map(|number| digits(number, &options)).collect();
@@ -84,7 +88,8 @@ impl MemDisk {
             let mut sectors: BTreeMap<usize, Vec<Option<&[u8]>>> = BTreeMap::new();
             for write in &file.writes {
                 let from = write.sector * SECTOR;
-                let before = file.durable.get(from..file.durable.len().min(from + SECTOR)).unwrap_or_default();
+                let before =
+                    file.durable.get(from..file.durable.len().min(from + SECTOR)).unwrap_or_default();
                 let contents = sectors.entry(write.sector).or_insert_with(|| vec![None]);
                 if write.bytes != before && !contents.contains(&Some(&write.bytes)) {
                     contents.push(Some(&write.bytes));
@@ -99,7 +104,8 @@ impl MemDisk {
     /// Drops the content of files that no name can stand for any more.
     pub(super) fn forget_unreachable(&mut self) {
         let in_change = |change: &Change| change.names.iter().filter_map(|(_, id)| *id).collect::<Vec<_>>();
-        let mut reachable: BTreeSet<FileId> = self.seen.values().chain(self.durable.values()).copied().collect();
+        let mut reachable: BTreeSet<FileId> =
+            self.seen.values().chain(self.durable.values()).copied().collect();
         reachable.extend(self.changes.iter().flat_map(in_change));
         self.files.retain(|id, _| reachable.contains(id));
     }
@@ -134,8 +140,11 @@ mod tests {
     fn outcomes(disk: &MemDisk, name: &str) -> Vec<Option<Vec<u8>>> {
         let states = disk.crash_choices(1 << 10, 1);
         assert!(states.is_exhaustive);
-        let mut found: Vec<_> =
-            states.choices.iter().map(|choice| disk.crash(choice).content(name).map(<[u8]>::to_vec)).collect();
+        let mut found: Vec<_> = states
+            .choices
+            .iter()
+            .map(|choice| disk.crash(choice).content(name).map(<[u8]>::to_vec))
+            .collect();
         found.sort();
         found.dedup();
         found

@@ -1,0 +1,201 @@
+//! A directory, a wrapper, and what can be seen of them from outside.
+
+use std::fmt::Debug;
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use leasehold_cli::guardian::clock::Point;
+use leasehold_cli::guardian::tree::Stat;
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+/// Longer than anything here takes on a machine that is busy with something else.
+const PATIENCE: Duration = Duration::from_secs(20);
+const LOOK_EVERY: Duration = Duration::from_millis(1);
+
+/// Starts one descendant of each kind and waits: a child, a grandchild, one in a session of its own, and a
+/// daemon that forked twice. Each writes its number to a file of that name.
+pub(crate) const TREE: &str = r#"
+    sleep 300 & echo $! > $STAGE/child
+    sh -c 'sleep 300 & echo $! > $STAGE/grandchild; wait' &
+    setsid sh -c 'echo $$ > $STAGE/session; exec sleep 300' &
+    ( setsid sh -c 'sleep 300 & echo $! > $STAGE/daemon' & )
+    wait
+"#;
+pub(crate) const TREE_FILES: [&str; 4] = ["child", "grandchild", "session", "daemon"];
+
+/// The same, deaf to SIGTERM: only SIGKILL ends it.
+pub(crate) fn deaf_tree() -> String {
+    format!("trap '' TERM\n{TREE}")
+}
+
+pub(crate) struct Stage {
+    pub(crate) dir: TempDir,
+    pub(crate) wrapper: Option<Child>,
+}
+
+impl Stage {
+    /// A stage on which nothing runs yet.
+    pub(crate) fn empty() -> Self {
+        Self { dir: TempDir::new().unwrap(), wrapper: None }
+    }
+
+    /// A wrapper with these options that runs this shell script.
+    pub(crate) fn run(options: &[&str], script: &str) -> Self {
+        let mut stage = Self::empty();
+        let mut command = stage.command(options, &["sh", "-c", script]);
+        stage.wrapper = Some(command.stdin(Stdio::null()).spawn().unwrap());
+        stage
+    }
+
+    /// The wrapper's command line, to be started by the caller.
+    pub(crate) fn command(&self, options: &[&str], run: &[&str]) -> Command {
+        let mut command = Command::new(example());
+        command.arg("--log").arg(self.file("log")).args(options).arg("--").args(run);
+        command.env("STAGE", self.dir.path());
+        command
+    }
+
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.file("log")).unwrap_or_default()
+    }
+
+    /// Waits for a line of the log that contains `text`; gives the moment it was written and the rest of it.
+    pub(crate) fn wait_log(&self, text: &str) -> (Point, String) {
+        eventually(&format!("the log says {text:?}"), || {
+            let log = self.log();
+            // A line without an end is still being written.
+            let line =
+                log.split_inclusive('\n').filter(|line| line.ends_with('\n')).find(|l| l.contains(text))?;
+            let (point, rest) = split_point(line);
+            Some((point, rest.trim().to_owned()))
+        })
+    }
+
+    /// Wrapper, guardian and command.
+    pub(crate) fn pids(&self) -> [Pid; 3] {
+        let (_, line) = self.wait_log(" pids ");
+        let pids: Vec<Pid> = line.split(' ').skip(1).map(|word| pid(word.parse().unwrap())).collect();
+        pids.try_into().unwrap()
+    }
+
+    /// The number that a process wrote to this file.
+    pub(crate) fn written(&self, name: &str) -> Pid {
+        eventually(&format!("file {name} is written"), || {
+            let text = fs::read_to_string(self.file(name)).ok()?;
+            Some(pid(text.strip_suffix('\n')?.parse().unwrap()))
+        })
+    }
+
+    /// The command and all of [`TREE`].
+    pub(crate) fn tree(&self) -> Vec<Pid> {
+        let mut tree = vec![self.pids()[2]];
+        tree.extend(TREE_FILES.map(|name| self.written(name)));
+        tree
+    }
+
+    /// The last deadline the wrapper may have sent.
+    pub(crate) fn last_deadline(&self) -> Point {
+        let log = self.log();
+        let line = log.lines().rfind(|line| line.contains(" deadline ")).unwrap();
+        let (_, rest) = split_point(line);
+        split_point(rest.strip_prefix("deadline ").unwrap()).0
+    }
+
+    pub(crate) fn wait(&mut self) -> ExitStatus {
+        let wrapper = self.wrapper.as_mut().unwrap();
+        eventually("the wrapper ends", || wrapper.try_wait().unwrap())
+    }
+}
+
+impl Drop for Stage {
+    /// A failed test leaves nothing running, not even what the guardian failed to kill. After a test that
+    /// passed there is nothing to kill, and the numbers may belong to strangers by now.
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let log = self.log();
+            eprintln!("{log}");
+            let noted =
+                log.lines().filter(|line| line.contains(" pids ")).flat_map(|line| line.split(' ').skip(3));
+            let written = TREE_FILES.map(|name| fs::read_to_string(self.file(name)).unwrap_or_default());
+            let written = written.iter().map(|text| text.trim());
+            for pid in noted.chain(written).filter_map(|word| Pid::from_raw(word.parse().ok()?)) {
+                let _ = kill_process(pid, Signal::KILL);
+            }
+        }
+        if let Some(wrapper) = &mut self.wrapper {
+            let _ = wrapper.kill();
+            let _ = wrapper.wait();
+        }
+    }
+}
+
+/// The example, which lies beside the directory of this test's own binary.
+pub(crate) fn example() -> PathBuf {
+    let own = std::env::current_exe().unwrap();
+    let path = own.parent().unwrap().parent().unwrap().join("examples/supervise");
+    assert!(path.exists(), "{path:?} is missing: build it with cargo build -p leasehold-cli --examples");
+    path
+}
+
+/// Looks until there is something to see; gives up, with words, after a long time.
+pub(crate) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let end = Point::now().plus(PATIENCE);
+    loop {
+        if let Some(seen) = look() {
+            return seen;
+        }
+        assert!(!end.remaining(Point::now()).is_zero(), "waited in vain: {what}");
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+/// Waits until all of these are dead, and says when that was seen.
+pub(crate) fn when_gone(pids: &[Pid]) -> Point {
+    eventually("all processes are gone", || {
+        // The clock is read after the look: it errs towards too late.
+        pids.iter().all(|pid| is_gone(*pid)).then(Point::now)
+    })
+}
+
+pub(crate) fn is_gone(pid: Pid) -> bool {
+    Stat::read(pid).is_none_or(|stat| stat.is_dead())
+}
+
+pub(crate) fn wait_state(pid: Pid, stopped: bool) {
+    eventually(&format!("process {pid:?} has stopped = {stopped}"), || {
+        (Stat::read(pid)?.is_stopped() == stopped).then_some(())
+    });
+}
+
+/// Fails unless `moment` lies strictly before `deadline` on both clocks.
+pub(crate) fn assert_before(moment: Point, deadline: Point) {
+    let left = deadline.remaining(moment);
+    assert!(!left.is_zero(), "{moment:?} is not before the deadline {deadline:?}");
+    println!("gone {left:?} before the deadline");
+}
+
+pub(crate) fn signal(pid: Pid, signal: Signal) {
+    kill_process(pid, signal).unwrap();
+}
+
+pub(crate) fn pid(raw: i32) -> Pid {
+    Pid::from_raw(raw).unwrap()
+}
+
+fn split_point(line: &str) -> (Point, &str) {
+    let mut words = line.splitn(3, ' ');
+    let mut reading = || Duration::from_nanos(number(words.next().unwrap().trim()));
+    let point = Point::new(reading(), reading());
+    (point, words.next().unwrap_or_default())
+}
+
+fn number<N: std::str::FromStr<Err: Debug>>(word: &str) -> N {
+    word.parse().unwrap()
+}

@@ -1,0 +1,153 @@
+//! The incoming stream: answers and events, processed strictly in order.
+
+use alloc::vec::Vec;
+
+use super::commands::Origin;
+use super::lease::{EndedWhy, Held};
+use super::message::{Event, Outcome, SessionEnd, WaitOver};
+use super::session::{ClientSession, Phase};
+use crate::answer::{Answer, Ending, Grant, Item, ItemKind};
+use crate::command::Op;
+use crate::holder::Reading;
+use crate::id::{CommandNumber, Token};
+use crate::name::ResourceName;
+
+impl ClientSession {
+    /// Takes the next item; drops one that was processed before, and one behind a gap, which a new attachment brings again.
+    pub(super) fn item(&mut self, item: Item, now: Reading) {
+        if item.number <= self.seen {
+            return;
+        }
+        self.newest = self.newest.max(item.number);
+        if item.number > self.seen.next() {
+            return self.link.trouble();
+        }
+        self.seen = item.number;
+        self.link.progress();
+        match item.kind {
+            ItemKind::Answer { command, answer } => self.answer(command, answer, now),
+            ItemKind::WaitGranted { command, grants } => self.wait_granted(command, grants, now),
+            ItemKind::WaitEnded { command, why } => {
+                if self.waits.remove(&command) {
+                    self.events.push(Event::WaitOver { command, how: WaitOver::Ended(why) });
+                }
+            }
+            ItemKind::LeaseEnded { resource, token, how } => self.lease_ended(resource, token, how),
+            ItemKind::ReleaseRequested { resource, token, successor, by } => {
+                if self.leases.contains_key(&token) {
+                    self.events.push(Event::ReleaseRequested { resource, token, successor, by });
+                }
+            }
+            ItemKind::Offered { resource, token, from, length } => {
+                self.events.push(Event::Offered { resource, token, from, length });
+            }
+            ItemKind::OfferEnded { resource, token } => {
+                self.events.push(Event::OfferEnded { resource, token })
+            }
+        }
+        // Last: a kept answer to a renewal may count from here on, and must find the leases as this item left them.
+        if let Phase::Live(live) = &mut self.phase {
+            live.scheduler.processed(self.seen, now);
+        }
+    }
+
+    fn answer(&mut self, command: CommandNumber, answer: Answer, now: Reading) {
+        let Ok(pending) = self.commands.answered(command) else { return self.end(SessionEnd::SetBack) };
+        let mut outcome = Outcome::Answered(answer.clone());
+        match (pending.op, answer) {
+            (_, Answer::Granted(grants)) => {
+                let wanted = self.take(command, &grants, now);
+                outcome = if wanted { outcome } else { Outcome::Cancelled };
+            }
+            (_, Answer::Queued { .. } | Answer::Accepted) => {
+                self.waits.insert(command);
+            }
+            (Op::Cancel { acquire }, _) => {
+                // Every grant of that wait arose before this answer, was processed before it, and was given back then.
+                self.cancelled.remove(&acquire);
+                if self.waits.remove(&acquire) {
+                    self.events.push(Event::WaitOver { command: acquire, how: WaitOver::Cancelled });
+                }
+            }
+            (Op::Release { token, .. }, _) => {
+                self.end_belief(token, EndedWhy::Released);
+            }
+            _ => {}
+        }
+        if pending.origin == Origin::Application {
+            self.events.push(Event::Resolved { command, outcome });
+        }
+    }
+
+    fn wait_granted(&mut self, command: CommandNumber, grants: Vec<Grant>, now: Reading) {
+        if self.closing || !self.waits.remove(&command) {
+            // A close ends the wait together with the session.
+            return;
+        }
+        let how =
+            if self.take(command, &grants, now) { WaitOver::Granted(grants) } else { WaitOver::Cancelled };
+        self.events.push(Event::WaitOver { command, how });
+    }
+
+    /// Takes leases over, or gives them back when nobody wants them any more. Whether they were wanted.
+    fn take(&mut self, command: CommandNumber, grants: &[Grant], now: Reading) -> bool {
+        if self.closing {
+            return false;
+        }
+        if self.cancelled.contains(&command) {
+            for grant in grants {
+                self.give_back(grant.resource.clone(), grant.token);
+            }
+            return false;
+        }
+        let Phase::Live(live) = &mut self.phase else { return false };
+        let needs = live.scheduler.granted(now);
+        for grant in grants {
+            let arrived_late = needs.map(|needs| (now, needs));
+            self.leases.insert(grant.token, Held { grant: grant.clone(), command, arrived_late });
+        }
+        true
+    }
+
+    /// The service has ended a lease. If it is still believed here, belief ends and the ending is acknowledged; if not, its
+    /// release is on its way already, and is the acknowledgement.
+    fn lease_ended(&mut self, resource: ResourceName, token: Token, how: Ending) {
+        if self.end_belief(token, EndedWhy::ByService(how)) && !self.closing {
+            self.give_back(resource, token);
+        }
+    }
+
+    fn give_back(&mut self, resource: ResourceName, token: Token) {
+        self.commands.submit(Op::Release { resource, token, drained: false }, Origin::Machine);
+    }
+
+    /// Cancels a wait for the application. What it has brought already, or will have brought by the time this arrives, is
+    /// given back.
+    pub(super) fn cancel(&mut self, acquire: CommandNumber) -> CommandNumber {
+        let number = self.commands.submit(Op::Cancel { acquire }, Origin::Application);
+        self.cancelled.insert(acquire);
+        let brought =
+            self.leases.values().filter(|held| held.command == acquire).map(|held| held.grant.clone());
+        for grant in brought.collect::<Vec<Grant>>() {
+            self.end_belief(grant.token, EndedWhy::Released);
+            self.give_back(grant.resource, grant.token);
+        }
+        number
+    }
+
+    /// Ends belief in a lease. Whether there was one.
+    pub(super) fn end_belief(&mut self, token: Token, why: EndedWhy) -> bool {
+        let lease = self.lease(token);
+        let Some(held) = self.leases.remove(&token) else { return false };
+        let confirmed = lease.filter(|lease| lease.unconfirmed_since.is_none());
+        let confirmed_until = confirmed.map(|lease| lease.until());
+        self.events.push(Event::LeaseEnded { resource: held.grant.resource, token, why, confirmed_until });
+        true
+    }
+
+    pub(super) fn end_all_belief(&mut self, why: &EndedWhy) {
+        for token in self.leases.keys().copied().collect::<Vec<Token>>() {
+            self.end_belief(token, why.clone());
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Machines at play: no schedule may break a promise, and each planted mistake must be found by some schedule.
+
+use proptest::prelude::*;
+
+use super::world::World;
+use crate::holder::mistake::Mistake;
+
+/// Schedules in which a planted mistake must show. Each is found several times in this many.
+const SCHEDULES: u64 = 2_000;
+
+fn found(mistake: Mistake) -> Option<u64> {
+    (0..SCHEDULES).find(|seed| World::new(*seed, Some(mistake)).run().is_err())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_schedule_breaks_a_promise(seed: u64) {
+        let mut world = World::new(seed, None);
+        prop_assert_eq!(world.run(), Ok(()), "seed {}", seed);
+    }
+}
+
+#[test]
+fn the_schedules_are_not_idle() {
+    let (mut resolved, mut unknown) = (0, 0);
+    for seed in 0..50 {
+        let mut world = World::new(seed, None);
+        world.run().unwrap();
+        resolved += world.judge.resolved;
+        unknown += world.judge.unknown;
+    }
+    assert!(resolved > 1_000, "{resolved} commands were resolved");
+    assert!(unknown > 5, "{unknown} outcomes were unknown");
+}
+
+#[test]
+fn a_deadline_from_receipt_is_found() {
+    assert!(found(Mistake::DeadlineFromReceipt).is_some());
+}
+
+#[test]
+fn a_grant_that_moves_the_deadline_is_found() {
+    assert!(found(Mistake::GrantMovesDeadline).is_some());
+}
+
+#[test]
+fn one_number_for_repeated_renewals_is_found() {
+    assert!(found(Mistake::OneRenewalNumber).is_some());
+}
+
+#[test]
+fn an_answer_that_counts_before_its_items_is_found() {
+    assert!(found(Mistake::CountedBeforeItems).is_some());
+}
+
+#[test]
+fn belief_until_the_release_is_answered_is_found() {
+    assert!(found(Mistake::BeliefUntilReleaseAnswered).is_some());
+}
+
+#[test]
+fn an_open_that_counts_from_its_last_sending_is_found() {
+    assert!(found(Mistake::OpenFromLastSending).is_some());
+}
+
+#[test]
+fn zz_survey() {
+    extern crate std;
+    let mut bad = 0;
+    for seed in 0..300 {
+        let mut world = World::new(seed, None);
+        if let Err(e) = world.run() { bad += 1; if bad < 12 { std::println!("{seed}: {e}"); } }
+    }
+    std::println!("bad {bad}");
+    for m in [Mistake::DeadlineFromReceipt, Mistake::GrantMovesDeadline, Mistake::OneRenewalNumber, Mistake::CountedBeforeItems, Mistake::BeliefUntilReleaseAnswered, Mistake::OpenFromLastSending] {
+        let n = (0..300).filter(|s| World::new(*s, Some(m)).run().is_err_and(|e| e.contains("believe"))).count();
+        std::println!("{m:?}: {n}");
+    }
+}

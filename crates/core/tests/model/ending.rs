@@ -1,0 +1,254 @@
+//! How leases end, and what operators and registers do.
+
+use super::*;
+use leasehold_core::answer::{BadRequest, LimitedThing};
+use leasehold_core::limits::MAX_ASKS_PER_LEASE;
+use leasehold_core::{Answer, Operator, Reason, Successor, WaitEnding};
+
+impl Naive {
+    /// The history learns of it, and so does the holder unless it asked for it. The place is not empty yet.
+    pub(super) fn record_end(
+        &mut self,
+        out: &mut Applied,
+        name: &ResourceName,
+        token: Token,
+        how: &Ending,
+        when: u64,
+    ) {
+        self.end_offer(out, name, token);
+        let session = self.lease(name, token).expect("only a lease ends").session;
+        self.registers.retain(|r| !(r.resource == *name && r.with_lease && r.token == token));
+        self.past.push(Past { resource: name.clone(), token, session, how: how.clone() });
+        let of_name = self.past.iter().filter(|past| past.resource == *name).count();
+        if of_name > self.config.limits.history {
+            let oldest = self.past.iter().position(|past| past.resource == *name).expect("there is at least one");
+            self.past.remove(oldest);
+        }
+        let (resource, how) = (name.clone(), how.clone());
+        if !how.is_voluntary() {
+            let (resource, how) = (resource.clone(), how.clone());
+            self.push_item(out, session, ItemKind::LeaseEnded { resource, token, how });
+        }
+        out.events.push(Event::Ended { resource, token, session, when: LogTime::new(when), how });
+    }
+
+    /// The place is empty; with `cool_from` it goes to nobody for the session's delay from that point on.
+    pub(super) fn empty_place(&mut self, name: &ResourceName, token: Token, cool_from: Option<u64>) {
+        let lease = self.lease(name, token).expect("only the place of a lease is emptied").clone();
+        self.leases.retain(|other| other.token != token);
+        let delay = self.session(lease.session).expect("a lease has a session").policies.delay.get();
+        if let Some(from) = cool_from
+            && delay > 0
+            && from + delay >= self.now
+        {
+            self.cooling.push(Cooling { resource: name.clone(), slot: lease.slot, until: from + delay });
+        }
+    }
+
+    /// Ends a lease whose session is over, or gives up waiting for the holder of a revoked one.
+    pub(super) fn expire(&mut self, out: &mut Applied, name: &ResourceName, token: Token) {
+        let lease = self.lease(name, token).expect("only a lease expires");
+        let session = self.session(lease.session).expect("a lease has a session");
+        if let Some(revoked) = &lease.revoked {
+            let until = revoked.until;
+            self.empty_place(name, token, Some(until));
+            return;
+        }
+        let (ended, grace_over) =
+            (self.ended_after(session), self.overdue_after(session) + session.policies.grace.get());
+        self.record_end(out, name, token, &Ending::Expired, ended);
+        self.empty_place(name, token, Some(grace_over));
+    }
+
+    pub(super) fn end_offer(&mut self, out: &mut Applied, name: &ResourceName, token: Token) {
+        let Some(offer) = self.lease_mut(name, token).and_then(|lease| lease.offer.take()) else { return };
+        if let Some(Ready { command, own_value: Some(_) }) = offer.ready
+            && self.session(offer.to).is_some()
+        {
+            let (session, why) = (offer.to, WaitEnding::OfferEnded);
+            self.push_item(out, session, ItemKind::WaitEnded { command, why });
+            out.events.push(Event::WaitEnded { session, command, why });
+        }
+        self.push_item(out, offer.to, ItemKind::OfferEnded { resource: name.clone(), token });
+    }
+
+    pub(super) fn release(
+        &mut self,
+        out: &mut Applied,
+        id: SessionId,
+        name: &ResourceName,
+        token: Token,
+        drained: bool,
+    ) -> Result<Answer, Refusal> {
+        self.serve(out, [name.clone()]);
+        let Some(lease) = self.lease(name, token).filter(|lease| lease.session == id).cloned() else {
+            return Err(self.not_holder(name, token));
+        };
+        if lease.revoked.is_some() {
+            self.empty_place(name, token, Some(self.now));
+        } else if let Some((to, ready)) = self.successor_at_release(&lease) {
+            self.pass_on(out, &lease, to, ready);
+        } else {
+            let how = if drained { Ending::Drained } else { Ending::Released };
+            self.record_end(out, name, token, &how, self.now);
+            self.empty_place(name, token, None);
+        }
+        self.serve(out, [name.clone()]);
+        Ok(Answer::Released)
+    }
+
+    pub(super) fn not_holder(&self, name: &ResourceName, token: Token) -> Refusal {
+        Refusal::NotHolder { resource: name.clone(), token, ended: self.how_it_ended(name, token) }
+    }
+
+    fn not_current(&self, name: &ResourceName, token: Token) -> Refusal {
+        Refusal::NotCurrent { resource: name.clone(), token, ended: self.how_it_ended(name, token) }
+    }
+
+    pub(super) fn write_register(
+        &mut self,
+        out: &mut Applied,
+        written: (&ResourceName, Token, &RegisterKey),
+        value: Option<&Value>,
+        with_lease: bool,
+    ) -> Result<Answer, Refusal> {
+        let (name, token, key) = written;
+        self.serve(out, [name.clone()]);
+        if self.lease(name, token).is_none_or(|lease| lease.revoked.is_some()) {
+            return Err(self.not_current(name, token));
+        }
+        let limit = self.config.limits.registers_per_resource;
+        let others = self.registers.iter().filter(|r| r.resource == *name && r.key != *key).count();
+        let known = self.registers.iter().any(|r| r.resource == *name && r.key == *key);
+        if value.is_some() && !known && others >= limit {
+            return Err(Refusal::LimitReached { what: LimitedThing::RegistersOfResource, limit });
+        }
+        self.registers.retain(|r| !(r.resource == *name && r.key == *key));
+        if let Some(value) = value {
+            let (resource, key, value) = (name.clone(), key.clone(), value.clone());
+            self.registers.push(Register { resource, key, value, token, with_lease });
+        }
+        Ok(Answer::RegisterWritten)
+    }
+
+    pub(super) fn operator(&mut self, out: &mut Applied, operator: &Operator) -> Reply {
+        let done = match operator {
+            Operator::AskRelease { resource, token, successor, by } => {
+                self.ask(out, resource, *token, successor.as_ref(), by)
+            }
+            Operator::Revoke { resource, token, by, reason, now } => {
+                let how = Ending::Revoked { by: by.clone(), reason: reason.clone() };
+                self.revoke(out, resource, *token, &how, *now)
+            }
+            Operator::ChangeKind { resource, mode, by } => self.change_kind(out, resource, *mode, by),
+        };
+        done.unwrap_or_else(Reply::Refused)
+    }
+
+    fn ask(
+        &mut self,
+        out: &mut Applied,
+        name: &ResourceName,
+        token: Option<Token>,
+        successor: Option<&Successor>,
+        by: &Label,
+    ) -> Result<Reply, Refusal> {
+        self.serve(out, [name.clone()]);
+        let asked = |lease: &&Lease| lease.revoked.is_none() && token.is_none_or(|token| token == lease.token);
+        let Some(lease) = self.leases_on(name).find(asked) else {
+            return Err(match token.filter(|_| self.name(name).is_some()) {
+                Some(token) => self.not_current(name, token),
+                None => Refusal::NotHeld { resource: name.clone() },
+            });
+        };
+        let (session, token, asks) = (lease.session, lease.token, lease.asks);
+        let holder = self.session(session).expect("a lease has a session").label.clone();
+        self.lease_mut(name, token).expect("it was just found").asks += 1;
+        if asks < MAX_ASKS_PER_LEASE {
+            let (successor, by) = (successor.cloned(), by.clone());
+            let request = ItemKind::ReleaseRequested { resource: name.clone(), token, successor, by };
+            self.push_item(out, session, request);
+        }
+        Ok(Reply::Asked { token, holder })
+    }
+
+    fn revoke(
+        &mut self,
+        out: &mut Applied,
+        name: &ResourceName,
+        token: Token,
+        how: &Ending,
+        now: bool,
+    ) -> Result<Reply, Refusal> {
+        self.serve(out, [name.clone()]);
+        let Some(lease) = self.lease(name, token).filter(|lease| now || lease.revoked.is_none()) else {
+            return Err(self.not_current(name, token));
+        };
+        if lease.revoked.is_none() {
+            self.record_end(out, name, token, how, self.now);
+        }
+        if now {
+            self.empty_place(name, token, None);
+        } else {
+            self.hold_back(name, token, false);
+        }
+        self.serve(out, [name.clone()]);
+        let waited_for = self.lease(name, token).and_then(|lease| lease.revoked.as_ref());
+        Ok(Reply::Revoked { held_back: Millis::new(waited_for.map_or(0, |revoked| revoked.until - self.now)) })
+    }
+
+    /// The holder may not know that its lease is over: its place stays taken until its last renewal so far is overdue.
+    fn hold_back(&mut self, name: &ResourceName, token: Token, of_another_kind: bool) {
+        let lease = self.lease(name, token).expect("its end was just recorded");
+        let until = self.overdue_after(self.session(lease.session).expect("a lease has a session"));
+        if self.now > until {
+            self.empty_place(name, token, Some(self.now));
+        } else {
+            let lease = self.lease_mut(name, token).expect("it was just found");
+            lease.revoked = Some(Revoked { until, of_another_kind });
+        }
+    }
+
+    fn change_kind(
+        &mut self,
+        out: &mut Applied,
+        name: &ResourceName,
+        mode: Mode,
+        by: &Label,
+    ) -> Result<Reply, Refusal> {
+        if slots_of(mode).is_some_and(|slots| slots == 0 || slots > 10_000) {
+            return Err(Refusal::BadRequest { what: BadRequest::BadSlots });
+        }
+        self.serve(out, [name.clone()]);
+        let Some(known) = self.names.iter_mut().find(|known| known.name == *name) else {
+            return Err(Refusal::NotHeld { resource: name.clone() });
+        };
+        if known.slots == slots_of(mode) {
+            return Ok(Reply::KindChanged);
+        }
+        known.slots = slots_of(mode);
+        self.cooling.iter_mut().filter(|cooling| cooling.resource == *name).for_each(|cooling| cooling.slot = None);
+        let mut held = Vec::new();
+        for lease in self.leases.iter_mut().filter(|lease| lease.resource == *name) {
+            lease.slot = None;
+            match &mut lease.revoked {
+                Some(revoked) => revoked.of_another_kind = true,
+                None => held.push(lease.token),
+            }
+        }
+        let waits: Vec<Wait> = self.queue(name).cloned().collect();
+        let reason = Reason::new("kind of the resource changed").expect("this text is short and plain");
+        let how = Ending::Revoked { by: by.clone(), reason };
+        for token in held {
+            self.record_end(out, name, token, &how, self.now);
+            self.hold_back(name, token, true);
+        }
+        let mut touched = vec![name.clone()];
+        for wait in waits {
+            self.end_wait(out, &wait, WaitEnding::KindChanged);
+            touched.extend(wait.requests.into_iter().map(|request| request.resource));
+        }
+        self.serve(out, touched);
+        Ok(Reply::KindChanged)
+    }
+}

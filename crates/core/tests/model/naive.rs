@@ -1,0 +1,320 @@
+//! A naive lease table: the rules of leases written down a second time, as plainly as possible.
+//!
+//! Every kind of thing is one vector for the whole table (all leases in the order of their grants, all waits in the order of
+//! their arrival) and every question is a scan. There are no indexes, no hints and nothing that is skipped because it cannot
+//! matter. What is over is ended *at use*, like in the real table: a command brings up to date the resources it names, and
+//! those that stand in one unit with the first live waiter of one of them. Within one command resources are served in the order
+//! of their names, which decides the order of tokens.
+//!
+//! Deliberately missing: anything fast, and anything about bytes. Properties that compare bytes compare the real table with itself.
+
+mod acquiring;
+mod ending;
+mod passing;
+mod sessions;
+mod serving;
+
+use leasehold_core::answer::{Opened, Renewed};
+use leasehold_core::{
+    Applied, Command, CommandNumber, Config, Ending, Entry, Event, Grant, Item, ItemKind, ItemNumber, Label, LogTime, Millis,
+    Mode, Nonce, Policies, Refusal, RegisterKey, RenewalNumber, Reply, Request, ResourceName, SessionId, SessionKind,
+    System, Token, Value,
+};
+
+/// Everything that is true, in vectors.
+#[derive(Debug, Clone)]
+pub(crate) struct Naive {
+    pub(crate) config: Config,
+    pub(crate) epoch: u16,
+    pub(crate) counter: u64,
+    pub(crate) now: u64,
+    pub(crate) nothing_granted_until: Option<u64>,
+    /// In the order of their ids; a session that is over stays until somebody tidies it away.
+    pub(crate) sessions: Vec<Session>,
+    pub(crate) names: Vec<Name>,
+    /// In the order of the grants.
+    pub(crate) leases: Vec<Lease>,
+    /// In the order of arrival.
+    pub(crate) waits: Vec<Wait>,
+    pub(crate) cooling: Vec<Cooling>,
+    pub(crate) registers: Vec<Register>,
+    /// Oldest first.
+    pub(crate) past: Vec<Past>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Session {
+    pub(crate) id: SessionId,
+    pub(crate) nonce: Nonce,
+    pub(crate) label: Label,
+    pub(crate) ttl: Millis,
+    pub(crate) policies: Policies,
+    pub(crate) kind: SessionKind,
+    pub(crate) renewed_at: u64,
+    pub(crate) renewal: u64,
+    pub(crate) last_command: u64,
+    pub(crate) attach: u64,
+    pub(crate) last_item: u64,
+    pub(crate) unseen: Vec<Item>,
+}
+
+/// A name that the table knows.
+#[derive(Debug, Clone)]
+pub(crate) struct Name {
+    pub(crate) name: ResourceName,
+    /// The number of slots, or nothing for a lock.
+    pub(crate) slots: Option<u32>,
+    pub(crate) grants: u64,
+    pub(crate) idle_since: Option<u64>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Lease {
+    pub(crate) resource: ResourceName,
+    pub(crate) session: SessionId,
+    pub(crate) command: CommandNumber,
+    pub(crate) token: Token,
+    pub(crate) fence: Token,
+    pub(crate) slot: Option<u32>,
+    pub(crate) shared: bool,
+    pub(crate) value: Value,
+    pub(crate) since: u64,
+    pub(crate) revoked: Option<Revoked>,
+    pub(crate) offer: Option<OfferMade>,
+    pub(crate) asks: u32,
+}
+
+/// The lease is over, and its place stays taken because the holder may not know.
+#[derive(Debug, Clone)]
+pub(crate) struct Revoked {
+    pub(crate) until: u64,
+    /// The kind of the name changed meanwhile: the place stands in the way of every other.
+    pub(crate) of_another_kind: bool,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct OfferMade {
+    pub(crate) to: SessionId,
+    pub(crate) until: u64,
+    pub(crate) ready: Option<Ready>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Ready {
+    pub(crate) command: CommandNumber,
+    /// The accept itself waits with this value; nothing when it is a wait in the queue that is passed on to.
+    pub(crate) own_value: Option<Value>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Wait {
+    pub(crate) session: SessionId,
+    pub(crate) command: CommandNumber,
+    pub(crate) requests: Vec<Request>,
+    pub(crate) value: Value,
+    pub(crate) until: u64,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Cooling {
+    pub(crate) resource: ResourceName,
+    pub(crate) slot: Option<u32>,
+    pub(crate) until: u64,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Register {
+    pub(crate) resource: ResourceName,
+    pub(crate) key: RegisterKey,
+    pub(crate) value: Value,
+    pub(crate) token: Token,
+    pub(crate) with_lease: bool,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Past {
+    pub(crate) resource: ResourceName,
+    pub(crate) token: Token,
+    pub(crate) session: SessionId,
+    pub(crate) how: Ending,
+}
+
+impl Naive {
+    pub(crate) fn new(config: Config) -> Self {
+        Self {
+            config,
+            epoch: 0,
+            counter: 0,
+            now: 0,
+            nothing_granted_until: None,
+            sessions: Vec::new(),
+            names: Vec::new(),
+            leases: Vec::new(),
+            waits: Vec::new(),
+            cooling: Vec::new(),
+            registers: Vec::new(),
+            past: Vec::new(),
+        }
+    }
+
+    pub(crate) fn apply(&mut self, entry: &Entry) -> Applied {
+        self.now = entry.at.get();
+        let mut out = Applied::default();
+        let is_renewal = |command: &&Command| matches!(command, Command::Renew { .. });
+        let mut renewals = Vec::new();
+        for command in entry.commands.iter().filter(is_renewal) {
+            renewals.push(self.command(&mut out, command));
+        }
+        let mut renewals = renewals.into_iter();
+        for command in &entry.commands {
+            let reply = match command {
+                Command::Renew { .. } => renewals.next().expect("each renewal was replied to"),
+                other => self.command(&mut out, other),
+            };
+            out.replies.push(reply);
+        }
+        out
+    }
+
+    fn command(&mut self, out: &mut Applied, command: &Command) -> Reply {
+        let reply = match command {
+            Command::Open(open) => self.open(out, open),
+            Command::Attach(attach) => self.attach(attach),
+            Command::Renew { session, number, seen } => self.renew(out, *session, *number, *seen),
+            Command::Session(command) => self.session_command(out, command),
+            Command::Operator(operator) => self.operator(out, operator),
+            Command::Tidy(due) => self.tidy(out, due),
+            Command::System(system) => self.system(out, system),
+        };
+        self.forget_unused();
+        reply
+    }
+
+    fn system(&mut self, out: &mut Applied, system: &System) -> Reply {
+        match system {
+            System::Found(config) => {
+                if self.counter == 0 && self.names.is_empty() {
+                    self.config = config.clone();
+                }
+            }
+            System::Rebooted => self.end_everything(out, &Ending::Rebooted),
+            System::Restored { epoch, wait } => {
+                self.epoch = self.epoch.max(epoch.get());
+                self.nothing_granted_until = Some(self.now + wait.get());
+                self.end_everything(out, &Ending::Restored);
+            }
+        }
+        Reply::Done
+    }
+
+    /// The next number of the one counter that grants and sessions share.
+    pub(crate) fn draw(&mut self) -> Token {
+        self.counter += 1;
+        Token::from_u64((u64::from(self.epoch) << 48) | self.counter)
+    }
+
+    pub(crate) fn session(&self, id: SessionId) -> Option<&Session> {
+        self.sessions.iter().find(|session| session.id == id)
+    }
+
+    pub(crate) fn session_mut(&mut self, id: SessionId) -> Option<&mut Session> {
+        self.sessions.iter_mut().find(|session| session.id == id)
+    }
+
+    /// Past this point the session is overdue: `ttl * (1 + drift) / (1 - drift)` after its last renewal, rounded up.
+    pub(crate) fn overdue_after(&self, session: &Session) -> u64 {
+        let ppm = u64::from(self.config.drift.ppm());
+        let (counted, whole) = (session.ttl.get() * (1_000_000 + ppm), 1_000_000 - ppm);
+        session.renewed_at + counted / whole + u64::from(counted % whole > 0)
+    }
+
+    pub(crate) fn ended_after(&self, session: &Session) -> u64 {
+        self.overdue_after(session) + session.policies.hard.get()
+    }
+
+    /// Past this point a waiter may take a lease of the session: grace is over, and so is the cool-down that begins with its end.
+    pub(crate) fn takeable_after(&self, session: &Session) -> u64 {
+        self.overdue_after(session) + session.policies.grace.get() + session.policies.delay.get()
+    }
+
+    pub(crate) fn is_live(&self, id: SessionId) -> bool {
+        self.session(id).is_some_and(|session| self.now <= self.overdue_after(session))
+    }
+
+    pub(crate) fn is_over(&self, id: SessionId) -> bool {
+        self.session(id).is_none_or(|session| self.now > self.ended_after(session))
+    }
+
+    pub(crate) fn name(&self, name: &ResourceName) -> Option<&Name> {
+        self.names.iter().find(|known| known.name == *name)
+    }
+
+    pub(crate) fn lease(&self, name: &ResourceName, token: Token) -> Option<&Lease> {
+        self.leases.iter().find(|lease| lease.resource == *name && lease.token == token)
+    }
+
+    pub(crate) fn lease_mut(&mut self, name: &ResourceName, token: Token) -> Option<&mut Lease> {
+        self.leases.iter_mut().find(|lease| lease.resource == *name && lease.token == token)
+    }
+
+    pub(crate) fn leases_on<'a>(&'a self, name: &'a ResourceName) -> impl Iterator<Item = &'a Lease> {
+        self.leases.iter().filter(move |lease| lease.resource == *name)
+    }
+
+    pub(crate) fn queue<'a>(&'a self, name: &'a ResourceName) -> impl Iterator<Item = &'a Wait> {
+        self.waits.iter().filter(move |wait| wait.requests.iter().any(|request| request.resource == *name))
+    }
+
+    pub(crate) fn how_it_ended(&self, name: &ResourceName, token: Token) -> Option<Ending> {
+        let past = self.past.iter().find(|past| past.resource == *name && past.token == token);
+        past.map(|past| past.how.clone())
+    }
+
+    pub(crate) fn push_item(&mut self, out: &mut Applied, id: SessionId, kind: ItemKind) {
+        if let Some(session) = self.session_mut(id).filter(|session| session.kind == SessionKind::Streamed) {
+            session.last_item += 1;
+            let item = Item { number: ItemNumber::new(session.last_item), kind };
+            session.unseen.push(item.clone());
+            out.items.push((id, item));
+        }
+    }
+
+    /// A name is forgotten when nothing was ever granted under it and nothing keeps it; or when too many lie idle.
+    pub(crate) fn forget_unused(&mut self) {
+        let names: Vec<ResourceName> = self.names.iter().map(|known| known.name.clone()).collect();
+        for name in names {
+            let used = self.leases_on(&name).next().is_some()
+                || self.queue(&name).next().is_some()
+                || self.cooling.iter().any(|cooling| cooling.resource == name)
+                || self.registers.iter().any(|register| register.resource == name);
+            let now = self.now;
+            let known = self.names.iter_mut().find(|known| known.name == name).expect("names are not doubled");
+            known.idle_since = if used { None } else { known.idle_since.or(Some(now)) };
+            if !used && known.grants == 0 {
+                self.names.retain(|known| known.name != name);
+            }
+        }
+        loop {
+            let idle = self.names.iter().filter_map(|known| Some((known.idle_since?, known.name.clone())));
+            let mut idle: Vec<(u64, ResourceName)> = idle.collect();
+            idle.sort();
+            if idle.len() <= self.config.limits.idle_resources {
+                break;
+            }
+            let oldest = idle.swap_remove(0).1;
+            self.names.retain(|known| known.name != oldest);
+            self.past.retain(|past| past.resource != oldest);
+        }
+    }
+}
+
+pub(crate) fn slots_of(mode: Mode) -> Option<u32> {
+    match mode {
+        Mode::Exclusive | Mode::Shared => None,
+        Mode::Slot { of } => Some(of),
+    }
+}
+
+pub(crate) fn count(length: usize) -> u32 {
+    u32::try_from(length).expect("tests queue few")
+}

@@ -1,0 +1,305 @@
+//! From steps to entries: references are looked up in the naive table at the moment the step's entry is made.
+
+use leasehold_core::{
+    Acquire, Attach, AttachNumber, Command, CommandNumber, Config, Drift, Due, Entry, Epoch, ItemNumber, Label, LeaseTable,
+    Limits, LogTime, Millis, Mode, Nonce, Offer, Op, Open, Operator, Policies, Reason, RegisterKey, RenewalNumber,
+    Request, ResourceName, Sequence, SessionCommand, SessionId, SessionKind, Successor, System, Token, Value,
+};
+
+use crate::naive::{Naive, Session};
+use crate::steps::{
+    EntryStep, LimitsPick, ModePick, OpStep, OpenPick, Script, SeenPick, Step, SuccessorPick, TimePick, TokenPick,
+};
+
+/// The config that a script runs with.
+pub(crate) fn config(script: &Script) -> Config {
+    let limits = match script.limits {
+        LimitsPick::Default => Limits::default(),
+        LimitsPick::Small => Limits {
+            leases_per_session: 4,
+            waits_per_session: 2,
+            sessions: 5,
+            waiters_per_resource: 2,
+            resources: 2,
+            idle_resources: 1,
+            history: 2,
+            registers_per_resource: 1,
+            unseen: 6,
+            tidy_leases: 1,
+        },
+    };
+    let drift = Drift::from_ppm(script.drift_ppm).expect("scripts pick possible drifts");
+    Config { max_ttl: Millis::new(60_000), drift, limits }
+}
+
+pub(crate) fn resource(nth: u8) -> ResourceName {
+    ResourceName::new(["a", "b", "c"][usize::from(nth % 3)]).expect("a letter is a name")
+}
+
+fn label(nth: u8) -> Label {
+    Label::new(["odd", "even"][usize::from(nth % 2)]).expect("a word is a label")
+}
+
+fn value(nth: u64) -> Value {
+    Value::new(nth.to_le_bytes()[..2].to_vec()).expect("two bytes are a value")
+}
+
+/// The entry with which every script begins: its sessions, and the first attachment of each that is streamed.
+pub(crate) fn openings(script: &Script) -> Entry {
+    Entry { at: LogTime::ZERO, commands: script.openings.iter().map(|pick| Command::Open(open(*pick))).collect() }
+}
+
+fn open(pick: OpenPick) -> Open {
+    let hard = i64::from(pick.grace) + i64::from(pick.hard_above_grace);
+    Open {
+        nonce: Nonce([pick.who; 16]),
+        label: label(pick.who),
+        ttl: Millis::new(u64::from(pick.ttl)),
+        policies: Policies {
+            grace: Millis::new(u64::from(pick.grace)),
+            hard: Millis::new(u64::try_from(hard).expect("a script goes at most one below a grace of ten")),
+            delay: Millis::new(u64::from(pick.delay)),
+        },
+        kind: if pick.plain { SessionKind::Plain } else { SessionKind::Streamed },
+    }
+}
+
+/// The next entry. The real table is asked for one thing only, what its leader would tidy.
+pub(crate) fn entry(naive: &Naive, table: &mut LeaseTable, step: &EntryStep) -> Entry {
+    let at = time(naive, step.time);
+    let mut resolver = Resolver { naive, table, at, taken: Vec::new() };
+    let commands = step.steps.iter().flat_map(|step| resolver.commands(step)).collect();
+    Entry { at: LogTime::new(at), commands }
+}
+
+fn time(naive: &Naive, pick: TimePick) -> u64 {
+    match pick {
+        TimePick::Forward(millis) => naive.now + u64::from(millis),
+        TimePick::Point { nth, offset } => {
+            let points = points(naive);
+            let ahead: Vec<u64> = points.into_iter().filter(|point| *point + 1 > naive.now).collect();
+            let point = match ahead.len() {
+                0 => naive.now,
+                length => ahead[usize::from(nth) % length],
+            };
+            point.saturating_add_signed(i64::from(offset)).max(naive.now)
+        }
+    }
+}
+
+/// Every point past which something changes.
+pub(crate) fn points(naive: &Naive) -> Vec<u64> {
+    let mut points = Vec::new();
+    for session in &naive.sessions {
+        let overdue = naive.overdue_after(session);
+        points.push(overdue);
+        points.push(overdue + session.policies.grace.get());
+        points.push(naive.takeable_after(session));
+        points.push(naive.ended_after(session));
+    }
+    points.extend(naive.cooling.iter().map(|cooling| cooling.until));
+    points.extend(naive.waits.iter().map(|wait| wait.until));
+    for lease in &naive.leases {
+        points.extend(lease.revoked.as_ref().map(|revoked| revoked.until));
+        points.extend(lease.offer.as_ref().map(|offer| offer.until));
+    }
+    points.extend(naive.nothing_granted_until);
+    points.sort_unstable();
+    points.dedup();
+    points
+}
+
+struct Resolver<'a> {
+    naive: &'a Naive,
+    table: &'a mut LeaseTable,
+    at: u64,
+    /// How many numbers earlier commands of this entry use up, by session.
+    taken: Vec<SessionId>,
+}
+
+impl<'a> Resolver<'a> {
+    fn commands(&mut self, step: &Step) -> Vec<Command> {
+        if matches!(step, Step::RenewAll) {
+            let all = self.naive.sessions.iter().map(|session| Command::Renew {
+                session: session.id,
+                number: RenewalNumber::new(session.renewal + 1),
+                seen: ItemNumber::new(session.last_item),
+            });
+            return all.collect();
+        }
+        self.command(step).into_iter().collect()
+    }
+
+    fn command(&mut self, step: &Step) -> Option<Command> {
+        Some(match step {
+            Step::Open(pick) => Command::Open(open(*pick)),
+            Step::Attach { who, delta, seen } => {
+                let session = self.session(*who)?;
+                let attach = AttachNumber::new(shift(session.attach, *delta));
+                Command::Attach(Attach { session: session.id, attach, seen: pick_seen(session, *seen) })
+            }
+            Step::Renew { who, delta, seen } => {
+                let session = self.session(*who)?;
+                let number = RenewalNumber::new(shift(session.renewal, *delta));
+                Command::Renew { session: session.id, number, seen: pick_seen(session, *seen) }
+            }
+            Step::RenewAll => return None,
+            Step::Session { who, number, attach, seen, op } => {
+                let session = self.session(*who)?;
+                let before = self.taken.iter().filter(|id| **id == session.id).count() as u64;
+                let number = shift(session.last_command + 1 + before, *number);
+                let sequence = match session.kind {
+                    SessionKind::Plain => Sequence::Plain,
+                    SessionKind::Streamed => Sequence::Streamed {
+                        attach: AttachNumber::new(shift(session.attach, *attach)),
+                        number: CommandNumber::new(number),
+                        seen: pick_seen(session, *seen),
+                    },
+                };
+                let op = self.op(session, op);
+                self.taken.push(session.id);
+                Command::Session(SessionCommand { session: session.id, sequence, op })
+            }
+            Step::Ask { resource: r, token, successor } => Command::Operator(Operator::AskRelease {
+                resource: resource(*r),
+                token: token.map(|token| self.token(None, *r, token).1),
+                successor: successor.map(|successor| self.successor(successor)),
+                by: label(0),
+            }),
+            Step::Revoke { resource: r, token, now } => {
+                let (resource, token) = self.token(None, *r, *token);
+                let reason = Reason::new("test").expect("a word is a reason");
+                Command::Operator(Operator::Revoke { resource, token, by: label(1), reason, now: *now })
+            }
+            Step::ChangeKind { resource: r, mode } => {
+                let name = resource(*r);
+                let mode = self.mode(&name, *mode);
+                Command::Operator(Operator::ChangeKind { resource: name, mode, by: label(0) })
+            }
+            Step::TidyDue => Command::Tidy(self.table.due(LogTime::new(self.at))),
+            Step::TidyResource { resource: r } => Command::Tidy(vec![Due::Resource(resource(*r))]),
+            Step::TidySession { who } => Command::Tidy(vec![Due::Session(self.session(*who)?.id)]),
+            Step::Rebooted => Command::System(System::Rebooted),
+            Step::Restored { epoch_up, wait } => Command::System(System::Restored {
+                epoch: Epoch::new(self.naive.epoch + u16::from(*epoch_up)).expect("scripts restore seldom"),
+                wait: Millis::new(u64::from(*wait)),
+            }),
+            Step::Found => Command::System(System::Found(Config::default())),
+        })
+    }
+
+    /// The newest session that was opened with this nonce, over or not.
+    fn session(&self, who: u8) -> Option<&'a Session> {
+        self.naive.sessions.iter().rev().find(|session| session.nonce == Nonce([who; 16]))
+    }
+
+    fn op(&self, session: &Session, op: &OpStep) -> Op {
+        match op {
+            OpStep::Acquire { requests, wait } => {
+                let request = |(r, mode): &(u8, ModePick)| {
+                    let resource = resource(*r);
+                    Request { mode: self.mode(&resource, *mode), resource }
+                };
+                Op::Acquire(Acquire {
+                    requests: requests.iter().map(request).collect(),
+                    value: value(session.last_command),
+                    wait: wait.map(|wait| Millis::new(u64::from(wait))),
+                })
+            }
+            OpStep::Cancel { nth } => {
+                let mut own: Vec<u64> =
+                    self.naive.waits.iter().filter(|w| w.session == session.id).map(|w| w.command.get()).collect();
+                own.push(session.last_command);
+                Op::Cancel { acquire: CommandNumber::new(own[usize::from(*nth) % own.len()]) }
+            }
+            OpStep::SetValue { resource: r, token } => {
+                let (resource, token) = self.token(Some(session.id), *r, *token);
+                Op::SetValue { resource, token, value: value(self.at) }
+            }
+            OpStep::WriteRegister { resource: r, token, key, value: some, with_lease } => {
+                let (resource, token) = self.token(Some(session.id), *r, *token);
+                let key = RegisterKey::new(["x", "y", "z"][usize::from(*key)]).expect("a letter is a key");
+                let value = some.then(|| value(self.at));
+                Op::WriteRegister { resource, token, key, value, with_lease: *with_lease }
+            }
+            OpStep::Offer { resource: r, token, to, length } => {
+                let (resource, token) = self.token(Some(session.id), *r, *token);
+                let (to, length) = (self.successor(*to), Millis::new(u64::from(*length)));
+                Op::Offer(Offer { resource, token, to, length })
+            }
+            OpStep::Accept { resource: r, token } => {
+                let (resource, token) = self.token(Some(session.id), *r, *token);
+                Op::Accept { resource, token, value: value(self.at) }
+            }
+            OpStep::Release { resource: r, token, drained } => {
+                let (resource, token) = self.token(Some(session.id), *r, *token);
+                Op::Release { resource, token, drained: *drained }
+            }
+            OpStep::Close => Op::Close,
+        }
+    }
+
+    fn token(&self, session: Option<SessionId>, nth: u8, pick: TokenPick) -> (ResourceName, Token) {
+        let name = resource(nth);
+        let leases = &self.naive.leases;
+        let found = match pick {
+            TokenPick::Own => leases.iter().rev().find(|lease| Some(lease.session) == session),
+            TokenPick::OfferedToMe => {
+                leases.iter().find(|l| l.offer.as_ref().is_some_and(|offer| Some(offer.to) == session))
+            }
+            TokenPick::Holder(_) | TokenPick::Past(_) | TokenPick::Any(_) => None,
+        };
+        if let Some(lease) = found {
+            return (lease.resource.clone(), lease.token);
+        }
+        let present: Vec<Token> = self.naive.leases_on(&name).map(|lease| lease.token).collect();
+        let past = self.naive.past.iter().filter(|past| past.resource == name);
+        let past: Vec<Token> = past.map(|past| past.token).collect();
+        let among = |tokens: &[Token], nth: u8| match tokens.len() {
+            0 => Token::from_u64(u64::from(nth)),
+            length => tokens[usize::from(nth) % length],
+        };
+        let token = match pick {
+            TokenPick::Own | TokenPick::OfferedToMe => among(&present, 0),
+            TokenPick::Holder(nth) => among(&present, nth),
+            TokenPick::Past(nth) => among(&past, nth),
+            TokenPick::Any(number) => Token::from_u64(u64::from(number)),
+        };
+        (name, token)
+    }
+
+    fn successor(&self, pick: SuccessorPick) -> Successor {
+        match pick {
+            SuccessorPick::FirstWaiter => Successor::FirstWaiter,
+            SuccessorPick::Labelled(nth) => Successor::Labelled(label(nth)),
+            SuccessorPick::Session(who) => {
+                Successor::Session(self.session(who).map_or(SessionId::from_u64(7), |session| session.id))
+            }
+        }
+    }
+
+    fn mode(&self, name: &ResourceName, pick: ModePick) -> Mode {
+        let slots = match self.naive.name(name) {
+            Some(known) => known.slots,
+            None => (name.as_str() == "c").then_some(2),
+        };
+        match (pick, slots) {
+            (ModePick::Fitting | ModePick::Shared, Some(of)) => Mode::Slot { of },
+            (ModePick::Fitting | ModePick::Exclusive, _) => Mode::Exclusive,
+            (ModePick::Shared, None) => Mode::Shared,
+            (ModePick::Slots(of), _) => Mode::Slot { of: u32::from(of) },
+        }
+    }
+}
+
+fn shift(number: u64, by: i8) -> u64 {
+    number.saturating_add_signed(i64::from(by))
+}
+
+fn pick_seen(session: &Session, pick: SeenPick) -> ItemNumber {
+    ItemNumber::new(match pick {
+        SeenPick::Nothing => 0,
+        SeenPick::Behind(by) => session.last_item.saturating_sub(u64::from(by)),
+        SeenPick::Ahead => session.last_item + 1,
+    })
+}

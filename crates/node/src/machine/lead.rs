@@ -1,0 +1,156 @@
+//! Leading: stamping and proposing.
+
+use leasehold_core::holder::Reading;
+use leasehold_core::protocol::{Failure, Response};
+use leasehold_core::{Command, Entry, LogTime, System};
+
+use super::intake::{respond, unavailable};
+use super::{Fatal, Leadership, Node, Output, Place};
+use crate::anchor::{Anchor, Resume, resume};
+use crate::batch::{Origin, Proposed};
+use crate::clock::LogClock;
+use crate::payload::Payload;
+
+impl Node {
+    /// Proposes what is to be proposed, if this node leads and the last write is done. Says whether it did.
+    pub(super) fn lead(&mut self, out: &mut Vec<Output>, now: Reading) -> Result<bool, Fatal> {
+        let term = self.raft.raft.term;
+        if !self.is_leader() || self.leadership.as_ref().is_some_and(|leadership| leadership.term != term) {
+            self.step_down(out);
+        }
+        if !self.is_leader() {
+            return Ok(false);
+        }
+        // Everything that arrives while a write is on its way goes into the next one.
+        if !self.writes.is_empty() || !self.proposed.is_empty() {
+            return Ok(false);
+        }
+        if self.leadership.is_none() {
+            return self.begin_leadership(now).map(|()| true);
+        }
+        if !self.is_serving() {
+            return Ok(false);
+        }
+        let (mut origins, mut commands) = self.queue.take();
+        let stamp = self.leadership.as_ref().expect("it leads").clock.stamp();
+        if self.table.next_due().is_some_and(|due| stamp > due) {
+            let due = self.table.due(stamp);
+            if !due.is_empty() {
+                // Last in the entry: whatever was taken in goes first.
+                origins.push(Origin::Node);
+                commands.push(Command::Tidy(due));
+            }
+        }
+        if commands.is_empty() && !self.is_time_due(stamp) {
+            return Ok(false);
+        }
+        self.propose(commands, origins)?;
+        Ok(true)
+    }
+
+    /// Whether time must be moved though nothing else happens.
+    fn is_time_due(&self, stamp: LogTime) -> bool {
+        let last = self.leadership.as_ref().map_or(LogTime::ZERO, |leadership| leadership.last_stamp);
+        self.table.time_step().is_some_and(|step| stamp.since(last) >= step)
+    }
+
+    /// The first entry of a leadership: it fixes where log time goes on, and nothing is judged before it is applied.
+    fn begin_leadership(&mut self, now: Reading) -> Result<(), Fatal> {
+        let last = self.last_stamped()?;
+        let at = last.as_ref().map_or(self.table.last_at(), |(at, _)| *at);
+        let mut commands: Vec<Command> =
+            self.found.take().map(|config| Command::System(System::Found(config))).into_iter().collect();
+        let base = match &self.place {
+            Place::Served => at,
+            Place::Embedded { machine, end_all_after_wait } => {
+                let anchored =
+                    last.as_ref().and_then(|(at, anchor)| anchor.as_ref().map(|anchor| (*at, anchor)));
+                match resume(anchored, machine, now, *end_all_after_wait)? {
+                    Resume::At(resumed) => resumed.max(at),
+                    Resume::Rebooted(at) => {
+                        commands.push(Command::System(System::Rebooted));
+                        at
+                    }
+                    Resume::EndAll(at) => {
+                        let wait = self.table.config().drift.stretch(self.table.config().max_ttl);
+                        commands.push(Command::System(System::Restored { epoch: self.table.epoch(), wait }));
+                        at
+                    }
+                }
+            }
+        };
+        let term = self.raft.raft.term;
+        let clock = LogClock::start(base, now);
+        self.leadership = Some(Leadership { term, clock, opening: None, last_stamp: base });
+        let origins = commands.iter().map(|_| Origin::Node).collect();
+        let index = self.propose(commands, origins)?;
+        if let Some(leadership) = &mut self.leadership {
+            leadership.opening = Some(index);
+        }
+        Ok(())
+    }
+
+    /// The last stamp in the log, applied or not, and the clocks behind it.
+    fn last_stamped(&self) -> Result<Option<(LogTime, Option<Anchor>)>, Fatal> {
+        use raft::Storage;
+        let log = self.raft.store();
+        let (first, last) = (log.first_index(), log.last_index());
+        let (Ok(first), Ok(last)) = (first, last) else { return Ok(self.stamped.clone()) };
+        let context = raft::GetEntriesContext::empty(false);
+        let entries = log.entries(first, last + 1, None, context).unwrap_or_default();
+        for entry in entries.iter().rev() {
+            if !entry.data.is_empty() && entry.get_entry_type() == raft::eraftpb::EntryType::EntryNormal {
+                let payload = Payload::decode(&entry.data)?;
+                return Ok(Some((payload.entry.at, payload.anchor)));
+            }
+        }
+        Ok(self.stamped.clone())
+    }
+
+    /// Stamps and proposes in one step, and only as the leader of the present term.
+    fn propose(&mut self, commands: Vec<Command>, origins: Vec<Origin>) -> Result<u64, Fatal> {
+        let term = self.raft.raft.term;
+        let leads = self.is_leader();
+        let leadership = self.leadership.as_mut().filter(|leadership| leads && leadership.term == term);
+        let leadership = leadership.expect("whoever proposes has made sure that it leads in this term");
+        let at = leadership.clock.stamp();
+        leadership.last_stamp = at;
+        let reading = leadership.clock.reading();
+        let anchor = match &self.place {
+            Place::Embedded { machine, .. } => Some(Anchor::new(machine.clone(), reading)),
+            Place::Served => None,
+        };
+        let payload = Payload { entry: Entry { at, commands }, anchor };
+        self.raft.propose(Vec::new(), payload.encode()).map_err(|error| Fatal::Raft(error.to_string()))?;
+        let index = self.raft.raft.raft_log.last_index();
+        self.proposed.push_back(Proposed { term, index, origins });
+        Ok(index)
+    }
+
+    /// What only a leader knows is discarded; what it had proposed is unknown, what it had not is refused by name.
+    fn step_down(&mut self, out: &mut Vec<Output>) {
+        let Some(leadership) = self.leadership.take() else { return };
+        self.cut_before = self.cut_before.saturating_add(leadership.clock.cut());
+        self.routes.clear();
+        self.reads.ask_again();
+        let proposed = self.proposed.drain(..).flat_map(|proposed| proposed.origins);
+        answer_all(out, proposed, &Response::Failed(Failure::OutcomeUnknown));
+        answer_all(out, self.queue.drain(), &unavailable("this node does not lead any more"));
+    }
+
+    pub(super) fn ask_reads(&mut self) {
+        if self.is_serving()
+            && let Some(context) = self.reads.ask(self.raft.raft.id, self.raft.raft.term)
+        {
+            self.raft.read_index(context);
+        }
+    }
+}
+
+fn answer_all(out: &mut Vec<Output>, origins: impl Iterator<Item = Origin>, response: &Response) {
+    for origin in origins {
+        if let Origin::Client { connection, id } = origin {
+            respond(out, connection, id, response.clone());
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Reads: linearizable by a quorum check that all reads in flight share; no disk write.
+
+use std::collections::VecDeque;
+
+use leasehold_core::LeaseTable;
+use leasehold_core::protocol::{MAX_PAGE, Query, ReadAnswer, RequestId, TokenCheck};
+
+use crate::routes::ConnectionId;
+
+/// Bytes of values in one page of a listing at most, so that a page fits a frame.
+const MAX_PAGE_BYTES: usize = 1024 * 1024;
+
+#[derive(Debug)]
+pub(crate) struct Read {
+    pub(crate) connection: ConnectionId,
+    pub(crate) id: RequestId,
+    pub(crate) query: Query,
+}
+
+/// Reads on their way: not asked for yet, asked for under a context, and those that wait for an index to be applied.
+#[derive(Debug, Default)]
+pub(crate) struct Reads {
+    pub(crate) new: Vec<Read>,
+    pub(crate) asked: VecDeque<(Vec<u8>, Vec<Read>)>,
+    pub(crate) confirmed: VecDeque<(u64, Vec<Read>)>,
+    counter: u64,
+}
+
+impl Reads {
+    pub(crate) fn push(&mut self, read: Read) {
+        self.new.push(read);
+    }
+
+    /// Gathers all new reads under one context that no other check of any node or term has.
+    pub(crate) fn ask(&mut self, node: u64, term: u64) -> Option<Vec<u8>> {
+        if self.new.is_empty() {
+            return None;
+        }
+        self.counter += 1;
+        let mut context = Vec::with_capacity(24);
+        for part in [node, term, self.counter] {
+            context.extend_from_slice(&part.to_be_bytes());
+        }
+        self.asked.push_back((context.clone(), std::mem::take(&mut self.new)));
+        Some(context)
+    }
+
+    /// The quorum has confirmed a context: its reads may be answered once `index` is applied.
+    pub(crate) fn confirm(&mut self, context: &[u8], index: u64) {
+        if let Some(position) = self.asked.iter().position(|(asked, _)| asked == context) {
+            let (_, reads) = self.asked.remove(position).expect("the position was just found");
+            self.confirmed.push_back((index, reads));
+        }
+    }
+
+    /// Reads that may be answered now.
+    pub(crate) fn due(&mut self, applied: u64) -> Vec<Read> {
+        let (due, later): (VecDeque<_>, VecDeque<_>) =
+            std::mem::take(&mut self.confirmed).into_iter().partition(|(index, _)| *index <= applied);
+        self.confirmed = later;
+        due.into_iter().flat_map(|(_, reads)| reads).collect()
+    }
+
+    /// Checks under way vanish silently when the role changes: they are asked again.
+    pub(crate) fn ask_again(&mut self) {
+        for (_, reads) in self.asked.drain(..) {
+            self.new.extend(reads);
+        }
+    }
+}
+
+/// Answers a question from the table. The status is the node's own to answer.
+pub(crate) fn answer(table: &LeaseTable, query: &Query) -> Option<ReadAnswer> {
+    Some(match query {
+        Query::Lease(name) => ReadAnswer::Lease(table.lease(name)),
+        Query::Leases { prefix, after, limit } => {
+            let limit = (*limit).min(MAX_PAGE);
+            let mut bytes = 0;
+            let mut leases = Vec::new();
+            let mut more = false;
+            for lease in table.leases(prefix, after.as_ref(), limit.saturating_add(1)) {
+                let size = lease.holders.iter().map(|h| 256 + h.value.as_bytes().len()).sum::<usize>()
+                    + 256 * (lease.queue.len() + 2);
+                if leases.len() == limit || (bytes + size > MAX_PAGE_BYTES && !leases.is_empty()) {
+                    more = true;
+                    break;
+                }
+                bytes += size;
+                leases.push(lease);
+            }
+            ReadAnswer::Leases { leases, more }
+        }
+        Query::Sessions { after, limit } => {
+            let limit = (*limit).min(MAX_PAGE);
+            let mut sessions: Vec<_> = table.sessions(*after, limit.saturating_add(1)).collect();
+            let more = sessions.len() > limit;
+            sessions.truncate(limit);
+            ReadAnswer::Sessions { sessions, more }
+        }
+        Query::History(name) => ReadAnswer::History(table.history(name)),
+        Query::Check { resource, token } => ReadAnswer::Check(match table.check(resource, *token) {
+            Ok(()) => TokenCheck::Current,
+            Err(Some(how)) => TokenCheck::Ended(how),
+            Err(None) => TokenCheck::NotKnown,
+        }),
+        Query::Register { resource, key } => {
+            ReadAnswer::Register(table.register(resource, key).map(|(value, token)| (value.clone(), token)))
+        }
+        Query::Status => return None,
+    })
+}

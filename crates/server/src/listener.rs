@@ -1,0 +1,179 @@
+//! Sockets: accepting connections, and moving frames between them and the loop.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::Sender;
+use std::time::Duration;
+
+use leasehold_core::protocol::{Failure, Response, ToClient};
+use leasehold_node::{ConnectionId, Input};
+use leasehold_wire::{Hello, OpeningReader, decode_client_frame, encode_opening, encode_server};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixListener;
+use tokio::sync::{mpsc, watch};
+
+use crate::driver::{MAX_OUTGOING, ToLoop};
+
+/// A client says who it is within this time, or is sent away: it costs a descriptor.
+const OPENING_TIME: Duration = Duration::from_secs(5);
+/// Connections at once. Each costs a descriptor; a client needs one.
+const MAX_CONNECTIONS: usize = 10_000;
+const READ_BYTES: usize = 64 * 1024;
+
+/// What every connection needs.
+#[derive(Clone)]
+pub(crate) struct Doorway {
+    pub(crate) to_loop: Sender<ToLoop>,
+    pub(crate) hello: Arc<Hello>,
+    pub(crate) next: Arc<AtomicU64>,
+    pub(crate) open: Arc<()>,
+}
+
+impl Doorway {
+    pub(crate) fn new(to_loop: Sender<ToLoop>, hello: Hello) -> Self {
+        Self { to_loop, hello: Arc::new(hello), next: Arc::new(AtomicU64::new(1)), open: Arc::new(()) }
+    }
+}
+
+/// Accepts connections until `stop` says so or its sender is gone.
+pub(crate) async fn accept(listener: UnixListener, doorway: Doorway, mut stop: watch::Receiver<bool>) {
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = stop.changed() => return,
+        };
+        match accepted {
+            Ok((stream, _)) => {
+                if Arc::strong_count(&doorway.open) > MAX_CONNECTIONS {
+                    // Closed at once; the client backs off and comes again.
+                    continue;
+                }
+                let (read, write) = stream.into_split();
+                tokio::spawn(serve(read, write, doorway.clone(), stop.clone()));
+            }
+            // Out of descriptors, or a connection that ended before it was taken: the listener itself is well.
+            Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
+        }
+    }
+}
+
+async fn serve<R, W>(mut read: R, mut write: W, doorway: Doorway, mut stop: watch::Receiver<bool>)
+where
+    R: AsyncReadExt + Unpin + Send + 'static,
+    W: AsyncWriteExt + Unpin + Send + 'static,
+{
+    let connection = ConnectionId(doorway.next.fetch_add(1, Ordering::Relaxed));
+    let opened = tokio::time::timeout(OPENING_TIME, open(&mut read, &mut write, &doorway.hello)).await;
+    let Ok(Ok(frames)) = opened else { return };
+    let (sender, receiver) = mpsc::channel(MAX_OUTGOING);
+    if doorway.to_loop.send(ToLoop::Connected(connection, sender.clone())).is_err() {
+        return;
+    }
+    let mut writer = tokio::spawn(write_frames(write, receiver));
+    // Only the loop keeps the sender: when it lets go, the writer ends and with it the connection.
+    let weak = sender.downgrade();
+    drop(sender);
+    tokio::select! {
+        () = read_frames(read, frames, connection, &doorway, weak) => {}
+        _ = &mut writer => {}
+        _ = stop.changed() => {}
+    }
+    writer.abort();
+    let _ = doorway.to_loop.send(ToLoop::Node(Input::Disconnected(connection)));
+}
+
+async fn open<R, W>(read: &mut R, write: &mut W, ours: &Hello) -> io::Result<leasehold_wire::FrameReader>
+where
+    R: AsyncReadExt + Unpin,
+    W: AsyncWriteExt + Unpin,
+{
+    let mut bytes = Vec::new();
+    encode_opening(ours, &mut bytes).map_err(io::Error::other)?;
+    write.write_all(&bytes).await?;
+    let mut opening = OpeningReader::new();
+    let mut buffer = vec![0; READ_BYTES];
+    loop {
+        if let Some(theirs) = opening.hello().map_err(io::Error::other)? {
+            theirs.check_client().map_err(io::Error::other)?;
+            return opening.into_frames().map_err(io::Error::other);
+        }
+        match read.read(&mut buffer).await? {
+            0 => return Err(io::Error::other(opening.finish())),
+            count => opening.push(&buffer[..count]),
+        }
+    }
+}
+
+/// Reads frames until the connection ends or sends something that is not one.
+async fn read_frames<R: AsyncReadExt + Unpin>(
+    mut read: R,
+    mut frames: leasehold_wire::FrameReader,
+    connection: ConnectionId,
+    doorway: &Doorway,
+    respond: mpsc::WeakSender<Vec<ToClient>>,
+) {
+    let mut buffer = vec![0; READ_BYTES];
+    loop {
+        loop {
+            let requests = match frames.next_frame() {
+                Ok(Some(frame)) => decode_client_frame(frame),
+                Ok(None) => break,
+                Err(_) => return,
+            };
+            let Ok(requests) = requests else { return };
+            for (id, request) in requests {
+                match request {
+                    Ok(request) => {
+                        let input = Input::Request { connection, id, request };
+                        if doorway.to_loop.send(ToLoop::Node(input)).is_err() {
+                            return;
+                        }
+                    }
+                    Err(why) => {
+                        let response = Response::Failed(Failure::BadRequest { why });
+                        let Some(respond) = respond.upgrade() else { return };
+                        if respond.try_send(vec![ToClient::Response { id, response }]).is_err() {
+                            return;
+                        }
+                    }
+                }
+            }
+        }
+        match read.read(&mut buffer).await {
+            Ok(0) | Err(_) => return,
+            Ok(count) => frames.push(&buffer[..count]),
+        }
+    }
+}
+
+/// Writes what the loop hands out; everything that is ready goes out at once.
+async fn write_frames<W: AsyncWriteExt + Unpin>(mut write: W, mut outgoing: mpsc::Receiver<Vec<ToClient>>) {
+    let mut bytes = Vec::new();
+    while let Some(messages) = outgoing.recv().await {
+        bytes.clear();
+        encode(&messages, &mut bytes);
+        while let Ok(more) = outgoing.try_recv() {
+            encode(&more, &mut bytes);
+        }
+        if write.write_all(&bytes).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// One frame if it fits, else one per message. A single message always fits: pages and values are bounded.
+fn encode(messages: &[ToClient], bytes: &mut Vec<u8>) {
+    if encode_server(messages, bytes).is_ok() {
+        return;
+    }
+    for message in messages {
+        if encode_server(std::slice::from_ref(message), bytes).is_err()
+            && let ToClient::Response { id, .. } = message
+        {
+            let why = "the answer does not fit a frame; ask for less at once".into();
+            let response = Response::Failed(Failure::Unavailable { why });
+            let _ = encode_server(&[ToClient::Response { id: *id, response }], bytes);
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Between the core's types and the messages, field by field.
+//!
+//! Both directions match every variant by name, so that a variant added on either side does not compile until it has its place
+//! here. Going out cannot fail. Coming in checks everything that a type promises, and names the field that broke the promise.
+
+mod command;
+mod ending;
+mod item;
+mod operator;
+mod query;
+mod read;
+mod refusal;
+mod reply;
+mod request;
+mod view;
+
+use leasehold_core::{Label, Millis, Nonce, Reason, RegisterKey, ResourceName, TextError, Token, Value};
+
+use crate::error::FieldError;
+use crate::proto as pb;
+
+/// A type of the core that has a message.
+pub(crate) trait Wire: Sized {
+    /// The message.
+    type Message;
+
+    /// The message that says this.
+    fn to_wire(&self) -> Self::Message;
+
+    /// What a message says.
+    fn from_wire(message: Self::Message) -> Result<Self, FieldError>;
+}
+
+/// Shorthand for what every check gives.
+pub(crate) type Checked<T> = Result<T, FieldError>;
+
+/// The content of a field that must be there.
+pub(crate) fn present<M>(field: &'static str, message: Option<M>) -> Checked<M> {
+    message.ok_or(FieldError::Absent { field })
+}
+
+fn needed<T: Wire>(field: &'static str, message: Option<T::Message>) -> Checked<T> {
+    T::from_wire(present(field, message)?)
+}
+
+fn optional<T: Wire>(message: Option<T::Message>) -> Checked<Option<T>> {
+    message.map(T::from_wire).transpose()
+}
+
+fn list<T: Wire>(messages: Vec<T::Message>) -> Checked<Vec<T>> {
+    messages.into_iter().map(T::from_wire).collect()
+}
+
+fn to_list<T: Wire>(values: &[T]) -> Vec<T::Message> {
+    values.iter().map(T::to_wire).collect()
+}
+
+fn name(field: &'static str, text: &str) -> Checked<ResourceName> {
+    ResourceName::new(text).map_err(|why| FieldError::text(field, text, why))
+}
+
+fn label(field: &'static str, text: &str) -> Checked<Label> {
+    Label::new(text).map_err(|why| FieldError::text(field, text, why))
+}
+
+fn reason(field: &'static str, text: &str) -> Checked<Reason> {
+    Reason::new(text).map_err(|why| FieldError::text(field, text, why))
+}
+
+fn register_key(field: &'static str, text: &str) -> Checked<RegisterKey> {
+    RegisterKey::new(text).map_err(|why| FieldError::text(field, text, why))
+}
+
+fn value(field: &'static str, bytes: Vec<u8>) -> Checked<Value> {
+    // The length is the only thing that can be wrong with a value, and its bytes are gone by then: they are not shown.
+    Value::new(bytes).map_err(|why| FieldError::text(field, "", why))
+}
+
+/// A text that is not one of the core's types, up to `limit` bytes.
+fn bounded(field: &'static str, what: &'static str, text: String, limit: usize) -> Checked<String> {
+    if text.len() > limit {
+        let why = TextError::TooLong { what, bytes: text.len(), limit };
+        return Err(FieldError::text(field, &text, why));
+    }
+    Ok(text)
+}
+
+fn nonce(field: &'static str, bytes: &[u8]) -> Checked<Nonce> {
+    let expected = size_of::<Nonce>();
+    bytes.try_into().map(Nonce).map_err(|_| FieldError::WrongLength { field, bytes: bytes.len(), expected })
+}
+
+/// A number that the program keeps in 32 bits.
+pub(crate) fn to_u32(field: &'static str, value: u64) -> Checked<u32> {
+    u32::try_from(value).map_err(|_| FieldError::TooGreat { field, value, limit: u32::MAX.into() })
+}
+
+/// A number that the program keeps in a machine word.
+fn to_usize(field: &'static str, value: u64) -> Checked<usize> {
+    usize::try_from(value).map_err(|_| FieldError::TooGreat { field, value, limit: from_usize(usize::MAX) })
+}
+
+/// The way out for numbers kept in a machine word.
+fn from_usize(value: usize) -> u64 {
+    u64::try_from(value).expect("no machine word is longer than 64 bits")
+}
+
+fn optional_token(token: Option<u64>) -> Option<Token> {
+    token.map(Token::from_u64)
+}
+
+fn optional_millis(millis: Option<u64>) -> Option<Millis> {
+    millis.map(Millis::new)
+}
+
+const fn nothing() -> pb::Nothing {
+    pb::Nothing {}
+}
+
+/// An enum without contents, whose zero on the wire is refused.
+macro_rules! named_values {
+    ($core:ty => $wire:ident, $field:literal, $($variant:ident),+) => {
+        impl $crate::convert::Wire for $core {
+            type Message = i32;
+
+            fn to_wire(&self) -> i32 {
+                (match self {
+                    $(Self::$variant => $crate::proto::$wire::$variant,)+
+                })
+                .into()
+            }
+
+            fn from_wire(value: i32) -> $crate::convert::Checked<Self> {
+                match $crate::proto::$wire::try_from(value) {
+                    $(Ok($crate::proto::$wire::$variant) => Ok(Self::$variant),)+
+                    Ok($crate::proto::$wire::Unspecified) => Err($crate::FieldError::Unspecified { field: $field }),
+                    Err(_) => Err($crate::FieldError::UnknownValue { field: $field, value }),
+                }
+            }
+        }
+    };
+}
+use named_values;

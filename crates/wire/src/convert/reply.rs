@@ -1,0 +1,210 @@
+//! What the service says: responses, the table's replies, and failures.
+
+use leasehold_core::answer::{Opened, Renewed, Reply};
+use leasehold_core::protocol::{Failure, ReadAnswer, RequestId, Response, ToClient};
+use leasehold_core::{
+    CommandNumber, Drift, ItemNumber, Millis, Refusal, RenewalNumber, ResourceName, SessionId, Token,
+};
+
+use super::{Checked, Wire, label, list, name, needed, nothing, optional, present, to_list};
+use crate::error::FieldError;
+use crate::proto as pb;
+use pb::failure::Failure as FailureMessage;
+use pb::reply::Reply as ReplyMessage;
+use pb::response::Response as ResponseMessage;
+use pb::server_message::Message as ServerMessage;
+
+impl Wire for ToClient {
+    type Message = ServerMessage;
+
+    fn to_wire(&self) -> ServerMessage {
+        match self {
+            Self::Response { id, response } => {
+                ServerMessage::Response(pb::Response { id: id.0, response: Some(response.to_wire()) })
+            }
+            Self::Items { session, items } => {
+                ServerMessage::Items(pb::Items { session: session.get(), items: to_list(items) })
+            }
+        }
+    }
+
+    fn from_wire(message: ServerMessage) -> Checked<Self> {
+        Ok(match message {
+            ServerMessage::Response(m) => {
+                Self::Response { id: RequestId(m.id), response: needed("response", m.response)? }
+            }
+            ServerMessage::Items(m) => {
+                Self::Items { session: SessionId::from_u64(m.session), items: list(m.items)? }
+            }
+        })
+    }
+}
+
+impl Wire for Response {
+    type Message = ResponseMessage;
+
+    fn to_wire(&self) -> ResponseMessage {
+        match self {
+            Self::Reply(reply) => ResponseMessage::Reply(reply.to_wire()),
+            Self::Read(answer) => ResponseMessage::Read(answer.to_wire()),
+            Self::Failed(failure) => ResponseMessage::Failed(failure.to_wire()),
+        }
+    }
+
+    fn from_wire(message: ResponseMessage) -> Checked<Self> {
+        Ok(match message {
+            ResponseMessage::Reply(reply) => Self::Reply(Reply::from_wire(reply)?),
+            ResponseMessage::Read(answer) => Self::Read(ReadAnswer::from_wire(answer)?),
+            ResponseMessage::Failed(failure) => Self::Failed(Failure::from_wire(failure)?),
+        })
+    }
+}
+
+impl Wire for Failure {
+    type Message = pb::Failure;
+
+    fn to_wire(&self) -> pb::Failure {
+        let failure = match self {
+            Self::OutcomeUnknown => FailureMessage::OutcomeUnknown(nothing()),
+            Self::Unavailable { why } => FailureMessage::Unavailable(why.clone()),
+            Self::NotYourSession { session } => FailureMessage::NotYourSession(session.get()),
+            Self::BadRequest { why } => FailureMessage::BadRequest(why.clone()),
+        };
+        pb::Failure { failure: Some(failure) }
+    }
+
+    fn from_wire(m: pb::Failure) -> Checked<Self> {
+        Ok(match present("failed", m.failure)? {
+            FailureMessage::OutcomeUnknown(pb::Nothing {}) => Self::OutcomeUnknown,
+            FailureMessage::Unavailable(why) => Self::Unavailable { why },
+            FailureMessage::NotYourSession(session) => {
+                Self::NotYourSession { session: SessionId::from_u64(session) }
+            }
+            FailureMessage::BadRequest(why) => Self::BadRequest { why },
+        })
+    }
+}
+
+impl Wire for Reply {
+    type Message = pb::Reply;
+
+    fn to_wire(&self) -> pb::Reply {
+        let reply = match self {
+            Self::Opened(opened) => ReplyMessage::Opened(opened.to_wire()),
+            Self::Attached { last_command, last_item } => ReplyMessage::Attached(pb::Attached {
+                last_command: last_command.get(),
+                last_item: last_item.get(),
+            }),
+            Self::Renewed(renewed) => ReplyMessage::Renewed(renewed.to_wire()),
+            Self::StaleRenewal { number, highest } => {
+                ReplyMessage::StaleRenewal(pb::StaleRenewal { number: number.get(), highest: highest.get() })
+            }
+            Self::Applied { number } => ReplyMessage::Applied(number.get()),
+            Self::Repeated { number } => ReplyMessage::AppliedBefore(number.get()),
+            Self::Plain { number, answer, renewal } => ReplyMessage::Plain(pb::PlainAnswer {
+                number: number.get(),
+                answer: Some(answer.to_wire()),
+                renewal: renewal.get(),
+            }),
+            Self::Closed => ReplyMessage::Closed(nothing()),
+            Self::Asked { token, holder } => {
+                ReplyMessage::Asked(pb::Asked { token: token.get(), holder: holder.to_string() })
+            }
+            Self::Revoked { held_back } => ReplyMessage::RevokedHeldBackMs(held_back.get()),
+            Self::KindChanged => ReplyMessage::KindChanged(nothing()),
+            Self::Done => ReplyMessage::Done(nothing()),
+            Self::Refused(refusal) => ReplyMessage::Refused(refusal.to_wire()),
+        };
+        pb::Reply { reply: Some(reply) }
+    }
+
+    fn from_wire(m: pb::Reply) -> Checked<Self> {
+        Ok(match present("reply", m.reply)? {
+            ReplyMessage::Opened(opened) => Self::Opened(Opened::from_wire(opened)?),
+            ReplyMessage::Attached(m) => Self::Attached {
+                last_command: CommandNumber::new(m.last_command),
+                last_item: ItemNumber::new(m.last_item),
+            },
+            ReplyMessage::Renewed(renewed) => Self::Renewed(Renewed::from_wire(renewed)?),
+            ReplyMessage::StaleRenewal(m) => Self::StaleRenewal {
+                number: RenewalNumber::new(m.number),
+                highest: RenewalNumber::new(m.highest),
+            },
+            ReplyMessage::Applied(number) => Self::Applied { number: CommandNumber::new(number) },
+            ReplyMessage::AppliedBefore(number) => Self::Repeated { number: CommandNumber::new(number) },
+            ReplyMessage::Plain(m) => Self::Plain {
+                number: CommandNumber::new(m.number),
+                answer: needed("plain.answer", m.answer)?,
+                renewal: RenewalNumber::new(m.renewal),
+            },
+            ReplyMessage::Closed(pb::Nothing {}) => Self::Closed,
+            ReplyMessage::Asked(m) => {
+                Self::Asked { token: Token::from_u64(m.token), holder: label("asked.holder", &m.holder)? }
+            }
+            ReplyMessage::RevokedHeldBackMs(held_back) => Self::Revoked { held_back: Millis::new(held_back) },
+            ReplyMessage::KindChanged(pb::Nothing {}) => Self::KindChanged,
+            ReplyMessage::Done(pb::Nothing {}) => Self::Done,
+            ReplyMessage::Refused(refusal) => Self::Refused(Refusal::from_wire(refusal)?),
+        })
+    }
+}
+
+impl Wire for Opened {
+    type Message = pb::Opened;
+
+    fn to_wire(&self) -> pb::Opened {
+        pb::Opened {
+            session: self.session.get(),
+            ttl_ms: self.ttl.get(),
+            drift_ppm: self.drift.ppm().into(),
+            existed: self.repeated,
+        }
+    }
+
+    fn from_wire(m: pb::Opened) -> Checked<Self> {
+        let drift = u32::try_from(m.drift_ppm).ok().and_then(Drift::from_ppm);
+        let too_great = FieldError::TooGreat {
+            field: "opened.drift_ppm",
+            value: m.drift_ppm,
+            limit: Drift::MAX.ppm().into(),
+        };
+        Ok(Self {
+            session: SessionId::from_u64(m.session),
+            ttl: Millis::new(m.ttl_ms),
+            drift: drift.ok_or(too_great)?,
+            repeated: m.existed,
+        })
+    }
+}
+
+impl Wire for Renewed {
+    type Message = pb::Renewed;
+
+    fn to_wire(&self) -> pb::Renewed {
+        pb::Renewed {
+            number: self.number.get(),
+            after: self.after.get(),
+            leases: self.leases.as_ref().map(|leases| pb::HeldLeases { leases: to_list(leases) }),
+        }
+    }
+
+    fn from_wire(m: pb::Renewed) -> Checked<Self> {
+        Ok(Self {
+            number: RenewalNumber::new(m.number),
+            after: ItemNumber::new(m.after),
+            leases: m.leases.map(|held| list(held.leases)).transpose()?,
+        })
+    }
+}
+
+impl Wire for (ResourceName, Token) {
+    type Message = pb::HeldLease;
+
+    fn to_wire(&self) -> pb::HeldLease {
+        pb::HeldLease { resource: self.0.to_string(), token: self.1.get() }
+    }
+
+    fn from_wire(m: pb::HeldLease) -> Checked<Self> {
+        Ok((name("renewed.leases.resource", &m.resource)?, Token::from_u64(m.token)))
+    }
+}

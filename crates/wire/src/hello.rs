@@ -1,0 +1,299 @@
+//! The opening of a connection: who speaks, and in which version.
+//!
+//! Each side sends the preface and its hello at once, without waiting for the other's. The service answers on the same port as HTTP,
+//! so the preface begins with a NUL, which no HTTP method, no HTTP/2 preface and no TLS record does. Each side then judges the
+//! other's version. The service sends its own hello even to a client that it will refuse, so that both can name both versions.
+//!
+//! What this does not do: it authenticates nobody. A pid and a release are for people, not for decisions.
+
+use leasehold_core::TextError;
+use leasehold_core::protocol::PROTOCOL_VERSION;
+use prost::Message as _;
+
+use crate::convert::to_u32;
+use crate::error::{FieldError, OpeningError};
+use crate::frame::{FrameReader, PREFIX_BYTES, append_frame, first_frame};
+use crate::proto as pb;
+
+/// The first bytes of a session stream, in both directions. The line ends at its end are changed by whatever treats the stream
+/// as text, which is then noticed at once.
+pub const PREFACE: [u8; 8] = *b"\0Lease\r\n";
+/// Longest hello. Whoever sends it is not known yet and gets no more memory than the two texts need.
+pub const MAX_HELLO_BYTES: usize = 1024;
+/// Longest text in a hello: as long as a label.
+pub const MAX_HELLO_TEXT_BYTES: usize = 256;
+
+/// Who speaks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hello {
+    /// Version of the protocol that the sender speaks.
+    pub protocol: u32,
+    /// Release of the program.
+    pub program: String,
+    /// The process.
+    pub pid: u32,
+    /// From the service, the name of this life of its state; from a client the one it knows, or nothing.
+    pub incarnation: String,
+}
+
+impl Hello {
+    /// The hello of this release.
+    pub fn new(program: &str, pid: u32, incarnation: &str) -> Self {
+        Self { protocol: PROTOCOL_VERSION, program: program.into(), pid, incarnation: incarnation.into() }
+    }
+
+    /// The service's judgement of a client's hello.
+    ///
+    /// # Errors
+    /// When the client speaks a later version than this release.
+    pub const fn check_client(&self) -> Result<(), OpeningError> {
+        let (client, service) = (self.protocol, PROTOCOL_VERSION);
+        if client > service { Err(OpeningError::ClientTooNew { client, service }) } else { Ok(()) }
+    }
+
+    /// The client's judgement of the service's hello.
+    ///
+    /// # Errors
+    /// When the service speaks an earlier version than this release. A later one is its business: it knows the earlier ones.
+    pub const fn check_service(&self) -> Result<(), OpeningError> {
+        let (client, service) = (PROTOCOL_VERSION, self.protocol);
+        if service < client { Err(OpeningError::ServiceTooOld { client, service }) } else { Ok(()) }
+    }
+
+    fn decode(frame: &[u8]) -> Result<Self, OpeningError> {
+        let hello = pb::Hello::decode(frame).map_err(OpeningError::Unreadable)?;
+        let protocol = to_u32("hello.protocol", hello.protocol)?;
+        if protocol == 0 {
+            return Err(FieldError::Absent { field: "hello.protocol" }.into());
+        }
+        check_text("hello.program", &hello.program)?;
+        check_text("hello.incarnation", &hello.incarnation)?;
+        let pid = to_u32("hello.pid", hello.pid)?;
+        Ok(Self { protocol, program: hello.program, pid, incarnation: hello.incarnation })
+    }
+}
+
+/// Appends the preface and a hello to `out`, or leaves `out` as it was.
+///
+/// # Errors
+/// When a text of the hello is too long or has control characters.
+pub fn encode_opening(hello: &Hello, out: &mut Vec<u8>) -> Result<(), OpeningError> {
+    check_text("hello.program", &hello.program)?;
+    check_text("hello.incarnation", &hello.incarnation)?;
+    let message = pb::Hello {
+        protocol: hello.protocol.into(),
+        program: hello.program.clone(),
+        pid: hello.pid.into(),
+        incarnation: hello.incarnation.clone(),
+    };
+    out.extend_from_slice(&PREFACE);
+    append_frame(out, MAX_HELLO_BYTES, |body| message.encode_raw(body))
+        .expect("two texts of 256 bytes and two numbers fit a hello");
+    Ok(())
+}
+
+/// What the first bytes of a connection say, for a port that also serves HTTP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FirstBytes {
+    /// None have arrived, or too few to tell.
+    Undecided,
+    /// A session stream.
+    SessionStream,
+    /// Anything else.
+    Other,
+}
+
+/// Looks at the first bytes of a connection without taking them. One byte is enough to rule out a session stream for HTTP.
+pub fn look_at_first_bytes(bytes: &[u8]) -> FirstBytes {
+    let here = &bytes[..bytes.len().min(PREFACE.len())];
+    if !PREFACE.starts_with(here) {
+        FirstBytes::Other
+    } else if here.len() < PREFACE.len() {
+        FirstBytes::Undecided
+    } else {
+        FirstBytes::SessionStream
+    }
+}
+
+/// Puts the other side's opening together from bytes as they arrive, and hands over to a [`FrameReader`] for what comes behind it.
+#[derive(Debug, Default)]
+pub struct OpeningReader {
+    bytes: FrameReader,
+}
+
+impl OpeningReader {
+    /// A reader at the beginning of a connection.
+    pub const fn new() -> Self {
+        Self { bytes: FrameReader::new() }
+    }
+
+    /// Takes in bytes that arrived.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.bytes.push(bytes);
+    }
+
+    /// The other side's hello, once it is all here. Versions are not judged: see [`Hello::check_client`] and
+    /// [`Hello::check_service`].
+    ///
+    /// # Errors
+    /// When this is no session stream, which is noticed at its first differing byte, or the hello cannot be.
+    pub fn hello(&self) -> Result<Option<Hello>, OpeningError> {
+        let Some(frame) = self.frame()? else { return Ok(None) };
+        Hello::decode(frame).map(Some)
+    }
+
+    /// The connection has ended before the hello was here.
+    pub fn finish(&self) -> OpeningError {
+        OpeningError::CutOff { have: self.bytes.pending().len() }
+    }
+
+    /// The reader of what comes behind the hello, including what has arrived already.
+    ///
+    /// # Errors
+    /// When the opening is not all here, or cannot be.
+    pub fn into_frames(mut self) -> Result<FrameReader, OpeningError> {
+        let Some(frame) = self.frame()? else { return Err(self.finish()) };
+        let opening = PREFACE.len() + PREFIX_BYTES + frame.len();
+        self.bytes.skip(opening);
+        Ok(self.bytes)
+    }
+
+    fn frame(&self) -> Result<Option<&[u8]>, OpeningError> {
+        let here = self.bytes.pending();
+        match look_at_first_bytes(here) {
+            FirstBytes::Undecided => return Ok(None),
+            FirstBytes::SessionStream => {}
+            FirstBytes::Other => {
+                let found = here[..here.len().min(PREFACE.len())].escape_ascii().to_string();
+                return Err(OpeningError::OtherProtocol { found });
+            }
+        }
+        Ok(first_frame(&here[PREFACE.len()..], MAX_HELLO_BYTES)?)
+    }
+}
+
+fn check_text(field: &'static str, text: &str) -> Result<(), FieldError> {
+    let (what, limit) = ("text", MAX_HELLO_TEXT_BYTES);
+    let why = if text.len() > limit {
+        TextError::TooLong { what, bytes: text.len(), limit }
+    } else if let Some((position, character)) = text.char_indices().find(|(_, c)| c.is_control()) {
+        TextError::BadCharacter { what, character, position, hash_too: false }
+    } else {
+        return Ok(());
+    };
+    Err(FieldError::text(field, text, why))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hello() -> Hello {
+        Hello::new("leasehold 0.1.0", 4711, "b2f1")
+    }
+
+    fn opening(hello: &Hello) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        encode_opening(hello, &mut bytes).unwrap();
+        bytes
+    }
+
+    fn read(bytes: &[u8]) -> Result<Option<Hello>, OpeningError> {
+        let mut reader = OpeningReader::new();
+        reader.push(bytes);
+        reader.hello()
+    }
+
+    #[test]
+    fn an_opening_comes_out_as_it_went_in_and_frames_behind_it_are_kept() {
+        let mut bytes = opening(&hello());
+        let whole = bytes.len();
+        bytes.extend_from_slice(&[0, 0, 0, 2, 8, 9]);
+        let mut reader = OpeningReader::new();
+        for (at, byte) in bytes.iter().enumerate() {
+            let expected = if at < whole { None } else { Some(hello()) };
+            assert_eq!(reader.hello(), Ok(expected), "after {at} bytes");
+            reader.push(&[*byte]);
+        }
+        let mut frames = reader.into_frames().unwrap();
+        assert_eq!(frames.next_frame().unwrap().unwrap(), [8, 9]);
+        frames.finish().unwrap();
+    }
+
+    #[test]
+    fn other_protocols_are_told_apart_by_their_first_byte() {
+        let others: [&[u8]; 7] = [
+            b"PRI * HTTP/2.0\r\n",
+            b"GET / HTTP/1.1\r\n",
+            b"P",
+            b"HTTP/1.1 400",
+            b"\x16\x03\x01",
+            b"\0\0\x12\x04",
+            b"\0lease",
+        ];
+        for other in others {
+            assert_eq!(look_at_first_bytes(other), FirstBytes::Other);
+        }
+        let error = read(b"GET / HTTP/1.1\r\n").unwrap_err();
+        assert_eq!(error.to_string(), "not a session stream: it begins with GET / HT");
+        for have in 0..PREFACE.len() {
+            assert_eq!(look_at_first_bytes(&PREFACE[..have]), FirstBytes::Undecided);
+        }
+        assert_eq!(look_at_first_bytes(&opening(&hello())), FirstBytes::SessionStream);
+    }
+
+    #[test]
+    fn a_service_refuses_a_later_client_and_both_versions_are_named() {
+        for (client, taken) in [(PROTOCOL_VERSION, true), (PROTOCOL_VERSION + 1, false)] {
+            let heard = read(&opening(&Hello { protocol: client, ..hello() })).unwrap().unwrap();
+            let verdict = heard.check_client();
+            assert_eq!(verdict.is_ok(), taken);
+            if let Err(error) = verdict {
+                let expected = OpeningError::ClientTooNew { client, service: PROTOCOL_VERSION };
+                assert_eq!(error, expected);
+            }
+        }
+    }
+
+    #[test]
+    fn a_client_refuses_an_earlier_service_and_takes_a_later_one() {
+        let earlier = Hello { protocol: PROTOCOL_VERSION - 1, ..hello() };
+        let expected =
+            OpeningError::ServiceTooOld { client: PROTOCOL_VERSION, service: PROTOCOL_VERSION - 1 };
+        assert_eq!(earlier.check_service(), Err(expected));
+        assert_eq!(Hello { protocol: PROTOCOL_VERSION + 1, ..hello() }.check_service(), Ok(()));
+    }
+
+    #[test]
+    fn a_hello_without_a_version_is_refused() {
+        let error = read(&opening(&Hello { protocol: 0, ..hello() })).unwrap_err();
+        assert_eq!(error, FieldError::Absent { field: "hello.protocol" }.into());
+    }
+
+    #[test]
+    fn texts_of_a_hello_are_taken_up_to_their_limit() {
+        for (length, taken) in [(255, true), (256, true), (257, false)] {
+            let long = Hello { program: "p".repeat(length), incarnation: "i".repeat(length), ..hello() };
+            assert_eq!(encode_opening(&long, &mut Vec::new()).is_ok(), taken, "{length} bytes");
+        }
+        assert!(encode_opening(&Hello { program: "a\nb".into(), ..hello() }, &mut Vec::new()).is_err());
+    }
+
+    #[test]
+    fn a_hello_is_refused_by_its_announced_length() {
+        for (length, taken) in
+            [(MAX_HELLO_BYTES - 1, true), (MAX_HELLO_BYTES, true), (MAX_HELLO_BYTES + 1, false)]
+        {
+            let mut bytes = PREFACE.to_vec();
+            bytes.extend_from_slice(&u32::try_from(length).unwrap().to_be_bytes());
+            assert_eq!(read(&bytes).is_ok(), taken, "{length} bytes");
+        }
+    }
+
+    #[test]
+    fn an_opening_that_ends_early_says_so() {
+        let mut reader = OpeningReader::new();
+        reader.push(&opening(&hello())[..10]);
+        assert_eq!(reader.into_frames().unwrap_err(), OpeningError::CutOff { have: 10 });
+    }
+}
