@@ -10,6 +10,11 @@ const INCLUDES: &str = "proto";
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed={SESSION_PROTO}");
     let files = protox::compile([SESSION_PROTO], [INCLUDES])?;
-    prost_build::Config::new().compile_fds(files)?;
+    let mut config = prost_build::Config::new();
+    // Frames are walked message by message, because each request is judged alone: they need no types of their own.
+    for frame in [".leasehold.v1.ClientFrame", ".leasehold.v1.ServerFrame"] {
+        config.extern_path(frame, "crate::frame::Messages");
+    }
+    config.compile_fds(files)?;
     Ok(())
 }

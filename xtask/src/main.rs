@@ -1,3 +1,47 @@
-//! Runs every check of the project.
+//! Runs every check of the project: `cargo xtask test` is every test, `cargo xtask ci` is everything that must pass before a
+//! change is taken.
+//!
+//! Promises: nothing is skipped in silence (an ignored test counts as a failure, and a check that could not run is named). Where
+//! the tests were reached, the last line is `N passed, N failed`; the exit code agrees with it.
+//!
+//! What it deliberately does not do: it has no settings, and it changes nothing outside the target directory, except that it
+//! installs a Debian package for a program that the tests need and that is missing, if it may.
 
-fn main() {}
+mod checks;
+mod deny;
+mod packages;
+mod report;
+mod run;
+mod tests;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "usage: cargo xtask COMMAND
+
+  test    installs what the tests need and runs every test; ends with `N passed, N failed`
+  ci      formatting, lints, documentation and dependencies, then `test`";
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let done = match words[..] {
+        ["test"] => tests::run(),
+        ["ci"] => checks::run().and_then(|()| tests::run()),
+        ["help" | "--help" | "-h"] => {
+            println!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

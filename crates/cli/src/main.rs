@@ -1,3 +1,7 @@
 //! The leasehold command.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    leasehold_cli::main()
+}

@@ -1,1 +1,49 @@
-//! Leases with fencing tokens: sessions, leases, guards and elections.
+//! Leases: time-bounded, exclusive authority over a named resource, each with a fencing token.
+//!
+//! ```
+//! # async fn example() -> Result<(), leasehold::Error> {
+//! # let directory = tempfile::tempdir().expect("a directory");
+//! # let url = format!("dir:{}", directory.path().display());
+//! use std::time::Duration;
+//!
+//! let store = leasehold::Store::connect(&url).await?;
+//! let session = store.session().await?;
+//! let lease = session.acquire("reports/nightly").wait(Duration::from_secs(30)).await?;
+//!
+//! // Leave to act for two seconds, and the token that every write carries.
+//! let guard = lease.guard(Duration::from_secs(2)).expect("the lease was just granted");
+//! println!("writing with token {}", guard.token());
+//!
+//! lease.release().await?;
+//! session.close().await?;
+//! store.close().await;
+//! # Ok(())
+//! # }
+//! # tokio::runtime::Runtime::new().unwrap().block_on(example()).unwrap();
+//! ```
+//!
+//! A holder believes in its lease until `t_send + ttl - margin`, counted from when its last confirmed renewal was *sent*, on the
+//! clock of the machine that has moved further. A guard is given only for what fits before that moment. What no clock can see
+//! (a paused virtual machine) is the receiver's to refuse, by the token: send it with every write.
+//!
+//! Refused, failed and unknown are different answers: see [`Error`].
+
+pub mod blocking;
+mod driver;
+mod error;
+mod lease;
+mod options;
+mod session;
+mod store;
+#[cfg(feature = "testing")]
+pub mod testing;
+mod time;
+
+pub use error::{Error, Unreachable};
+pub use lease::{EndedWhy, Guard, Lease, LeaseState, ReleaseRequest};
+pub use leasehold_core as core;
+pub use leasehold_core::holder::NoGuard;
+pub use leasehold_core::{Ending, Label, Reason, Refusal, ResourceName, SessionId, Successor, Token};
+pub use options::SessionOptions;
+pub use session::{AcquireAll, AcquireRequest, Events, Session, SessionEvent};
+pub use store::{ConnectOptions, DEFAULT_PATIENCE, Store};

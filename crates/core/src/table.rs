@@ -164,7 +164,7 @@ impl LeaseTable {
     /// One command of a session: its place in the stream is checked first, then it is carried out and answered.
     fn session_command(&mut self, out: &mut Applied, command: &SessionCommand) -> Reply {
         let id = command.session;
-        let number = match self.admit(id, &command.sequence) {
+        let number = match self.admit(id, &command.sequence, &command.op) {
             Ok(number) => number,
             Err(reply) => return reply,
         };
@@ -211,7 +211,10 @@ impl LeaseTable {
             System::Rebooted => self.end_everything(out, &crate::answer::Ending::Rebooted),
             System::Restored { epoch, wait } => {
                 self.epoch = self.epoch.max(*epoch);
-                self.granting_after = Some(self.last_at.plus(*wait));
+                // Nothing to wait for means that all holders are stopped, those from before an earlier restore too. Any
+                // other wait never shortens one that still runs.
+                let until = (*wait > Millis::ZERO).then(|| self.last_at.plus(*wait));
+                self.granting_after = until.max(until.and(self.granting_after));
                 self.end_everything(out, &crate::answer::Ending::Restored);
             }
         }

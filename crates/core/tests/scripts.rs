@@ -7,22 +7,27 @@
 //! `UPDATE=1 cargo test -p leasehold-core --test scripts` writes what came out into the scripts and into the table of scripts
 //! in the documentation. It proves nothing by itself: the diff must be read.
 
-mod script {
-    pub(crate) mod command;
-    pub(crate) mod file;
-    pub(crate) mod look;
-    pub(crate) mod render;
-    pub(crate) mod tags;
-    pub(crate) mod words;
-    pub(crate) mod world;
-}
+#[path = "script/command.rs"]
+mod command;
+#[path = "script/file.rs"]
+mod file;
+#[path = "script/look.rs"]
+mod look;
+#[path = "script/render.rs"]
+mod render;
+#[path = "script/tags.rs"]
+mod tags;
+#[path = "script/words.rs"]
+mod words;
+#[path = "script/world.rs"]
+mod world;
 
 use std::io::Write;
 use std::path::Path;
 
-use script::file::{Block, Script, settle};
-use script::tags::{complaints, with_table};
-use script::world::World;
+use file::{Block, Script, settle};
+use tags::{complaints, with_table};
+use world::World;
 
 /// Fewer than this means that files were lost.
 const FEWEST_SCRIPTS: usize = 60;
@@ -34,7 +39,8 @@ fn here() -> &'static Path {
 /// All scripts, in order of their names.
 fn scripts() -> Result<Vec<Script>, String> {
     let directory = here().join("tests/scripts");
-    let entries = std::fs::read_dir(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+    let entries =
+        std::fs::read_dir(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;
     let mut paths: Vec<_> = entries.filter_map(|entry| entry.ok().map(|entry| entry.path())).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "txt"));
     paths.sort();
@@ -64,7 +70,8 @@ fn every_script_gives_what_stands_in_it() {
     // Written past the capture of the test runner: the list of situations is the summary.
     let mut summary = std::io::stderr().lock();
     for script in &scripts {
-        let ran = std::panic::catch_unwind(|| run(script)).unwrap_or_else(|_| Err("the table panicked".to_owned()));
+        let ran =
+            std::panic::catch_unwind(|| run(script)).unwrap_or_else(|_| Err("the table panicked".to_owned()));
         let result = ran.and_then(|outputs| script.settle(&script.with_output(&outputs), update));
         let word = if result.is_ok() { "ok" } else { "WRONG" };
         writeln!(summary, "script {} ... {word}", script.name).unwrap();

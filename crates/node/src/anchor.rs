@@ -87,19 +87,26 @@ pub fn resume(
     if anchor.machine.boot_id != machine.boot_id {
         return Ok(Resume::Rebooted(at));
     }
-    if end_all {
-        return Ok(Resume::EndAll(at));
+    match elapsed_since(anchor, machine, now) {
+        Ok(elapsed) => Ok(Resume::At(at.plus(elapsed))),
+        // Where the clocks can be compared nothing ends, whatever was asked for: the choice may stand in a unit file for years.
+        Err(_) if end_all => Ok(Resume::EndAll(at)),
+        Err(error) => Err(error),
     }
+}
+
+/// The smaller elapsed time since the readings of the same boot, if they can be compared.
+fn elapsed_since(anchor: &Anchor, machine: &Machine, now: Reading) -> Result<Millis, ResumeError> {
     if anchor.machine != *machine {
         let (theirs, ours) = (anchor.machine.time_namespace, machine.time_namespace);
         return Err(ResumeError::OtherNamespace { theirs, ours });
     }
     let behind = anchor.boot.saturating_sub(now.boot).max(anchor.raw.saturating_sub(now.raw));
     if behind > 0 {
-        return Err(ResumeError::WentBack { behind: Millis::new(behind / 1_000_000) });
+        return Err(ResumeError::WentBack { behind: Millis::new(behind.div_ceil(1_000_000)) });
     }
     let elapsed = (now.boot - anchor.boot).min(now.raw - anchor.raw);
-    Ok(Resume::At(at.plus(Millis::new(elapsed / 1_000_000))))
+    Ok(Millis::new(elapsed / 1_000_000))
 }
 
 #[cfg(test)]
@@ -146,6 +153,13 @@ mod tests {
             resume(Some((LogTime::ZERO, &last)), &here, reading(20, 20), true),
             Ok(Resume::EndAll(LogTime::ZERO))
         );
+    }
+
+    #[test]
+    fn clocks_that_can_be_compared_end_nothing_even_if_it_was_asked_for() {
+        let last = anchor(10, 10);
+        let resumed = resume(Some((LogTime::ZERO, &last)), &machine(1, 7), reading(20, 20), true);
+        assert_eq!(resumed, Ok(Resume::At(LogTime::new(10_000))));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use leasehold_core::{Command, Op};
 
 use crate::routes::ConnectionId;
 
-/// Commands in one entry at most: an entry is applied in one step, and other work waits for it.
+/// Commands in one entry at most, renewals not counted: an entry is applied in one step, and other work waits for it.
 pub(crate) const MAX_BATCH_COMMANDS: usize = 4_096;
 /// Bytes of values in one entry at most, roughly: a batch lies in one segment of the log.
 const MAX_BATCH_BYTES: usize = 1024 * 1024;
@@ -24,23 +24,32 @@ pub(crate) enum Origin {
 /// Commands that were taken in and not proposed yet.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
+    renewals: Vec<(Origin, Command)>,
     waiting: VecDeque<(Origin, Command)>,
 }
 
 impl Queue {
     pub(crate) fn is_full(&self) -> bool {
-        self.waiting.len() >= MAX_QUEUED
+        self.renewals.len() + self.waiting.len() >= MAX_QUEUED
     }
 
     pub(crate) fn push(&mut self, origin: Origin, command: Command) {
-        self.waiting.push_back((origin, command));
+        if matches!(command, Command::Renew { .. }) {
+            self.renewals.push((origin, command));
+        } else {
+            self.waiting.push_back((origin, command));
+        }
     }
 
-    /// The next batch, bounded.
+    /// The next batch: every renewal, and a bounded number of other commands in their order.
+    ///
+    /// A renewal that was taken in must not stay behind an entry whose stamp is later: that entry would judge its session as if
+    /// nothing had been heard of it. Renewals are small, so that even a full queue of them makes an entry of two megabytes.
     pub(crate) fn take(&mut self) -> (Vec<Origin>, Vec<Command>) {
-        let (mut origins, mut commands) = (Vec::new(), Vec::new());
+        let (mut origins, mut commands): (Vec<_>, Vec<_>) = self.renewals.drain(..).unzip();
+        let most = commands.len() + MAX_BATCH_COMMANDS;
         let mut bytes = 0;
-        while commands.len() < MAX_BATCH_COMMANDS && bytes < MAX_BATCH_BYTES {
+        while commands.len() < most && bytes < MAX_BATCH_BYTES {
             let Some((origin, command)) = self.waiting.pop_front() else { break };
             bytes += weight(&command);
             origins.push(origin);
@@ -50,11 +59,11 @@ impl Queue {
     }
 
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = Origin> {
-        self.waiting.drain(..).map(|(origin, _)| origin)
+        self.renewals.drain(..).chain(self.waiting.drain(..)).map(|(origin, _)| origin)
     }
 }
 
-/// Roughly the bytes of a command in the log; only values make it large.
+/// Roughly the bytes of a command in the log; values and many names make it large.
 fn weight(command: &Command) -> usize {
     const PLAIN: usize = 64;
     let Command::Session(command) = command else { return PLAIN };

@@ -1,8 +1,12 @@
 //! Log time: what a leader counts.
 //!
 //! Two clocks are read; the smaller total counts, so that suspend (which one clock does not see) and slewing (which the other
-//! does not see) never make log time run ahead. Each turn of the loop adds at most [`STALL_CAP`]: a loop that stood still could
-//! not have taken in renewals, so that time is not held against anybody. What was cut is cut from both totals for good.
+//! does not see) never make log time run ahead. The clock that is ahead keeps at most [`MAX_LEAD`] of its lead: else a clock that
+//! was slewed to be slow and is then slewed to be fast would be allowed to catch up, and log time would run as fast as it.
+//! Each turn of the loop adds at most [`STALL_CAP`]: a loop that stood still could not have taken in renewals, so that time is
+//! not held against anybody. What was cut is cut from both totals for good.
+//!
+//! So between any two points log time moves by no more than either clock did, plus [`MAX_LEAD`] and the rounding of stamps.
 
 use core::time::Duration;
 
@@ -11,6 +15,10 @@ use leasehold_core::{LogTime, Millis};
 
 /// The most that one turn of the loop adds to log time.
 pub const STALL_CAP: Duration = Duration::from_millis(100);
+
+/// How much further one clock may be than the other: they are not read at the very same moment, and turns of microseconds must
+/// not lose time for it. Far below every margin.
+pub const MAX_LEAD: Duration = Duration::from_micros(100);
 
 /// Log time of one leadership. A new leadership begins with a new clock.
 #[derive(Debug, Clone)]
@@ -39,6 +47,9 @@ impl LogClock {
         self.boot -= excess;
         self.raw -= excess;
         self.cut += excess;
+        let most = self.elapsed() + MAX_LEAD.as_nanos();
+        self.boot = self.boot.min(most);
+        self.raw = self.raw.min(most);
     }
 
     /// The present log time, rounded down.
@@ -107,6 +118,29 @@ mod tests {
             clock.turn(at_micros(turn * 10_833, turn * 10_000));
         }
         assert_eq!(clock.stamp(), LogTime::new(1_000));
+    }
+
+    #[test]
+    fn a_clock_that_was_slow_does_not_catch_up() {
+        let mut clock = LogClock::start(LogTime::ZERO, at_micros(0, 0));
+        for turn in 1..=1_000 {
+            clock.turn(at_micros(turn * 9_200, turn * 10_000));
+        }
+        assert_eq!(clock.stamp(), LogTime::new(9_200));
+        for turn in 1..=100 {
+            clock.turn(at_micros(9_200_000 + turn * 10_800, 10_000_000 + turn * 10_000));
+        }
+        assert_eq!(clock.stamp(), LogTime::new(10_200));
+    }
+
+    #[test]
+    fn readings_taken_at_slightly_different_moments_lose_nothing() {
+        let mut clock = LogClock::start(LogTime::ZERO, at_micros(0, 0));
+        for turn in 1..=10_000 {
+            let jitter = turn % 7 * 10;
+            clock.turn(at_micros(turn * 20 + jitter, turn * 20));
+        }
+        assert_eq!(clock.stamp(), LogTime::new(200));
     }
 
     #[test]

@@ -191,7 +191,7 @@ pub enum Fatal {
     #[error(transparent)]
     Payload(#[from] PayloadError),
     /// The state contradicts itself.
-    #[error("the snapshot contradicts itself: {0}")]
+    #[error("the files contradict themselves: {0}")]
     Invariant(String),
     /// Raft's word for it.
     #[error("consensus failed: {0}")]
@@ -225,7 +225,8 @@ pub struct Node {
     applied: u64,
     applied_term: u64,
     stamped: Option<(LogTime, Option<Anchor>)>,
-    /// The config for a log that is new; used up by the first leadership.
+    /// The choices for a log that has no stamped entry yet; used up by the first leadership that finds none. A log that holds
+    /// only raft's own entries is still new: without this its choices would be those of whoever replays it.
     found: Option<Config>,
     cut_before: Millis,
     since_snapshot: SinceSnapshot,

@@ -16,11 +16,14 @@ pub(crate) struct Routes {
     attached: BTreeMap<SessionId, ConnectionId>,
     /// Sessions that a connection has proven to be its own, by opening them or by their nonce.
     proven: BTreeMap<ConnectionId, BTreeSet<SessionId>>,
+    /// The same the other way round, so that a session takes its proofs with it: a connection may outlive very many.
+    provers: BTreeMap<SessionId, BTreeSet<ConnectionId>>,
 }
 
 impl Routes {
     pub(crate) fn prove(&mut self, connection: ConnectionId, session: SessionId) {
         self.proven.entry(connection).or_default().insert(session);
+        self.provers.entry(session).or_default().insert(connection);
     }
 
     pub(crate) fn is_proven(&self, connection: ConnectionId, session: SessionId) -> bool {
@@ -41,18 +44,54 @@ impl Routes {
             if self.attached.get(&session) == Some(&connection) {
                 self.attached.remove(&session);
             }
+            remove(&mut self.provers, session, &connection);
         }
     }
 
     pub(crate) fn end_session(&mut self, session: SessionId) {
-        if let Some(connection) = self.attached.remove(&session)
-            && let Some(sessions) = self.proven.get_mut(&connection)
-        {
-            sessions.remove(&session);
+        self.attached.remove(&session);
+        for connection in self.provers.remove(&session).unwrap_or_default() {
+            remove(&mut self.proven, connection, &session);
         }
     }
 
     pub(crate) fn clear(&mut self) {
         self.attached.clear();
+    }
+}
+
+/// Takes `value` out of the set of `key`, and the set away with its last value.
+fn remove<K: Ord, V: Ord>(sets: &mut BTreeMap<K, BTreeSet<V>>, key: K, value: &V) {
+    if let Some(set) = sets.get_mut(&key) {
+        set.remove(value);
+        if set.is_empty() {
+            sets.remove(&key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_kept_of_sessions_that_ended_and_connections_that_are_gone() {
+        let mut routes = Routes::default();
+        for number in 1..=10 {
+            let (connection, session) = (ConnectionId(number % 3), SessionId::from_u64(number));
+            routes.prove(connection, session);
+            if number % 2 == 0 {
+                routes.attach(connection, session);
+            }
+        }
+        for number in 1..=5 {
+            routes.end_session(SessionId::from_u64(number));
+            assert!(!routes.is_proven(ConnectionId(number % 3), SessionId::from_u64(number)));
+        }
+        assert!(routes.is_proven(ConnectionId(0), SessionId::from_u64(6)));
+        for connection in 0..3 {
+            routes.disconnect(ConnectionId(connection));
+        }
+        assert!(routes.attached.is_empty() && routes.proven.is_empty() && routes.provers.is_empty());
     }
 }

@@ -208,7 +208,7 @@ fn parse(path: &Path, text: &str) -> Result<Content, DirectoryError> {
         _ => return Err(not_ours("it names no kind of directory")),
     }
     let rest: Vec<&str> = words.collect();
-    let founded = rest.iter().any(|word| *word == "founded=yes");
+    let founded = rest.contains(&"founded=yes");
     let pid = rest.iter().find_map(|word| word.strip_prefix("pid=")).filter(|pid| !pid.is_empty());
     let pid = pid.or_else(|| rest.last().copied()).and_then(|pid| pid.parse().ok()).unwrap_or(0);
     Ok(Content { founded, pid })

@@ -139,9 +139,9 @@ impl Loop {
         let mut places: HashMap<ConnectionId, usize> = HashMap::new();
         for output in outputs {
             match output {
-                Output::Write(write) => self.to_disk(ToDisk::Write(write)),
+                Output::Write(write) => self.hand_to_disk(ToDisk::Write(write)),
                 Output::SaveSnapshot { index, term, bytes } => {
-                    self.to_disk(ToDisk::Snapshot { index, term, bytes })
+                    self.hand_to_disk(ToDisk::Snapshot { index, term, bytes });
                 }
                 Output::Send { connection, message } => {
                     let place = *places.entry(connection).or_insert_with(|| {
@@ -164,7 +164,7 @@ impl Loop {
         }
     }
 
-    fn to_disk(&mut self, job: ToDisk) {
+    fn hand_to_disk(&self, job: ToDisk) {
         // A disk thread that is gone has said why; the loop is about to read it.
         if let Some(to_disk) = &self.to_disk {
             let _ = to_disk.send(job);

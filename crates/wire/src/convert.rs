@@ -72,8 +72,7 @@ fn register_key(field: &'static str, text: &str) -> Checked<RegisterKey> {
 }
 
 fn value(field: &'static str, bytes: Vec<u8>) -> Checked<Value> {
-    // The length is the only thing that can be wrong with a value, and its bytes are gone by then: they are not shown.
-    Value::new(bytes).map_err(|why| FieldError::text(field, "", why))
+    Value::new(bytes).map_err(|why| FieldError::Value { field, why })
 }
 
 /// A text that is not one of the core's types, up to `limit` bytes.

@@ -29,13 +29,21 @@ pub enum FieldError {
         /// The value.
         value: i32,
     },
-    /// A text or value that its type does not take.
+    /// A text that its type does not take.
     #[error("{field} {shown:?} is not taken: {why}")]
     Text {
         /// Which field.
         field: &'static str,
         /// Its beginning.
         shown: String,
+        /// What is wrong with it.
+        why: TextError,
+    },
+    /// A value that its type does not take. Its bytes are not shown: there are too many of them.
+    #[error("{field} is not taken: {why}")]
+    Value {
+        /// Which field.
+        field: &'static str,
         /// What is wrong with it.
         why: TextError,
     },

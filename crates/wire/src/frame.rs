@@ -5,9 +5,8 @@
 
 use crate::error::FrameError;
 
-/// Longest frame, without its prefix. The largest single request (64 names and a value of 64 KiB) takes a fortieth of it, so it
-/// leaves room for many in one frame, while a thousand connections that each send half a frame cost at most 4 GiB and not more
-/// than the machine has.
+/// Longest frame, without its prefix. The largest single request (64 names and a value of 64 KiB) fits it forty times, so that
+/// everything that waits can leave in one; and a peer that sends half a frame and stops holds no more memory than this.
 pub const MAX_FRAME_BYTES: usize = 4 * 1024 * 1024;
 
 /// Bytes of the length before each frame.

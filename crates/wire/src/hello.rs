@@ -15,9 +15,9 @@ use crate::error::{FieldError, OpeningError};
 use crate::frame::{FrameReader, PREFIX_BYTES, append_frame, first_frame};
 use crate::proto as pb;
 
-/// The first bytes of a session stream, in both directions. The line ends at its end are changed by whatever treats the stream
-/// as text, which is then noticed at once.
-pub const PREFACE: [u8; 8] = *b"\0Lease\r\n";
+/// The first bytes of a session stream, in both directions: a NUL, four letters, a line end that is changed by whatever treats the
+/// stream as text, and the version of the framing itself. The version of what is said inside is in the hello.
+pub const PREFACE: [u8; 8] = *b"\0LHSS\r\n\x01";
 /// Longest hello. Whoever sends it is not known yet and gets no more memory than the two texts need.
 pub const MAX_HELLO_BYTES: usize = 1024;
 /// Longest text in a hello: as long as a label.
@@ -229,7 +229,7 @@ mod tests {
             b"HTTP/1.1 400",
             b"\x16\x03\x01",
             b"\0\0\x12\x04",
-            b"\0lease",
+            b"\0LHSS\r\n\x02",
         ];
         for other in others {
             assert_eq!(look_at_first_bytes(other), FirstBytes::Other);

@@ -41,4 +41,4 @@ pub use hello::{
     FirstBytes, Hello, MAX_HELLO_BYTES, MAX_HELLO_TEXT_BYTES, OpeningReader, PREFACE, encode_opening,
     look_at_first_bytes,
 };
-pub use stream::{decode_client_frame, decode_server_frame, encode_client, encode_server};
+pub use stream::{HeardRequest, decode_client_frame, decode_server_frame, encode_client, encode_server};

@@ -4,9 +4,5 @@
     unreachable_pub,
     reason = "the generator writes pub everywhere, and the module is private on purpose"
 )]
-#![expect(
-    dead_code,
-    reason = "frames are walked message by message, and enum names are generated for both directions"
-)]
 
 include!(concat!(env!("OUT_DIR"), "/leasehold.v1.rs"));

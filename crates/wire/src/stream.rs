@@ -11,6 +11,9 @@ use crate::error::FrameError;
 use crate::frame::{MAX_FRAME_BYTES, Messages, append_frame, append_message};
 use crate::proto as pb;
 
+/// A request of a frame, or why it is not understood.
+pub type HeardRequest = (RequestId, Result<Request, String>);
+
 /// Appends one complete frame of requests to `out`, or leaves `out` as it was.
 ///
 /// # Errors
@@ -41,7 +44,7 @@ pub fn encode_server(messages: &[ToClient], out: &mut Vec<u8>) -> Result<(), Fra
 ///
 /// # Errors
 /// When the frame is not one of messages, or a message is so damaged that its id cannot be read.
-pub fn decode_client_frame(frame: &[u8]) -> Result<Vec<(RequestId, Result<Request, String>)>, FrameError> {
+pub fn decode_client_frame(frame: &[u8]) -> Result<Vec<HeardRequest>, FrameError> {
     Messages::of(frame).map(|message| decode_request(message?)).collect()
 }
 
@@ -70,9 +73,7 @@ struct OnlyId {
     id: u64,
 }
 
-fn decode_request(
-    (position, bytes): (usize, &[u8]),
-) -> Result<(RequestId, Result<Request, String>), FrameError> {
+fn decode_request((position, bytes): (usize, &[u8])) -> Result<HeardRequest, FrameError> {
     match pb::ClientMessage::decode(bytes) {
         Ok(message) => {
             let request = present("request", message.request).and_then(Request::from_wire);

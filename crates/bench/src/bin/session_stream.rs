@@ -3,6 +3,8 @@
 //! `cargo run --release -p leasehold-bench --bin session_stream` takes a few minutes and prints two tables;
 //! `--json` prints every run instead.
 
+use std::path::PathBuf;
+
 use clap::{Parser, Subcommand};
 use leasehold_bench::session_stream::{Plan, client_process, run, server_process};
 
@@ -36,6 +38,8 @@ enum Half {
     Server {
         /// The cell, as JSON.
         cell: String,
+        /// Where a unix socket may be made.
+        dir: PathBuf,
     },
     /// Measure one cell.
     #[command(hide = true)]
@@ -50,7 +54,7 @@ enum Half {
 fn main() -> anyhow::Result<()> {
     let args = Args::parse();
     match args.half {
-        Some(Half::Server { cell }) => server_process(&serde_json::from_str(&cell)?),
+        Some(Half::Server { cell, dir }) => server_process(&serde_json::from_str(&cell)?, &dir),
         Some(Half::Client { cell, address }) => client_process(&serde_json::from_str(&cell)?, &address),
         None => {
             let Args { repeats, round_trips, paced_ms, only, .. } = args;

@@ -73,7 +73,7 @@ pub(crate) async fn open(
         let request = Request::new(UnboundedReceiverStream::new(queue));
         let path = http::uri::PathAndQuery::from_static(PATH);
         let response = client.streaming(request, path, codec).await?;
-        open.push(Session { id, ops, answers: Answers::Stream(response.into_inner()) });
+        open.push(Session { id, ops, answers: Answers::Stream(Box::new(response.into_inner())) });
     }
     Ok(open)
 }

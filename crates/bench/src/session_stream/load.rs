@@ -32,7 +32,7 @@ pub(crate) struct Session {
 /// Where a session's answers come out.
 pub(crate) enum Answers {
     Queue(mpsc::UnboundedReceiver<AnswerFrame>),
-    Stream(Streaming<AnswerFrame>),
+    Stream(Box<Streaming<AnswerFrame>>),
 }
 
 impl Answers {

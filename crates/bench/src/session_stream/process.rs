@@ -5,6 +5,7 @@
 
 use std::env;
 use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use anyhow::Context;
@@ -39,7 +40,11 @@ pub fn run(plan: &Plan, mut progress: impl FnMut(&Cell)) -> anyhow::Result<Repor
 fn measure(cell: &Cell) -> anyhow::Result<Figures> {
     let json = serde_json::to_string(cell)?;
     let program = env::current_exe()?;
-    let server = Command::new(&program).args(["server", &json]).stdout(Stdio::piped()).spawn()?;
+    // In the system's temporary directory: the path of a unix socket has little room. Made here, because the server
+    // is killed and cannot tidy up.
+    let dir = tempfile::tempdir()?;
+    let server =
+        Command::new(&program).args(["server", &json]).arg(dir.path()).stdout(Stdio::piped()).spawn()?;
     let mut server = Ended(server);
     let out = server.0.stdout.take().context("the server's output was piped")?;
     let mut address = String::new();
@@ -63,12 +68,10 @@ impl Drop for Ended {
     }
 }
 
-/// The server's process: prints its address, then serves until it is killed.
-pub fn server_process(cell: &Cell) -> anyhow::Result<()> {
+/// The server's process: makes its unix socket in `dir`, prints its address, then serves until it is killed.
+pub fn server_process(cell: &Cell, dir: &Path) -> anyhow::Result<()> {
     place(cell.placement, 0)?;
-    // In the system's temporary directory: the path of a unix socket has little room.
-    let dir = tempfile::tempdir()?;
-    let (listener, address) = Listener::bind(cell.transport, dir.path())?;
+    let (listener, address) = Listener::bind(cell.transport, dir)?;
     println!("{address}");
     std::io::stdout().flush()?;
     match cell.contender {

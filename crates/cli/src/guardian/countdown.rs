@@ -12,7 +12,8 @@ use super::clock::Point;
 const LONGEST_TERM_LEAD: Duration = Duration::from_secs(30);
 /// Below this a loaded machine cannot be trusted to run the guardian, kill a tree and see it gone.
 const SHORTEST_KILL_LEAD: Duration = Duration::from_millis(50);
-/// Killing a tree takes milliseconds; more lead than this only takes time away from the command.
+/// Killing a tree takes milliseconds, a tenth of a second on an overloaded machine; more lead than this only takes
+/// time away from the command.
 const LONGEST_KILL_LEAD: Duration = Duration::from_secs(1);
 /// Closer to a moment than this, sleep exactly; further away, sleep only part of the way. See [`nap`].
 const EXACT_SLEEP: Duration = Duration::from_millis(20);
@@ -30,13 +31,13 @@ impl Leads {
         Self { term, kill: kill.min(term) }
     }
 
-    /// The leads for a session of this ttl: a fifth of it for SIGTERM, a twentieth for SIGKILL, within bounds.
+    /// The leads for a session of this ttl: a fifth of it for SIGTERM, a tenth for SIGKILL, within bounds.
     ///
     /// With a renewal every third of the ttl and a margin of a tenth, one lost renewal leaves
     /// 9/10 - 2/3 = 7/30 of the ttl, which is more than the fifth taken here: no signal goes out for it.
     pub fn for_ttl(ttl: Duration) -> Self {
         let term = (ttl / 5).min(LONGEST_TERM_LEAD);
-        Self::new(term, (ttl / 20).clamp(SHORTEST_KILL_LEAD, LONGEST_KILL_LEAD))
+        Self::new(term, (ttl / 10).clamp(SHORTEST_KILL_LEAD, LONGEST_KILL_LEAD))
     }
 
     /// How long before the deadline SIGTERM is sent.

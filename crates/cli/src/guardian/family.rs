@@ -7,11 +7,17 @@
 //! Used by the guardian, and by the wrapper when the guardian died and everything fell to the wrapper. Both
 //! are subreapers and have no other children at that time.
 
+use std::collections::HashSet;
+
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, getpid, kill_process_group, waitid};
 
 use super::message::{Ending, Report};
-use super::tree::{self, Stat};
+use super::tree;
+
+/// How often to look for somebody new before it is given up on a tree that grows faster than it is told. SIGKILL does
+/// not give up.
+const MOST_LOOKS: u32 = 10;
 
 /// The command and everything that came from it.
 #[derive(Debug)]
@@ -91,11 +97,24 @@ impl Family {
 
     /// Sends `signal` to every descendant once, in whatever group it is, and wakes those that are stopped so
     /// that they can act on it.
+    ///
+    /// Those outside the group first: when the command ends, its children move to this process, and a
+    /// look at the tree that begins with this process can miss one that moves at the wrong moment. For the
+    /// same reason it looks again until it finds nobody new.
     pub fn terminate(&self, signal: Signal) {
+        let mut told = HashSet::new();
+        let mut tell_others = || {
+            tree::signal_descendants(self.root, signal, |pid, stat| {
+                (self.reaped || stat.group != Some(self.command)) && told.insert(pid)
+            })
+        };
+        tell_others();
         self.signal_group(signal);
-        let group = self.group();
-        tree::signal_descendants(self.root, signal, |stat| stat.group != group);
-        tree::signal_descendants(self.root, Signal::CONT, Stat::is_stopped);
+        let mut looks = 0;
+        while tell_others() > 0 && looks < MOST_LOOKS {
+            looks += 1;
+        }
+        tree::signal_descendants(self.root, Signal::CONT, |_, stat| stat.is_stopped());
     }
 
     /// Kills every descendant that can be found now. To be called until [`Family::is_gone`].
@@ -103,11 +122,7 @@ impl Family {
     /// The group first: the kernel does that in one step against which no member can fork.
     pub fn kill(&self) {
         self.signal_group(Signal::KILL);
-        tree::signal_descendants(self.root, Signal::KILL, |_| true);
-    }
-
-    fn group(&self) -> Option<Pid> {
-        (!self.reaped).then_some(self.command)
+        tree::signal_descendants(self.root, Signal::KILL, |_, _| true);
     }
 }
 

@@ -8,7 +8,6 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs;
 
-use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 /// What /proc says about one process.
@@ -48,8 +47,10 @@ pub fn children(parent: Pid) -> Vec<Pid> {
     }
 }
 
-/// Sends `signal` to every living descendant of `root` for which `wanted` says so. `root` itself is spared.
-pub fn signal_descendants(root: Pid, signal: Signal, wanted: impl Fn(&Stat) -> bool) {
+/// Sends `signal` to every living descendant of `root` for which `wanted` says so. `root` itself is spared. Says
+/// how many heard it.
+pub fn signal_descendants(root: Pid, signal: Signal, mut wanted: impl FnMut(Pid, &Stat) -> bool) -> usize {
+    let mut heard = 0;
     let by_files = has_children_files();
     let mut by_scan = if by_files { HashMap::new() } else { parents_of_all() };
     let mut children = |parent: Pid| {
@@ -69,11 +70,12 @@ pub fn signal_descendants(root: Pid, signal: Signal, wanted: impl Fn(&Stat) -> b
         }
         // Listed before the signal: what it leaves behind falls to the root and is found next time at the latest.
         found.extend(children(pid).into_iter().map(|child| (pid, child)));
-        if !stat.is_dead() && wanted(&stat) {
-            // It is gone already, or it belongs to another user now: neither can be helped from here.
-            let _: Result<(), Errno> = pidfd_send_signal(&pinned, signal);
+        // One that cannot be signalled is gone already, or belongs to another user now: neither can be helped.
+        if !stat.is_dead() && wanted(pid, &stat) && pidfd_send_signal(&pinned, signal).is_ok() {
+            heard += 1;
         }
     }
+    heard
 }
 
 /// Whether the kernel lists children per thread (CONFIG_PROC_CHILDREN). Without it every process is looked at.
@@ -114,7 +116,11 @@ fn parse(line: &str) -> Option<Stat> {
     let (_, fields) = line.rsplit_once(") ")?;
     let mut fields = fields.split_ascii_whitespace();
     let state = *fields.next()?.as_bytes().first()?;
-    let mut pid = || -> Option<Option<Pid>> { Some(Pid::from_raw(fields.next()?.parse().ok()?)) };
+    // A process that is just being reaped shows -1 where it had a group.
+    let mut pid = || -> Option<Option<Pid>> {
+        let number: i32 = fields.next()?.parse().ok()?;
+        Some(Pid::from_raw(number.max(0)))
+    };
     Some(Stat { state, parent: pid()?, group: pid()? })
 }
 
@@ -135,6 +141,11 @@ mod tests {
         let stat = parse("42 (a) S 1 (b)) T 7 9 9 0 -1").unwrap();
         assert_eq!(stat, Stat { state: b'T', parent: pid(7), group: pid(9) });
         assert!(parse("42 (cut").is_none());
+    }
+
+    #[test]
+    fn a_process_that_is_just_being_reaped_has_no_group() {
+        assert_eq!(parse("42 (a) X 0 -1 -1 0").unwrap(), Stat { state: b'X', parent: None, group: None });
     }
 
     #[test]
@@ -159,7 +170,7 @@ mod tests {
             }
             std::thread::yield_now();
         };
-        signal_descendants(root, Signal::KILL, |_| true);
+        signal_descendants(root, Signal::KILL, |_, _| true);
         // The shell is the root and is spared; it ends by itself because its child did.
         child.wait().unwrap();
         assert!(Stat::read(cat).is_none());

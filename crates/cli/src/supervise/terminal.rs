@@ -37,7 +37,7 @@ pub(super) struct Terminal {
     command: Pid,
     /// Whether the command is to have the foreground whenever we have it to give.
     lend: bool,
-    /// Whether the command is stopped, as far as was heard.
+    /// Whether the command was stopped, as far as was heard, and not yet continued by us.
     stopped: bool,
 }
 
@@ -54,9 +54,12 @@ impl Terminal {
         Some(Self { tty, ours: getpgrp(), command, lend, stopped: false })
     }
 
-    /// The command has started. It may have been stopped already for reading before it had the foreground.
-    pub(super) fn begin(&mut self) -> Next {
-        if self.lend && self.pass_on() { Next::Continue } else { Next::Leave }
+    /// The command has started. If it was stopped for reading before it had the foreground, that will be heard
+    /// and it will be continued then: a SIGCONT on suspicion could undo a Ctrl-Z.
+    pub(super) fn begin(&mut self) {
+        if self.lend {
+            self.pass_on();
+        }
     }
 
     /// The command was stopped by `signal`. Returns after this process was continued, if it stopped for it.
@@ -66,7 +69,7 @@ impl Terminal {
         let foreground = self.foreground();
         if wants_terminal && (foreground == Some(self.command) || self.pass_on()) {
             self.lend = true;
-            return Next::Continue;
+            return self.go_on();
         }
         if signal == Signal::STOP.as_raw() && foreground != Some(self.command) {
             // Somebody paused a command that has nothing to do with the terminal now; the lease goes on.
@@ -93,8 +96,10 @@ impl Terminal {
 
     /// This process was continued, by a shell (`fg`, `bg`) or by anybody.
     pub(super) fn process_continued(&mut self) -> Next {
-        let passed = self.lend && self.pass_on();
-        if passed || self.stopped { Next::Continue } else { Next::Leave }
+        if self.lend {
+            self.pass_on();
+        }
+        self.go_on()
     }
 
     /// The terminal belongs to our group again, if it belonged to the command's or to nobody.
@@ -110,10 +115,15 @@ impl Terminal {
     fn process_continued_in_foreground(&mut self) -> Next {
         if self.foreground() == Some(self.ours) {
             self.pass_on();
-            return Next::Continue;
+            return self.go_on();
         }
         // Continued in the background (`bg`), or not stopped at all: SIGCONT itself tells which.
         Next::Leave
+    }
+
+    /// One SIGCONT for each stop that was heard of, so that none can arrive late and undo the next stop.
+    fn go_on(&mut self) -> Next {
+        if std::mem::take(&mut self.stopped) { Next::Continue } else { Next::Leave }
     }
 
     /// Gives our foreground to the command; says whether we had it and gave it.

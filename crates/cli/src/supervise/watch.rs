@@ -39,10 +39,11 @@ pub(super) fn spawn(
     let (children, second) = subscribe(SIGCHLD)?;
     let mut terminal = Terminal::open(command);
     // Before the thread starts: from the caller's point of view a command that was started has the foreground.
-    let first_step = terminal.as_mut().map_or(Next::Leave, Terminal::begin);
+    if let Some(terminal) = &mut terminal {
+        terminal.begin();
+    }
     let watch = Watch { shared, guardian, command, events, continued, children, terminal, exited: false };
     std::thread::Builder::new().name("supervise".into()).spawn(move || {
-        watch.follow(first_step);
         watch.run();
         signal_hook::low_level::unregister(first);
         signal_hook::low_level::unregister(second);
@@ -175,7 +176,7 @@ impl Watch {
         tell(&self.events, Event::GuardianLost);
         let guardian = Pid::from_child(&self.guardian);
         // While it lives its descendants are its own; what it leaves behind falls to us when it goes.
-        tree::signal_descendants(guardian, Signal::KILL, |_| true);
+        tree::signal_descendants(guardian, Signal::KILL, |_, _| true);
         let _ = self.guardian.kill();
         // Its children are ours only after its end, of which the closed link is no proof.
         let _ = self.guardian.wait();

@@ -12,8 +12,8 @@ const AT_ONCE: Duration = Duration::from_secs(2);
 
 #[test]
 fn a_killed_wrapper_takes_every_descendant_with_it_before_the_deadline() {
-    for _ in 0..5 {
-        let stage = Stage::run(&["--ttl", "1000"], &deaf_tree());
+    for _ in 0..3 {
+        let stage = Stage::run(&["--ttl", "2000"], &deaf_tree());
         let tree = stage.tree();
         let [wrapper, guardian, _] = stage.pids();
         signal(wrapper, Signal::KILL);
@@ -41,8 +41,9 @@ fn a_killed_wrapper_leaves_a_deaf_command_the_time_it_was_promised() {
     let tree = stage.tree();
     signal(stage.pids()[0], Signal::KILL);
     let gone = when_gone(&tree);
+    // It cannot be killed later than 150 ms before the deadline; the last one noted may not have been sent.
     let left = stage.last_deadline().remaining(gone);
-    assert!(left <= Duration::from_millis(600), "killed {left:?} before the deadline");
+    assert!(left <= Duration::from_millis(150 + 500), "killed {left:?} before the deadline");
 }
 
 #[test]

@@ -13,6 +13,9 @@ use crate::stage::{Stage, assert_before, deaf_tree, eventually, example, is_gone
 /// Both are asked the same: they handle the terminal differently.
 const SHELLS: [&[&str]; 2] = [&["bash", "--norc", "--noprofile", "-i"], &["dash", "-i"]];
 
+/// Says that it is ready and waits to be told to go on, without touching the terminal.
+const WAIT: &str = "mkfifo $STAGE/go; echo r''eady; read x < $STAGE/go;";
+
 const CTRL_C: &str = "\x03";
 const CTRL_Z: &str = "\x1a";
 
@@ -104,7 +107,7 @@ fn after_ctrl_z_the_shell_says_stopped_and_all_is_gone_before_the_deadline() {
     for shell in SHELLS {
         let stage = Stage::empty();
         let mut terminal = OnTerminal::shell(shell, &stage);
-        terminal.run(&stage, "--ttl 1500", &deaf_tree(), "");
+        terminal.run(&stage, "--ttl 2000", &deaf_tree(), "");
         let tree = stage.tree();
         let wrapper = stage.pids()[0];
         terminal.press(CTRL_Z);
@@ -157,7 +160,7 @@ fn ctrl_c_reaches_the_command_and_its_end_passes_through() {
     for shell in SHELLS {
         let stage = Stage::empty();
         let mut terminal = OnTerminal::shell(shell, &stage);
-        terminal.run(&stage, "--ttl 10000", "echo r''eady; sleep 300", "");
+        terminal.run(&stage, "--ttl 10000", &format!("{WAIT} exit 0"), "");
         let [wrapper, guardian, command] = stage.pids();
         terminal.see("ready");
         terminal.press(CTRL_C);
@@ -173,8 +176,9 @@ fn started_in_the_background_it_stops_when_it_reads_and_fg_lets_it() {
     for shell in SHELLS {
         let stage = Stage::empty();
         let mut terminal = OnTerminal::shell(shell, &stage);
-        terminal.run(&stage, "--ttl 10000", "read x; echo got-$x; exit 5", "&");
+        terminal.run(&stage, "--ttl 10000", &format!("{WAIT} read x; echo got-$x; exit 5"), "&");
         let [wrapper, _, command] = stage.pids();
+        stage.go();
         wait_state(command, true);
         wait_state(wrapper, true);
         terminal.press("fg\n");
@@ -192,8 +196,7 @@ fn after_bg_the_command_goes_on_without_the_keyboard() {
     for shell in SHELLS {
         let stage = Stage::empty();
         let mut terminal = OnTerminal::shell(shell, &stage);
-        let script = "mkfifo $STAGE/go; echo r''eady; read x < $STAGE/go; exit 6";
-        terminal.run(&stage, "--ttl 10000", script, "");
+        terminal.run(&stage, "--ttl 10000", &format!("{WAIT} exit 6"), "");
         let [wrapper, _, command] = stage.pids();
         terminal.see("ready");
         terminal.press(CTRL_Z);
@@ -204,7 +207,7 @@ fn after_bg_the_command_goes_on_without_the_keyboard() {
         wait_state(wrapper, false);
         terminal.press("echo still-$((40 + 2))\n");
         terminal.see("still-42");
-        std::fs::write(stage.file("go"), "\n").unwrap();
+        stage.go();
         when_gone(&[wrapper]);
         stage.wait_log("event Exited(Code(6))");
     }
@@ -216,17 +219,17 @@ fn without_a_shell_to_continue_it_ctrl_z_stops_nothing() {
     let stage = Stage::empty();
     let log = stage.file("log");
     let words = [log.to_str().unwrap(), "--ttl", "5000", "--", "sh", "-c"];
-    let script = "mkfifo $STAGE/go; echo r''eady; read x < $STAGE/go; read x; echo got-$x";
+    let script = format!("{WAIT} read x; echo got-$x");
     let example = example();
     let line: Vec<&str> =
-        [example.to_str().unwrap(), "--log"].into_iter().chain(words).chain([script]).collect();
+        [example.to_str().unwrap(), "--log"].into_iter().chain(words).chain([script.as_str()]).collect();
     let mut terminal = OnTerminal::start(&line, &stage);
     let all = stage.pids();
     terminal.see("ready");
     terminal.press(CTRL_Z);
     stage.wait_log("event Stopped(20)");
     stage.wait_log("event Continued");
-    std::fs::write(stage.file("go"), "\n").unwrap();
+    stage.go();
     terminal.press("hello\n");
     terminal.see("got-hello");
     when_gone(&all);
@@ -236,7 +239,7 @@ fn without_a_shell_to_continue_it_ctrl_z_stops_nothing() {
 fn a_terminal_that_goes_away_ends_the_command_in_time() {
     let stage = Stage::empty();
     let mut terminal = OnTerminal::shell(SHELLS[0], &stage);
-    terminal.run(&stage, "--ttl 1500", &format!("trap '' HUP\n{}", deaf_tree()), "");
+    terminal.run(&stage, "--ttl 2000", &format!("trap '' HUP\n{}", deaf_tree()), "");
     let tree = stage.tree();
     let [wrapper, guardian, _] = stage.pids();
     // Kills the shell, the session's leader; the screen's reader keeps the terminal itself open.

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::lease::EndedWhy;
-use crate::answer::{Answer, Grant, Item, Opened, Refusal, Renewed, WaitEnding};
+use crate::answer::{Answer, Grant, Item, Opened, Refusal, Renewed, Reply, WaitEnding};
 use crate::command::{Attach, Open, SessionCommand, Successor};
 use crate::holder::{Reading, Standing};
 use crate::id::{AttachNumber, CommandNumber, ItemNumber, Nonce, RenewalNumber, SessionId, Token};
@@ -34,6 +34,37 @@ pub enum Frame {
     },
     /// A numbered command.
     Command(SessionCommand),
+}
+
+impl Frame {
+    /// What the machine is to be told when this frame was answered with `reply`. Nothing for a command that was taken in: its
+    /// answer is an item.
+    pub fn answered_with(&self, reply: Reply) -> Option<Incoming> {
+        let session = match self {
+            Self::Open(Open { nonce, .. }) => {
+                return match reply {
+                    Reply::Opened(opened) => Some(Incoming::Opened { nonce: *nonce, opened }),
+                    Reply::Refused(refusal) => Some(Incoming::OpenRefused { nonce: *nonce, refusal }),
+                    _ => None,
+                };
+            }
+            Self::Attach { attach, .. } => attach.session,
+            Self::Renew { session, .. } => *session,
+            Self::Command(command) => command.session,
+        };
+        match (self, reply) {
+            (Self::Attach { attach, .. }, Reply::Attached { last_command, last_item }) => {
+                Some(Incoming::Attached { session, attach: attach.attach, last_command, last_item })
+            }
+            (_, Reply::Renewed(renewed)) => Some(Incoming::Renewed { session, renewed }),
+            (_, Reply::StaleRenewal { number, highest }) => {
+                Some(Incoming::StaleRenewal { session, number, highest })
+            }
+            (_, Reply::Closed) => Some(Incoming::Closed { session }),
+            (_, Reply::Refused(refusal)) => Some(Incoming::Refused { session, refusal }),
+            _ => None,
+        }
+    }
 }
 
 /// Something from the service. What could be mistaken for the answer to another request names what it answers.

@@ -223,6 +223,11 @@ impl Scheduler {
         self.sendings.values().any(|sending| sending.counts_after.is_some())
     }
 
+    #[cfg(test)]
+    pub(super) fn outstanding(&self) -> usize {
+        self.sendings.len()
+    }
+
     /// Notices time, and clocks that disagree.
     fn observe(&mut self, now: Reading) -> Reading {
         self.latest = self.latest.latest(now);

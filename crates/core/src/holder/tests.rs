@@ -1,1 +1,278 @@
+use alloc::vec::Vec;
+use core::time::Duration;
 
+use super::*;
+use crate::id::{ItemNumber, RenewalNumber};
+use crate::numbers::{Ask, Numbers};
+use crate::time::Millis;
+
+const NO_JITTER: Fraction = Fraction::from_bits(0);
+
+/// Both clocks run alike.
+fn at(ms: u64) -> Reading {
+    apart(ms, ms)
+}
+
+fn apart(boot_ms: u64, raw_ms: u64) -> Reading {
+    Reading { boot: boot_ms * 1_000_000, raw: raw_ms * 1_000_000 }
+}
+
+fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+fn number(value: u64) -> RenewalNumber {
+    RenewalNumber::new(value)
+}
+
+/// ttl 10 s, margin 1 s, renewal every 3333 ms, request timeout 400 ms.
+fn scheduler() -> Scheduler {
+    Scheduler::new(Numbers::check(Ask::for_ttl(Millis::new(10_000))).unwrap(), at(0), NO_JITTER)
+}
+
+fn sends(scheduler: &mut Scheduler, now: Reading) -> Vec<u64> {
+    let outputs = scheduler.poll(now, NO_JITTER).into_iter();
+    outputs.filter_map(|output| if let Output::SendRenewal(n) = output { Some(n.get()) } else { None }).collect()
+}
+
+fn standing(scheduler: &Scheduler, now: Reading) -> Standing {
+    scheduler.belief().standing(now)
+}
+
+#[test]
+fn a_renewal_is_sent_after_its_interval() {
+    let mut scheduler = scheduler();
+    assert_eq!(scheduler.poll_timeout(at(0)), Some(ms(3_333)));
+    assert!(sends(&mut scheduler, at(3_332)).is_empty());
+    assert_eq!(sends(&mut scheduler, at(3_333)), [1]);
+    assert!(sends(&mut scheduler, at(3_334)).is_empty());
+}
+
+#[test]
+fn the_deadline_counts_from_the_sending_and_not_from_the_answer() {
+    let mut scheduler = scheduler();
+    sends(&mut scheduler, at(3_333));
+    scheduler.answered(number(1), ItemNumber::NONE, at(8_000));
+    assert_eq!(standing(&scheduler, at(8_000)), Standing::Held { until: at(12_333) });
+    assert!(matches!(standing(&scheduler, at(12_332)), Standing::Held { .. }));
+    assert_eq!(standing(&scheduler, at(12_333)), Standing::Lapsed { since: at(12_333) });
+}
+
+#[test]
+fn every_sending_has_a_new_number_and_its_answer_counts_from_it() {
+    let mut scheduler = scheduler();
+    assert_eq!(sends(&mut scheduler, at(3_333)), [1]);
+    assert!(sends(&mut scheduler, at(3_732)).is_empty());
+    assert_eq!(sends(&mut scheduler, at(3_733)), [2]);
+    scheduler.answered(number(1), ItemNumber::NONE, at(3_800));
+    assert_eq!(scheduler.belief().until(), at(12_333));
+    scheduler.answered(number(2), ItemNumber::NONE, at(3_900));
+    assert_eq!(scheduler.belief().until(), at(12_733));
+}
+
+#[test]
+fn an_earlier_answer_behind_a_later_one_does_not_move_the_deadline_back() {
+    let mut scheduler = scheduler();
+    sends(&mut scheduler, at(3_333));
+    sends(&mut scheduler, at(3_733));
+    scheduler.answered(number(2), ItemNumber::NONE, at(3_800));
+    scheduler.answered(number(1), ItemNumber::NONE, at(3_801));
+    assert_eq!(scheduler.belief().until(), at(12_733));
+}
+
+#[test]
+fn retries_go_on_past_the_deadline_and_a_confirmed_one_brings_the_session_back() {
+    let mut scheduler = scheduler();
+    let mut sent = 0;
+    for now in 0..20_000 {
+        sent += sends(&mut scheduler, at(now)).len() as u64;
+    }
+    assert_eq!(sent, 1 + (19_999 - 3_333) / 400);
+    assert!(matches!(standing(&scheduler, at(20_000)), Standing::Lapsed { .. }));
+    scheduler.answered(number(sent), ItemNumber::NONE, at(20_000));
+    assert!(matches!(standing(&scheduler, at(20_000)), Standing::Held { .. }));
+}
+
+#[test]
+fn an_unanswered_renewal_is_retrying_until_an_answer_comes() {
+    let mut scheduler = scheduler();
+    sends(&mut scheduler, at(3_333));
+    assert!(matches!(standing(&scheduler, at(3_733)), Standing::Held { .. }));
+    sends(&mut scheduler, at(3_733));
+    assert_eq!(standing(&scheduler, at(3_733)), Standing::Retrying { since: at(3_733), until: at(9_000) });
+    scheduler.answered(number(1), ItemNumber::NONE, at(3_734));
+    assert!(matches!(standing(&scheduler, at(3_734)), Standing::Held { .. }));
+}
+
+#[test]
+fn an_answer_is_kept_until_the_items_before_it_are_processed() {
+    let mut scheduler = scheduler();
+    sends(&mut scheduler, at(3_333));
+    scheduler.answered(number(1), ItemNumber::new(7), at(3_400));
+    assert!(scheduler.keeps_an_answer());
+    scheduler.processed(ItemNumber::new(6), at(3_500));
+    assert_eq!(scheduler.belief().until(), at(9_000));
+    scheduler.processed(ItemNumber::new(7), at(3_600));
+    assert_eq!(scheduler.belief().until(), at(12_333));
+    assert!(!scheduler.keeps_an_answer());
+}
+
+#[test]
+fn a_stale_renewal_counts_for_nothing_and_raises_the_number() {
+    let mut scheduler = scheduler();
+    sends(&mut scheduler, at(3_333));
+    scheduler.stale(number(1), number(9), at(3_400));
+    scheduler.answered(number(1), ItemNumber::NONE, at(3_401));
+    assert_eq!(scheduler.belief().until(), at(9_000));
+    assert_eq!(sends(&mut scheduler, at(3_733)), [10]);
+}
+
+#[test]
+fn a_grant_moves_no_deadline() {
+    let mut scheduler = scheduler();
+    assert_eq!(scheduler.granted(at(8_000)), None);
+    assert_eq!(scheduler.belief().until(), at(9_000));
+}
+
+#[test]
+fn a_grant_after_the_deadline_needs_a_renewal_sent_later() {
+    let mut scheduler = scheduler();
+    scheduler.poll(at(3_333), NO_JITTER);
+    assert_eq!(scheduler.granted(at(8_999)), None);
+    assert_eq!(scheduler.granted(at(9_000)), Some(number(2)));
+    assert_eq!(sends(&mut scheduler, at(9_000)), [2], "it is sent at once");
+}
+
+#[test]
+fn jitter_only_shortens_and_by_a_fifth_at_most() {
+    let numbers = Numbers::check(Ask::for_ttl(Millis::new(10_000))).unwrap();
+    for (bits, expected) in [(0, 3_333_000), (1 << 31, 2_999_700), (u32::MAX, 2_666_401)] {
+        let scheduler = Scheduler::new(numbers, at(0), Fraction::from_bits(bits));
+        let wake = scheduler.poll_timeout(at(0)).unwrap();
+        assert!(wake.as_micros().abs_diff(expected) <= 1, "{bits}: {wake:?}");
+    }
+}
+
+#[test]
+fn a_hint_is_heard_within_the_safe_window_only() {
+    // From the request timeout after the last sending to the last moment that leaves room for a second attempt.
+    for (hint, heard) in [(0, 400), (399, 400), (400, 400), (2_000, 2_000), (5_567, 5_567), (5_568, 5_567), (60_000, 5_567)] {
+        let mut scheduler = scheduler();
+        scheduler.hint(ms(hint), at(0));
+        assert_eq!(scheduler.poll_timeout(at(0)), Some(ms(heard)), "{hint} ms");
+        assert_eq!(scheduler.belief().until(), at(9_000), "a hint renews nothing");
+    }
+}
+
+#[test]
+fn a_hint_does_not_delay_a_retry() {
+    let mut scheduler = scheduler();
+    sends(&mut scheduler, at(3_333));
+    scheduler.hint(ms(3_000), at(3_400));
+    assert_eq!(sends(&mut scheduler, at(3_733)), [2]);
+}
+
+#[test]
+fn without_a_connection_nothing_is_sent_and_afterwards_the_unanswered_at_once() {
+    let mut scheduler = scheduler();
+    sends(&mut scheduler, at(3_333));
+    scheduler.disconnected(at(3_350));
+    assert!(sends(&mut scheduler, at(5_000)).is_empty());
+    assert!(matches!(standing(&scheduler, at(5_000)), Standing::Retrying { .. }));
+    assert_eq!(scheduler.poll_timeout(at(5_000)), Some(ms(4_000)), "only the lapse is left to wake for");
+    scheduler.connected(at(5_001));
+    assert_eq!(scheduler.poll_timeout(at(5_001)), Some(Duration::ZERO));
+    assert_eq!(sends(&mut scheduler, at(5_001)), [2]);
+}
+
+#[test]
+fn a_short_interruption_with_nothing_unanswered_sends_nothing() {
+    let mut scheduler = scheduler();
+    scheduler.disconnected(at(100));
+    scheduler.connected(at(200));
+    assert!(sends(&mut scheduler, at(200)).is_empty());
+}
+
+#[test]
+fn the_clock_that_moved_further_ends_belief() {
+    let scheduler = scheduler();
+    assert!(matches!(standing(&scheduler, apart(9_000, 100)), Standing::Lapsed { .. }));
+    assert!(matches!(standing(&scheduler, apart(100, 9_000)), Standing::Lapsed { .. }));
+}
+
+#[test]
+fn a_suspend_makes_uncertain_until_a_renewal_sent_afterwards_is_confirmed() {
+    let mut scheduler = scheduler();
+    sends(&mut scheduler, at(3_333));
+    let awake = apart(7_000, 3_400);
+    assert!(matches!(standing(&scheduler, awake), Standing::Uncertain { .. }), "seen by whoever asks first");
+    assert_eq!(sends(&mut scheduler, awake), [2], "a renewal is sent at once");
+    scheduler.answered(number(1), ItemNumber::NONE, apart(7_010, 3_410));
+    assert!(matches!(standing(&scheduler, apart(7_010, 3_410)), Standing::Uncertain { .. }), "sent before it");
+    scheduler.answered(number(2), ItemNumber::NONE, apart(7_050, 3_450));
+    assert!(matches!(standing(&scheduler, apart(7_050, 3_450)), Standing::Held { .. }));
+}
+
+#[test]
+fn a_disagreement_once_noticed_does_not_fade() {
+    let mut scheduler = scheduler();
+    scheduler.poll(apart(300, 200), NO_JITTER);
+    // By now 100 ms are within the tolerated tenth, but something was wrong.
+    assert!(!apart(2_100, 2_000).since(at(0)).disagrees());
+    assert!(matches!(standing(&scheduler, apart(2_100, 2_000)), Standing::Uncertain { .. }));
+}
+
+#[test]
+fn a_second_suspend_after_the_confirming_sending_is_noticed() {
+    let mut scheduler = scheduler();
+    assert_eq!(sends(&mut scheduler, apart(1_000, 100)), [1]);
+    scheduler.answered(number(1), ItemNumber::NONE, apart(3_000, 200));
+    assert!(matches!(standing(&scheduler, apart(3_000, 200)), Standing::Uncertain { .. }));
+    assert_eq!(sends(&mut scheduler, apart(3_000, 200)), [2]);
+}
+
+#[test]
+fn a_grant_to_an_uncertain_session_needs_a_later_renewal() {
+    let mut scheduler = scheduler();
+    assert_eq!(scheduler.granted(apart(1_000, 100)), Some(number(1)));
+}
+
+#[test]
+fn readings_in_the_wrong_order_do_not_turn_time_back() {
+    let mut scheduler = scheduler();
+    assert_eq!(sends(&mut scheduler, at(3_333)), [1]);
+    assert!(sends(&mut scheduler, at(3_000)).is_empty());
+    scheduler.answered(number(1), ItemNumber::NONE, at(2_000));
+    assert_eq!(scheduler.belief().until(), at(12_333));
+}
+
+#[test]
+fn a_guard_is_given_up_to_the_deadline() {
+    let belief = scheduler().belief();
+    let guard = |how_long| belief.guard(how_long, Strictness::default(), at(7_000));
+    assert_eq!(guard(ms(1_999)), Ok(()));
+    assert_eq!(guard(ms(2_000)), Ok(()));
+    let too_long = NoGuard::TooLong { needed: Millis::new(2_001), left: Millis::new(2_000) };
+    assert_eq!(guard(ms(2_001)), Err(too_long));
+    assert_eq!(guard(ms(2_000) + Duration::from_nanos(1)), Err(too_long), "never rounded in favour");
+    assert_eq!(belief.guard(ms(0), Strictness::default(), at(9_000)), Err(NoGuard::Lapsed));
+}
+
+#[test]
+fn a_strict_holder_gets_no_guard_while_retrying() {
+    let mut scheduler = scheduler();
+    sends(&mut scheduler, at(3_333));
+    sends(&mut scheduler, at(3_733));
+    let belief = scheduler.belief();
+    assert_eq!(belief.guard(ms(10), Strictness::UntilDeadline, at(3_740)), Ok(()));
+    assert_eq!(belief.guard(ms(10), Strictness::OnlyWhileAnswered, at(3_740)), Err(NoGuard::Retrying));
+}
+
+#[test]
+fn outstanding_sendings_are_bounded() {
+    let mut scheduler = scheduler();
+    for now in 0..2_000 {
+        sends(&mut scheduler, at(3_333 + 400 * now));
+    }
+    assert_eq!(scheduler.outstanding(), 1_024);
+}

@@ -192,7 +192,7 @@ impl LeaseTable {
         self.serve(out, touched);
     }
 
-    /// Ends every session, and forgets what stood in the way of grants: nobody is left who could believe in anything.
+    /// Ends every session. Whoever was over before ends as such.
     pub(super) fn end_everything(&mut self, out: &mut Applied, how: &Ending) {
         // Queues are emptied first, so that no lease passes to a session that is about to end too.
         let all: Vec<SessionId> = self.sessions.keys().copied().collect();
@@ -206,6 +206,7 @@ impl LeaseTable {
         }
         for id in all {
             let mut budget = usize::MAX;
+            let how = if self.living(id).is_err() { &Ending::Expired } else { how };
             self.end_session(out, id, how, &mut budget);
         }
     }
@@ -213,12 +214,18 @@ impl LeaseTable {
     /// The session that the holder's release passes the lease to: reserved, live and ready.
     fn ready_successor(&self, holder: &Holder) -> Option<(SessionId, Ready)> {
         let offer = holder.offer.as_ref().filter(|offer| self.last_at <= offer.until)?;
-        let ready = offer.ready.clone()?;
-        let waits_still = match &ready {
-            Ready::Waiting(command) => self.sessions.get(&offer.to)?.waits.contains_key(command),
-            Ready::Accepting { .. } => true,
-        };
-        (self.is_live(offer.to) && waits_still && self.can_draw(1)).then_some((offer.to, ready))
+        let ready = offer.ready.clone().filter(|ready| self.still_ready(offer.to, ready))?;
+        (self.is_live(offer.to) && self.can_draw(1)).then_some((offer.to, ready))
+    }
+
+    /// Whether what a successor has accepted with is still there: a wait may have been cancelled or have ended since.
+    pub(super) fn still_ready(&self, successor: SessionId, ready: &Ready) -> bool {
+        let Some(session) = self.sessions.get(&successor) else { return false };
+        match ready {
+            Ready::Waiting(command) => session.waits.contains_key(command),
+            // It may have got other leases since it accepted.
+            Ready::Accepting { .. } => session.leases_wanted() < self.config.limits.leases_per_session,
+        }
     }
 
     /// The offer of a lease is over: the successor that accepted without waiting is told that nothing comes of it.
@@ -228,7 +235,9 @@ impl LeaseTable {
         else {
             return;
         };
-        if let Some(Ready::Accepting { command, .. }) = offer.ready {
+        if let Some(Ready::Accepting { command, .. }) = offer.ready
+            && self.sessions.contains_key(&offer.to)
+        {
             self.tell_wait_ended(out, offer.to, command, WaitEnding::OfferEnded);
         }
         self.push_item(out, offer.to, ItemKind::OfferEnded { resource: name.clone(), token });

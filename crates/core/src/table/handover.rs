@@ -34,19 +34,25 @@ impl LeaseTable {
         let holder = self.resources.get_mut(name).and_then(|resource| resource.holder_mut(*token));
         holder.expect("a lease that is held has its place").offer =
             Some(OfferMade { to, until, ready: None });
-        self.lower_due(name, until.min(self.sessions[&to].ended_after(self.config.drift)));
+        self.lower_due(name, until);
         let (resource, token, length) = (name.clone(), *token, *length);
         self.push_item(out, to, ItemKind::Offered { resource, token, from, length });
         Ok(Answer::Offered { to })
     }
 
     fn find_successor(&self, resource: &Resource, wanted: &Successor) -> Option<SessionId> {
-        let mut live = resource.queue.values().map(|waiting| waiting.session).filter(|id| self.is_live(*id));
+        let mut live =
+            resource.queue.values().map(|waiting| waiting.session).filter(|id| self.takes_offers(*id));
         match wanted {
             Successor::FirstWaiter => live.next(),
             Successor::Labelled(label) => live.find(|id| self.sessions[id].label == *label),
-            Successor::Session(id) => self.is_live(*id).then_some(*id),
+            Successor::Session(id) => self.takes_offers(*id).then_some(*id),
         }
+    }
+
+    /// Whether a session can be a successor: it lives, and its stream has room, so that others cannot fill it with offers.
+    fn takes_offers(&self, id: SessionId) -> bool {
+        self.is_live(id) && self.sessions[&id].unseen.len() < self.config.limits.unseen
     }
 
     pub(super) fn accept(
@@ -63,7 +69,7 @@ impl LeaseTable {
         let holder =
             self.resources.get(name).and_then(|resource| resource.holder(token)).ok_or_else(no_offer)?;
         let offer = holder.offer.as_ref().filter(|offer| offer.to == id).ok_or_else(no_offer)?;
-        if offer.ready.is_some() {
+        if offer.ready.as_ref().is_some_and(|ready| self.still_ready(id, ready)) {
             return Ok(Answer::Accepted);
         }
         let mode = self.mode_of_place(name, holder.shared);
@@ -134,17 +140,12 @@ impl LeaseTable {
         Self::event(out, Event::WaitGranted { session, command, grants });
     }
 
-    /// Ends the offers on a resource whose time is over or whose successor is gone.
+    /// Ends the offers on a resource whose time is over. A successor that is gone ends none: it is not live at the release.
     pub(super) fn clean_offers(&mut self, out: &mut Applied, name: &ResourceName) {
-        let (at, drift) = (self.last_at, self.config.drift);
         let over: Vec<Token> = self.resources[name]
             .holders
             .iter()
-            .filter(|holder| {
-                holder.offer.as_ref().is_some_and(|offer| {
-                    at > offer.until || self.sessions.get(&offer.to).is_none_or(|to| to.is_ended(at, drift))
-                })
-            })
+            .filter(|holder| holder.offer.as_ref().is_some_and(|offer| self.last_at > offer.until))
             .map(|holder| holder.token)
             .collect();
         for token in over {

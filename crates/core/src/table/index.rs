@@ -76,9 +76,11 @@ impl LeaseTable {
         }
     }
 
-    /// The first point past which something may end on this resource if nobody does anything.
+    /// The first point past which something may end on this resource if nobody does anything. Points that leave nothing behind
+    /// when they are crossed (somebody becomes overdue or takeable, the wait after a restore is over) count only if they were
+    /// not crossed already when the resource was last looked at.
     pub(super) fn true_due(&self, resource: &Resource) -> Option<LogTime> {
-        let drift = self.config.drift;
+        let (drift, looked_at) = (self.config.drift, resource.looked_at);
         let contended = !resource.queue.is_empty();
         let mut points = Points(None);
         for cooling in &resource.cooling {
@@ -91,13 +93,11 @@ impl LeaseTable {
                     let session = &self.sessions[&holder.session];
                     if contended {
                         // Where nobody waits, the session's own hint is enough: whoever comes looks at the holders.
-                        points.add(session.ended_after(drift).min(session.takeable_after(drift)));
+                        points.add(session.ended_after(drift));
+                        points.add_uncrossed(looked_at, session.takeable_after(drift));
                     }
                     if let Some(offer) = &holder.offer {
                         points.add(offer.until);
-                        if let Some(successor) = self.sessions.get(&offer.to) {
-                            points.add(successor.ended_after(drift));
-                        }
                     }
                 }
             }
@@ -106,13 +106,11 @@ impl LeaseTable {
             let session = &self.sessions[&waiting.session];
             points.add(session.ended_after(drift));
             points.add(session.waits[&waiting.command].deadline);
-            if !session.is_overdue(self.last_at, drift) {
-                // Whoever stands behind it may be next then.
-                points.add(session.overdue_after(drift));
-            }
+            // Whoever stands behind it may be next then.
+            points.add_uncrossed(looked_at, session.overdue_after(drift));
         }
-        if let Some(after) = self.granting_after.filter(|after| contended && self.last_at <= *after) {
-            points.add(after);
+        if let Some(after) = self.granting_after.filter(|_| contended) {
+            points.add_uncrossed(looked_at, after);
         }
         points.0
     }
@@ -174,5 +172,11 @@ struct Points(Option<LogTime>);
 impl Points {
     fn add(&mut self, point: LogTime) {
         self.0 = Some(self.0.map_or(point, |least| least.min(point)));
+    }
+
+    fn add_uncrossed(&mut self, looked_at: LogTime, point: LogTime) {
+        if looked_at <= point {
+            self.add(point);
+        }
     }
 }

@@ -76,10 +76,12 @@ impl LeaseTable {
         };
         if matches!(holder.standing, Standing::Held) {
             let how = Ending::Revoked { by: by.clone(), reason: reason.clone() };
-            self.end_against_will(out, name, token, &how, false);
+            self.record_ending(out, name, token, &how, self.last_at);
         }
         if now {
             self.vacate(name, token);
+        } else {
+            self.hold_back(name, token, false);
         }
         self.serve(out, [name.clone()]);
         let resource = self.resources.get(name).and_then(|resource| resource.holder(token));
@@ -90,17 +92,9 @@ impl LeaseTable {
         Ok(Reply::Revoked { held_back })
     }
 
-    /// Ends a lease that its holder did not ask to end. Its place stays taken until the holder acknowledges, or until the
-    /// last renewal so far is overdue: later renewals do not move that point.
-    fn end_against_will(
-        &mut self,
-        out: &mut Applied,
-        name: &ResourceName,
-        token: Token,
-        how: &Ending,
-        blocks_all: bool,
-    ) {
-        self.record_ending(out, name, token, how, self.last_at);
+    /// The place of a lease that ended without its holder asking for it stays taken until the holder acknowledges, or until
+    /// the last renewal so far is overdue: later renewals do not move that point.
+    fn hold_back(&mut self, name: &ResourceName, token: Token, blocks_all: bool) {
         let drift = self.config.drift;
         let Some(holder) = self.resources.get(name).and_then(|resource| resource.holder(token)) else {
             return;
@@ -143,6 +137,7 @@ impl LeaseTable {
             cooling.slot = None;
         }
         for holder in &mut resource.holders {
+            holder.slot = None;
             if let Standing::Revoked { blocks_all, .. } = &mut holder.standing {
                 *blocks_all = true;
             }
@@ -153,7 +148,8 @@ impl LeaseTable {
         let reason = Reason::new("kind of the resource changed").expect("this text is short and plain");
         let how = Ending::Revoked { by: by.clone(), reason };
         for token in tokens {
-            self.end_against_will(out, name, token, &how, true);
+            self.record_ending(out, name, token, &how, self.last_at);
+            self.hold_back(name, token, true);
         }
         let mut touched = alloc::vec![name.clone()];
         for waiting in waits {

@@ -102,9 +102,27 @@ impl LeaseTable {
 
     /// Brings a resource up to the present point of the log: what is over ends, and whoever is next is served.
     pub(super) fn settle(&mut self, out: &mut Applied, name: &ResourceName) {
-        if self.is_due(name) {
+        if self.reaches_due(name) {
             self.serve(out, [name.clone()]);
         }
+    }
+
+    /// Whether serving this resource may find something that is over, on it or on a resource that its first live waiter wants
+    /// as well. How far serving reaches must not depend on hints: tables that differ in nothing else must stay equal.
+    fn reaches_due(&self, name: &ResourceName) -> bool {
+        let mut work = alloc::vec![name];
+        let mut reached = BTreeSet::new();
+        while let Some(name) = work.pop() {
+            if self.is_due(name) {
+                return true;
+            }
+            let next = self.resources.get(name).and_then(|resource| self.first_live(resource));
+            if let Some(next) = next.filter(|_| reached.insert(name)) {
+                let requests = &self.sessions[&next.session].waits[&next.command].requests;
+                work.extend(requests.iter().map(|request| &request.resource).filter(|other| *other != name));
+            }
+        }
+        false
     }
 
     fn is_due(&self, name: &ResourceName) -> bool {
@@ -124,8 +142,10 @@ impl LeaseTable {
                 let requests = self.sessions[&next.session].waits[&next.command].requests.clone();
                 for request in &requests {
                     self.clean(out, &request.resource, &mut work);
+                    if touched.insert(request.resource.clone()) {
+                        work.insert(request.resource.clone());
+                    }
                 }
-                touched.extend(work.iter().cloned());
                 let Some(placements) = self.unit_placements(next, &requests) else { break };
                 let wait = self.dequeue(next.session, next.command).expect("it was first in its queues");
                 let grants = self.grant_unit(out, next, &requests, &placements, &wait.value);
@@ -222,6 +242,7 @@ impl LeaseTable {
         }
         let (at, drift) = (self.last_at, self.config.drift);
         let resource = self.resources.get_mut(name).expect("only a known resource is due");
+        resource.looked_at = at;
         resource.cooling.retain(|cooling| at <= cooling.until);
         self.clean_holders(out, name);
         self.clean_offers(out, name);
@@ -239,6 +260,5 @@ impl LeaseTable {
             work.extend(self.end_wait(out, session, command, WaitEnding::TimedOut));
         }
         self.refresh_due(name);
-        work.insert(name.clone());
     }
 }

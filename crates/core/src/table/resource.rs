@@ -53,6 +53,9 @@ pub(super) struct Resource {
     /// A hint: past this point something may have ended here. Never too late, often too early.
     #[serde(skip)]
     pub(super) due: Option<LogTime>,
+    /// Part of the hint: when what is over was last looked for. Too early does no harm; a snapshot sets it back to the beginning.
+    #[serde(skip)]
+    pub(super) looked_at: LogTime,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -150,6 +153,7 @@ impl Resource {
             registers: BTreeMap::new(),
             idle_since: None,
             due: None,
+            looked_at: LogTime::ZERO,
         }
     }
 
@@ -202,8 +206,13 @@ impl LeaseTable {
     }
 
     fn place_lock(&self, resource: &Resource, shared: bool) -> Result<Placement, Unavailable> {
-        if let Some(cooling) = self.cooling(resource) {
-            return Err(cooling);
+        if let Some(until) = self.cooling(resource).map(|cooling| cooling.until).max() {
+            return Err(Unavailable::CoolDown { remaining: until.since(self.last_at) });
+        }
+        // Whoever joined a group whose lease was revoked would share its fence with a holder that may not know.
+        let revoked = |holder: &&Holder| matches!(holder.standing, Standing::Revoked { .. });
+        if let Some(revoked) = resource.holders.iter().find(revoked).filter(|_| shared) {
+            return Err(self.in_the_way(revoked));
         }
         match resource.holders.iter().find(|holder| !self.is_takeable(holder)) {
             None => {
@@ -218,9 +227,13 @@ impl LeaseTable {
     }
 
     fn place_slot(&self, resource: &Resource, of: u32) -> Result<Placement, Unavailable> {
+        // A cool-down from before the name had these slots is one of all of them.
+        let whole = self.cooling(resource).filter(|cooling| cooling.slot.is_none());
+        if let Some(until) = whole.map(|cooling| cooling.until).max() {
+            return Err(Unavailable::CoolDown { remaining: until.since(self.last_at) });
+        }
         let mut taken: Vec<u32> = resource.holders.iter().filter_map(|holder| holder.slot).collect();
-        let cooling = resource.cooling.iter().filter(|cooling| self.last_at <= cooling.until);
-        taken.extend(cooling.filter_map(|cooling| cooling.slot));
+        taken.extend(self.cooling(resource).filter_map(|cooling| cooling.slot));
         taken.sort_unstable();
         let free = (0..of).find(|slot| taken.binary_search(slot).is_err());
         if let Some(slot) = free {
@@ -236,15 +249,18 @@ impl LeaseTable {
         }
         match resource.holders.first() {
             Some(holder) => Err(self.in_the_way(holder)),
-            None => Err(self.cooling(resource).expect("every slot is held or cools down, and none is held")),
+            None => {
+                let first = self.cooling(resource).map(|cooling| cooling.until).min();
+                let until = first.expect("every slot is held or cools down, and none is held");
+                Err(Unavailable::CoolDown { remaining: until.since(self.last_at) })
+            }
         }
     }
 
-    /// The shortest cool-down that runs on the resource.
-    fn cooling(&self, resource: &Resource) -> Option<Unavailable> {
-        let running = resource.cooling.iter().filter(|cooling| self.last_at <= cooling.until);
-        let until = running.map(|cooling| cooling.until).min()?;
-        Some(Unavailable::CoolDown { remaining: until.since(self.last_at) })
+    /// The cool-downs that run on the resource.
+    fn cooling<'a>(&self, resource: &'a Resource) -> impl Iterator<Item = &'a Cooling> + use<'a> {
+        let at = self.last_at;
+        resource.cooling.iter().filter(move |cooling| at <= cooling.until)
     }
 
     fn is_takeable(&self, holder: &Holder) -> bool {

@@ -9,7 +9,7 @@ use super::LeaseTable;
 use super::queue::Wait;
 use crate::answer::LimitedThing;
 use crate::answer::{Applied, Ending, Event, Item, ItemKind, Opened, Refusal, Renewed, Reply};
-use crate::command::{Attach, Open, Policies, Sequence, SessionKind};
+use crate::command::{Attach, Op, Open, Policies, Sequence, SessionKind};
 use crate::id::{AttachNumber, CommandNumber, ItemNumber, Nonce, RenewalNumber, SessionId, Token};
 use crate::limits::MIN_TTL;
 use crate::name::{Label, ResourceName};
@@ -63,6 +63,17 @@ impl Session {
     /// Leases held or asked for: what the session would hold if everything it waits for were granted.
     pub(super) fn leases_wanted(&self) -> usize {
         self.leases.len() + self.waits.values().map(|wait| wait.requests.len()).sum::<usize>()
+    }
+
+    /// Whether a command gives up something that the session has. It is taken in whatever else is full, and there can be only
+    /// as many of them as the session has leases and waits.
+    fn gives_up(&self, op: &Op) -> bool {
+        match op {
+            Op::Release { resource, token, .. } => self.leases.contains_key(&(resource.clone(), *token)),
+            Op::Cancel { acquire } => self.waits.contains_key(acquire),
+            Op::Close => true,
+            _ => false,
+        }
     }
 
     /// Takes note of what the client has processed.
@@ -175,8 +186,21 @@ impl LeaseTable {
                 self.lower_due(name, overdue_after);
             }
             revived.extend(waited_for);
+            self.expect_takers(id);
         }
         Ok(())
+    }
+
+    /// A session that was overdue has come back: whoever waits for its leases may take them only at a new point.
+    fn expect_takers(&mut self, id: SessionId) {
+        let session = &self.sessions[&id];
+        let takeable_after = session.takeable_after(self.config.drift);
+        let contended = |name: &&ResourceName| self.resources.get(*name).is_some_and(|r| !r.queue.is_empty());
+        let names: Vec<ResourceName> =
+            session.leases.keys().map(|(name, _)| name).filter(contended).cloned().collect();
+        for name in &names {
+            self.lower_due(name, takeable_after);
+        }
     }
 
     /// The answer to a renewal that was taken note of.
@@ -193,8 +217,13 @@ impl LeaseTable {
     }
 
     /// Checks the place of a command in its session's stream, and takes the number.
-    pub(super) fn admit(&mut self, id: SessionId, sequence: &Sequence) -> Result<CommandNumber, Reply> {
-        self.living(id).map_err(Reply::Refused)?;
+    pub(super) fn admit(
+        &mut self,
+        id: SessionId,
+        sequence: &Sequence,
+        op: &Op,
+    ) -> Result<CommandNumber, Reply> {
+        let gives_up = self.living(id).map_err(Reply::Refused)?.gives_up(op);
         let hard_limit = self.config.limits.unseen.saturating_mul(2);
         let session = self.sessions.get_mut(&id).expect("a living session is in the table");
         let expected = session.last_command.next();
@@ -212,7 +241,7 @@ impl LeaseTable {
                 if *number > expected {
                     return Err(Reply::Refused(Refusal::CommandGap { number: *number, expected }));
                 }
-                if session.unseen.len() >= hard_limit {
+                if session.unseen.len() >= hard_limit && !gives_up {
                     return Err(Reply::Refused(Refusal::TooManyUnseen { limit: hard_limit }));
                 }
             }

@@ -160,15 +160,23 @@ impl Naive {
     pub(crate) fn apply(&mut self, entry: &Entry) -> Applied {
         self.now = entry.at.get();
         let mut out = Applied::default();
-        let is_renewal = |command: &&Command| matches!(command, Command::Renew { .. });
+        // All renewals count first; then waiters that were passed over are served; only then is each renewal answered.
+        let mut revived = Vec::new();
         let mut renewals = Vec::new();
-        for command in entry.commands.iter().filter(is_renewal) {
-            renewals.push(self.command(&mut out, command));
+        for command in &entry.commands {
+            if let Command::Renew { session, number, seen } = command {
+                renewals.push((*session, *number, self.renew(&mut revived, *session, *number, *seen)));
+            }
         }
-        let mut renewals = renewals.into_iter();
+        self.serve(&mut out, revived);
+        let answer = |(session, number, counted): (_, _, Result<(), Reply>)| match counted {
+            Ok(()) => self.renewed(session, number),
+            Err(reply) => reply,
+        };
+        let mut renewals = renewals.into_iter().map(answer).collect::<Vec<_>>().into_iter();
         for command in &entry.commands {
             let reply = match command {
-                Command::Renew { .. } => renewals.next().expect("each renewal was replied to"),
+                Command::Renew { .. } => renewals.next().expect("each renewal was answered"),
                 other => self.command(&mut out, other),
             };
             out.replies.push(reply);
@@ -180,7 +188,7 @@ impl Naive {
         let reply = match command {
             Command::Open(open) => self.open(out, open),
             Command::Attach(attach) => self.attach(attach),
-            Command::Renew { session, number, seen } => self.renew(out, *session, *number, *seen),
+            Command::Renew { .. } => unreachable!("renewals are applied before all others"),
             Command::Session(command) => self.session_command(out, command),
             Command::Operator(operator) => self.operator(out, operator),
             Command::Tidy(due) => self.tidy(out, due),

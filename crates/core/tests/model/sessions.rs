@@ -66,29 +66,30 @@ impl Naive {
 
     pub(super) fn renew(
         &mut self,
-        out: &mut Applied,
+        revived: &mut Vec<ResourceName>,
         id: SessionId,
         number: RenewalNumber,
         seen: ItemNumber,
-    ) -> Reply {
+    ) -> Result<(), Reply> {
         if self.is_over(id) {
-            return Reply::Refused(Refusal::SessionEnded { session: id });
+            return Err(Reply::Refused(Refusal::SessionEnded { session: id }));
         }
         let (now, was_live) = (self.now, self.is_live(id));
         let session = self.session_mut(id).expect("it is not over");
-        if let Err(refusal) = see(session, seen) {
-            return Reply::Refused(refusal);
-        }
+        see(session, seen).map_err(Reply::Refused)?;
         if number.get() <= session.renewal {
-            return Reply::StaleRenewal { number, highest: RenewalNumber::new(session.renewal) };
+            return Err(Reply::StaleRenewal { number, highest: RenewalNumber::new(session.renewal) });
         }
         session.renewal = number.get();
         session.renewed_at = now;
         if !was_live {
             let own = self.waits.iter().filter(|wait| wait.session == id);
-            let names: Vec<_> = own.flat_map(|wait| wait.requests.iter().map(|r| r.resource.clone())).collect();
-            self.serve(out, names);
+            revived.extend(own.flat_map(|wait| wait.requests.iter().map(|request| request.resource.clone())));
         }
+        Ok(())
+    }
+
+    pub(super) fn renewed(&self, id: SessionId, number: RenewalNumber) -> Reply {
         let session = self.session(id).expect("a renewal ends no session");
         let leases = (session.kind == SessionKind::Plain).then(|| {
             let held = self.leases.iter().filter(|lease| lease.session == id && lease.revoked.is_none());
@@ -105,6 +106,16 @@ impl Naive {
             return Reply::Refused(Refusal::SessionEnded { session: id });
         }
         let limit = self.config.limits.unseen * 2;
+        let gives_up = match &command.op {
+            Op::Release { resource, token, .. } => {
+                self.lease(resource, *token).is_some_and(|lease| lease.session == id)
+            }
+            Op::Cancel { acquire } => {
+                self.waits.iter().any(|wait| (wait.session, wait.command) == (id, *acquire))
+            }
+            Op::Close => true,
+            _ => false,
+        };
         let session = self.session_mut(id).expect("it is not over");
         let expected = CommandNumber::new(session.last_command + 1);
         match (command.sequence, session.kind) {
@@ -123,7 +134,7 @@ impl Naive {
                 if number > expected {
                     return Reply::Refused(Refusal::CommandGap { number, expected });
                 }
-                if session.unseen.len() >= limit {
+                if session.unseen.len() >= limit && !gives_up {
                     return Reply::Refused(Refusal::TooManyUnseen { limit });
                 }
             }

@@ -1,14 +1,14 @@
 //! The words of the script language and the commands they stand for.
 
 use leasehold_core::{
-    Acquire, Attach, AttachNumber, Command, CommandNumber, Due, Epoch, ItemNumber, Label, Millis, Mode, Nonce, Offer,
-    Op, Open, Operator, Policies, Reason, RegisterKey, RenewalNumber, Request, ResourceName, Sequence, SessionCommand,
-    SessionId, SessionKind, Successor, System, Token, Value,
+    Acquire, Attach, AttachNumber, Command, CommandNumber, Due, Epoch, ItemNumber, Label, Millis, Mode,
+    Nonce, Offer, Op, Open, Operator, Policies, Reason, RegisterKey, RenewalNumber, Request, ResourceName,
+    Sequence, SessionCommand, SessionId, SessionKind, Successor, System, Token, Value,
 };
 
 use super::look::{Look, read_look};
-use super::world::{Client, World};
 use super::words::{Words, length, number, token};
+use super::world::{Client, World};
 
 /// What a line asks for.
 pub(crate) enum Line {
@@ -76,14 +76,17 @@ impl World {
     }
 
     fn op(&self, name: &str, verb: &str, words: &mut Words<'_>) -> Result<Op, String> {
-        let value = |text: Option<&str>| Value::new(text.unwrap_or("").as_bytes().to_vec()).map_err(text_error);
+        let value =
+            |text: Option<&str>| Value::new(text.unwrap_or("").as_bytes().to_vec()).map_err(text_error);
         Ok(match verb {
             "acquire" => {
                 let (wait, value) = (words.length_option("wait")?, value(words.option("value")?)?);
                 let requests = words.rest().into_iter().map(requests).collect::<Result<Vec<_>, _>>()?;
                 Op::Acquire(Acquire { requests: requests.concat(), value, wait })
             }
-            "cancel" => Op::Cancel { acquire: CommandNumber::new(number(words.next("the number of an acquire")?)?) },
+            "cancel" => {
+                Op::Cancel { acquire: CommandNumber::new(number(words.next("the number of an acquire")?)?) }
+            }
             "value" => {
                 let (resource, token) = self.lease(name, words)?;
                 Op::SetValue { resource, token, value: value(Some(words.next("a value")?))? }
@@ -130,7 +133,10 @@ impl World {
             "restored" => {
                 let epoch = words.number_option("epoch")?.and_then(|epoch| u16::try_from(epoch).ok());
                 let epoch = epoch.and_then(Epoch::new).ok_or("an epoch is missing")?;
-                Command::System(System::Restored { epoch, wait: words.length_option("wait")?.unwrap_or_default() })
+                Command::System(System::Restored {
+                    epoch,
+                    wait: words.length_option("wait")?.unwrap_or_default(),
+                })
             }
             "tidy" => Command::Tidy(match words.maybe() {
                 None => self.table.due(self.at),
@@ -154,7 +160,9 @@ impl World {
             }
             "kind" => {
                 let requests = requests(words.next("a resource and its new mode")?)?;
-                let [Request { resource, mode }] = requests.as_slice() else { return Err("one resource".to_owned()) };
+                let [Request { resource, mode }] = requests.as_slice() else {
+                    return Err("one resource".to_owned());
+                };
                 let (resource, by) = (resource.clone(), Label::new("ops").map_err(text_error)?);
                 Command::Operator(Operator::ChangeKind { resource, mode: *mode, by })
             }
@@ -163,7 +171,10 @@ impl World {
     }
 
     pub(crate) fn session(&self, name: &str) -> Result<SessionId, String> {
-        self.clients.get(name).and_then(|client| client.session).ok_or_else(|| format!("{name} was not opened before"))
+        self.clients
+            .get(name)
+            .and_then(|client| client.session)
+            .ok_or_else(|| format!("{name} was not opened before"))
     }
 
     /// A resource and a token of it: the one stated, else the newest that this client was granted.

@@ -5,8 +5,8 @@ use leasehold_core::{RegisterKey, ResourceName, SessionId, Token};
 
 use super::command::resource;
 use super::render::{mode, token};
-use super::world::World;
 use super::words::Words;
+use super::world::World;
 
 /// Something to look at.
 pub(crate) enum Look {
@@ -41,7 +41,10 @@ pub(crate) fn read_look(world: &World, first: &str, words: &mut Words<'_>) -> Re
         }
         "read" => {
             let resource = name(words)?;
-            Look::Register(resource, RegisterKey::new(words.next("a key")?).map_err(|error| error.to_string())?)
+            Look::Register(
+                resource,
+                RegisterKey::new(words.next("a key")?).map_err(|error| error.to_string())?,
+            )
         }
         "sessions" => Look::Sessions,
         "unseen" => Look::Unseen(world.session(words.next("a session")?)?),
@@ -75,7 +78,10 @@ impl World {
             }
             Look::Sizes => {
                 let (sessions, resources) = self.table.sizes();
-                vec![format!("{sessions} sessions, {resources} resources, newest number {}", self.table.newest())]
+                vec![format!(
+                    "{sessions} sessions, {resources} resources, newest number {}",
+                    self.table.newest()
+                )]
             }
             Look::Snapshot => {
                 self.pass_through_snapshot()?;
@@ -91,7 +97,11 @@ impl World {
         lines.extend(view.holders.iter().map(|holder| self.holder(holder)));
         for waiter in &view.queue {
             let overdue = if waiter.overdue { ", overdue" } else { "" };
-            lines.push(format!("  waiting: {} for {}{overdue}", self.name(waiter.session), waiter.waiting_for));
+            lines.push(format!(
+                "  waiting: {} for {}{overdue}",
+                self.name(waiter.session),
+                waiter.waiting_for
+            ));
         }
         lines.extend(view.cool_down.map(|remaining| format!("  cool-down: {remaining}")));
         lines
@@ -106,7 +116,8 @@ impl World {
         let slot = holder.slot.map_or_else(String::new, |slot| format!(" slot {slot}"));
         let fence = (holder.fence != holder.token).then(|| format!(" fencing with {}", token(holder.fence)));
         let shared = if holder.shared { " shared" } else { "" };
-        let value = if holder.value.is_empty() { String::new() } else { format!(", value {:?}", holder.value) };
+        let value =
+            if holder.value.is_empty() { String::new() } else { format!(", value {:?}", holder.value) };
         let (who, t, fence) = (self.name(holder.session), token(holder.token), fence.unwrap_or_default());
         format!("  held: {who} {t}{fence}{slot}{shared} for {}, {state}{value}", holder.held_for)
     }

@@ -27,18 +27,31 @@ impl World {
             Reply::Opened(opened) if opened.repeated => {
                 format!("{who} was open already, session {}, ttl {}", short(opened.session), opened.ttl)
             }
-            Reply::Opened(opened) => format!("{who} opened, session {}, ttl {}", short(opened.session), opened.ttl),
+            Reply::Opened(opened) => {
+                format!("{who} opened, session {}, ttl {}", short(opened.session), opened.ttl)
+            }
             Reply::Attached { last_command, last_item } => {
                 format!("{who} attached, last command {last_command}, last item {last_item}")
             }
             Reply::Renewed(renewed) => {
                 let held = renewed.leases.as_ref().map(|leases| {
-                    let leases: Vec<String> = leases.iter().map(|(name, t)| format!("{name} {}", token(*t))).collect();
-                    format!(", holding {}", if leases.is_empty() { "nothing".to_owned() } else { leases.join(", ") })
+                    let leases: Vec<String> =
+                        leases.iter().map(|(name, t)| format!("{name} {}", token(*t))).collect();
+                    format!(
+                        ", holding {}",
+                        if leases.is_empty() { "nothing".to_owned() } else { leases.join(", ") }
+                    )
                 });
-                format!("{who} renewed by {} after item {}{}", renewed.number, renewed.after, held.unwrap_or_default())
+                format!(
+                    "{who} renewed by {} after item {}{}",
+                    renewed.number,
+                    renewed.after,
+                    held.unwrap_or_default()
+                )
             }
-            Reply::StaleRenewal { number, highest } => format!("{who} renewal {number} is stale, {highest} was applied"),
+            Reply::StaleRenewal { number, highest } => {
+                format!("{who} renewal {number} is stale, {highest} was applied")
+            }
             // The answer follows as an item, or is gone with its session.
             Reply::Applied { .. } => return None,
             Reply::Repeated { number } => format!("{who} command {number} was applied before"),
@@ -49,7 +62,9 @@ impl World {
             Reply::Asked { token: t, holder } => format!("asked {holder:?}, which holds {}", token(*t)),
             Reply::Revoked { held_back } => format!("revoked, held back for {held_back}"),
             Reply::KindChanged => "kind changed".to_owned(),
-            Reply::Done if matches!(command, Command::Tidy(due) if due.is_empty()) => "nothing is due".to_owned(),
+            Reply::Done if matches!(command, Command::Tidy(due) if due.is_empty()) => {
+                "nothing is due".to_owned()
+            }
             Reply::Done => return None,
             Reply::Refused(refusal) => format!("{who} refused: {}", self.refusal(refusal)),
         })
@@ -64,7 +79,9 @@ impl World {
                 format!("lease ended: {resource} {}, {}", token(*t), self.ending(how))
             }
             ItemKind::ReleaseRequested { resource, token: t, successor, by } => {
-                let to = successor.as_ref().map_or_else(String::new, |to| format!(" in favour of {}", self.successor(to)));
+                let to = successor
+                    .as_ref()
+                    .map_or_else(String::new, |to| format!(" in favour of {}", self.successor(to)));
                 format!("asked by {by:?} to release {resource} {}{to}", token(*t))
             }
             ItemKind::Offered { resource, token: t, from, length } => {
@@ -183,7 +200,11 @@ fn all(grants: &[Grant]) -> String {
 fn unavailable(why: &Unavailable) -> String {
     match why {
         Unavailable::Held { holder, token: t, overdue } => {
-            format!("held by {holder:?} with {}{}", token(*t), if *overdue { ", which is overdue" } else { "" })
+            format!(
+                "held by {holder:?} with {}{}",
+                token(*t),
+                if *overdue { ", which is overdue" } else { "" }
+            )
         }
         Unavailable::Queue { waiting } => format!("{waiting} wait for it"),
         Unavailable::RevokePending { token: t, remaining } => {

@@ -7,15 +7,47 @@ use super::file::Script;
 /// Every tag there is. Each must be shown by at least [`TIMES`] scripts.
 pub(crate) const TAGS: &[&str] = &[
     // Promises, as far as the table alone can show them.
-    "P1", "P2", "P3", "P4", "P5", "P6", "P7", "P8", "P9", "P10",
+    "P1",
+    "P2",
+    "P3",
+    "P4",
+    "P5",
+    "P6",
+    "P7",
+    "P8",
+    "P9",
+    "P10",
     // Policies of a session.
-    "defaults", "grace", "hard", "delay",
+    "defaults",
+    "grace",
+    "hard",
+    "delay",
     // Modes.
-    "exclusive", "shared", "slots", "unit",
+    "exclusive",
+    "shared",
+    "slots",
+    "unit",
     // Endings.
-    "released", "handed-over", "drained", "expired", "taken", "revoked", "session-closed", "rebooted", "restored",
+    "released",
+    "handed-over",
+    "drained",
+    "expired",
+    "taken",
+    "revoked",
+    "session-closed",
+    "rebooted",
+    "restored",
     // Parts of the table.
-    "queue", "stream", "renewal", "plain", "handover", "revoke", "registers", "limits", "tidy", "operator",
+    "queue",
+    "stream",
+    "renewal",
+    "plain",
+    "handover",
+    "revoke",
+    "registers",
+    "limits",
+    "tidy",
+    "operator",
 ];
 
 /// How often each tag must occur: one script can be wrong in the same way as the code.
@@ -37,7 +69,8 @@ pub(crate) fn complaints(scripts: &[Script]) -> Vec<String> {
         }
     }
     let missing = shown.iter().filter(|(_, count)| **count < TIMES);
-    complaints.extend(missing.map(|(tag, count)| format!("{tag} is shown by {count} scripts; {TIMES} are wanted")));
+    complaints
+        .extend(missing.map(|(tag, count)| format!("{tag} is shown by {count} scripts; {TIMES} are wanted")));
     complaints
 }
 
@@ -47,7 +80,8 @@ pub(crate) fn with_table(page: &str, scripts: &[Script]) -> Result<String, Strin
     let (head, tail) = marks.ok_or_else(|| format!("the page lacks the lines {BEGIN:?} and {END:?}"))?;
     let mut table = "| script | what it shows | tags |\n|---|---|---|\n".to_owned();
     for script in scripts {
-        let (name, sentence, tags) = (&script.name, script.sentence.replace('|', "\\|"), script.tags.join(", "));
+        let (name, sentence, tags) =
+            (&script.name, script.sentence.replace('|', "\\|"), script.tags.join(", "));
         table.push_str(&format!(
             "| [{name}](../../crates/core/tests/scripts/{name}.txt) | {sentence} | {tags} |\n"
         ));

@@ -74,7 +74,8 @@ pub(crate) fn number(text: &str) -> Result<u64, String> {
 /// A length with its unit: `500ms`, `10s`, `5m`, `24h`.
 pub(crate) fn length(text: &str) -> Result<Millis, String> {
     let units = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
-    let read = |(unit, millis): (&str, u64)| text.strip_suffix(unit)?.parse::<u64>().ok()?.checked_mul(millis);
+    let read =
+        |(unit, millis): (&str, u64)| text.strip_suffix(unit)?.parse::<u64>().ok()?.checked_mul(millis);
     let found = units.into_iter().find_map(read);
     found.map(Millis::new).ok_or_else(|| format!("{text:?} is not a length such as 500ms, 10s, 5m or 24h"))
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use leasehold_core::protocol::{Failure, ReadAnswer, Response, ToClient};
-use leasehold_core::{Applied, Command, Event, Item, Reply, SessionId};
+use leasehold_core::{Answer, Applied, Command, Event, Item, ItemKind, Reply, SessionId};
 
 use super::intake::respond;
 use super::{Node, Output};
@@ -12,8 +12,8 @@ use crate::reads;
 use crate::routes::ConnectionId;
 
 impl Node {
-    /// Hands out what applying an entry gave. Items of an entry go before its replies: a renewal's answer is sent behind
-    /// everything that arose before it.
+    /// Hands out what applying an entry gave: items, then replies with everything unseen behind each attach, then the answers
+    /// to renewals, which name items and go behind all of them.
     pub(super) fn deliver(
         &mut self,
         out: &mut Vec<Output>,
@@ -23,31 +23,38 @@ impl Node {
         applied: Applied,
     ) {
         let origins = self.origins(out, term, index);
-        let mut attached: Vec<(ConnectionId, SessionId)> = Vec::new();
+        // Of several attaches of a session in one entry the last one counts; its position.
+        let mut attached: BTreeMap<SessionId, usize> = BTreeMap::new();
         for (position, command) in commands.iter().enumerate() {
             let Some(Origin::Client { connection, .. }) = origins.get(position) else { continue };
             match (command, &applied.replies[position]) {
                 (Command::Attach(attach), Reply::Attached { .. }) => {
                     self.routes.attach(*connection, attach.session);
-                    attached.retain(|(_, session)| *session != attach.session);
-                    attached.push((*connection, attach.session));
+                    attached.insert(attach.session, position);
                 }
                 (Command::Open(_), Reply::Opened(opened)) => self.routes.prove(*connection, opened.session),
                 _ => {}
             }
         }
         self.push_items(out, applied.items, &attached);
+        let mut renewals = Vec::new();
         for (position, reply) in applied.replies.into_iter().enumerate() {
-            // The answer to an applied command is an item; saying so twice would only cost.
-            if let Some(Origin::Client { connection, id }) = origins.get(position)
-                && !matches!(reply, Reply::Applied { .. })
+            let Some(Origin::Client { connection, id }) = origins.get(position) else { continue };
+            match reply {
+                // The answer to an applied command is an item; saying so twice would only cost.
+                Reply::Applied { .. } => {}
+                Reply::Renewed(_) => renewals.push((*connection, *id, reply)),
+                reply => respond(out, *connection, *id, Response::Reply(reply)),
+            }
+            if let Command::Attach(attach) = &commands[position]
+                && attached.get(&attach.session) == Some(&position)
             {
-                respond(out, *connection, *id, Response::Reply(reply));
+                let items: Vec<Item> = self.table.unseen(attach.session).cloned().collect();
+                send_items(out, *connection, attach.session, items);
             }
         }
-        for (connection, session) in attached {
-            let items: Vec<Item> = self.table.unseen(session).cloned().collect();
-            send_items(out, connection, session, items);
+        for (connection, id, reply) in renewals {
+            respond(out, connection, id, Response::Reply(reply));
         }
         for event in &applied.events {
             if let Event::SessionEnded { session } = event {
@@ -80,14 +87,14 @@ impl Node {
         &self,
         out: &mut Vec<Output>,
         items: Vec<(SessionId, Item)>,
-        attached: &[(ConnectionId, SessionId)],
+        attached: &BTreeMap<SessionId, usize>,
     ) {
         let mut by_session: BTreeMap<SessionId, Vec<Item>> = BTreeMap::new();
         for (session, item) in items {
             by_session.entry(session).or_default().push(item);
         }
         for (session, items) in by_session {
-            if attached.iter().any(|(_, new)| *new == session) {
+            if attached.contains_key(&session) {
                 continue;
             }
             if let Some(connection) = self.routes.attached(session) {
@@ -105,16 +112,36 @@ impl Node {
     }
 }
 
-/// Items in one message at most: a session that was away may have thousands with large grants among them.
-const ITEMS_PER_MESSAGE: usize = 512;
+/// Bytes of items in one message at most, roughly: a message must fit a frame, and a session that was away may have thousands
+/// of items with large grants among them.
+const MAX_ITEM_BYTES: usize = 1024 * 1024;
 
-fn send_items(out: &mut Vec<Output>, connection: ConnectionId, session: SessionId, mut items: Vec<Item>) {
-    while items.len() > ITEMS_PER_MESSAGE {
-        let rest = items.split_off(ITEMS_PER_MESSAGE);
-        out.push(Output::Send { connection, message: ToClient::Items { session, items } });
-        items = rest;
+fn send_items(out: &mut Vec<Output>, connection: ConnectionId, session: SessionId, items: Vec<Item>) {
+    let mut message = Vec::new();
+    let mut bytes = 0;
+    for item in items {
+        let size = weight(&item);
+        if bytes + size > MAX_ITEM_BYTES && !message.is_empty() {
+            let items = std::mem::take(&mut message);
+            out.push(Output::Send { connection, message: ToClient::Items { session, items } });
+            bytes = 0;
+        }
+        bytes += size;
+        message.push(item);
     }
-    if !items.is_empty() {
-        out.push(Output::Send { connection, message: ToClient::Items { session, items } });
+    if !message.is_empty() {
+        out.push(Output::Send { connection, message: ToClient::Items { session, items: message } });
     }
+}
+
+/// Bytes of an item at most: one name, a label or two and the reason of a revoke, and with grants a name for each.
+fn weight(item: &Item) -> usize {
+    const PLAIN: usize = 2 * 1024;
+    const GRANT: usize = 64;
+    let grants = match &item.kind {
+        ItemKind::Answer { answer: Answer::Granted(grants) | Answer::AlreadyGranted(grants), .. }
+        | ItemKind::WaitGranted { grants, .. } => grants.as_slice(),
+        _ => &[],
+    };
+    PLAIN + grants.iter().map(|grant| GRANT + grant.resource.as_str().len()).sum::<usize>()
 }

@@ -58,8 +58,9 @@ impl Node {
     fn begin_leadership(&mut self, now: Reading) -> Result<(), Fatal> {
         let last = self.last_stamped()?;
         let at = last.as_ref().map_or(self.table.last_at(), |(at, _)| *at);
+        let found = self.found.take().filter(|_| last.is_none());
         let mut commands: Vec<Command> =
-            self.found.take().map(|config| Command::System(System::Found(config))).into_iter().collect();
+            found.map(|config| Command::System(System::Found(config))).into_iter().collect();
         let base = match &self.place {
             Place::Served => at,
             Place::Embedded { machine, end_all_after_wait } => {

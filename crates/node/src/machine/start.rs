@@ -25,10 +25,10 @@ impl Node {
     /// Begins with what the files held. The node campaigns in its first turn.
     ///
     /// # Errors
-    /// When the snapshot cannot be read, or raft does not accept the log.
+    /// When the snapshot cannot be read, the log ends before what it says is committed, or raft does not accept it.
     pub fn start(setup: Setup, now: Reading) -> Result<Self, Fatal> {
         let Setup { place, config, recovered, options, version, pid, seed } = setup;
-        let is_new = recovered.snapshot.is_none() && recovered.entries.is_empty();
+        let has_snapshot = recovered.snapshot.is_some();
         let (table, stamped, conf, covered) = match &recovered.snapshot {
             None => {
                 let conf = ConfState { voters: vec![FOUNDER], ..ConfState::default() };
@@ -48,10 +48,15 @@ impl Node {
         let hard_state = HardState {
             term: recovered.vote.term,
             vote: recovered.vote.vote,
-            // The log may have been cut behind a commit that was noted lazily; raft finds the rest again.
+            // Noted only beside a new term or vote: raft finds the rest again.
             commit: recovered.vote.commit.max(covered.0),
             ..HardState::default()
         };
+        let last = recovered.entries.last().map_or(covered.0, |entry| entry.index);
+        if hard_state.commit > last {
+            let commit = hard_state.commit;
+            return Err(Fatal::Invariant(format!("the log ends at entry {last}, before its commit {commit}")));
+        }
         let mut log = MemoryLog::new(hard_state, conf, covered);
         let bytes = recovered.entries.iter().map(|entry| entry.payload.len() as u64).sum();
         let entries = recovered.entries.len() as u64;
@@ -92,7 +97,7 @@ impl Node {
             applied: covered.0,
             applied_term: covered.1,
             stamped,
-            found: is_new.then_some(config),
+            found: (!has_snapshot).then_some(config),
             cut_before: Millis::ZERO,
             since_snapshot: SinceSnapshot { entries, bytes, saving: false },
         };

@@ -6,7 +6,7 @@ use leasehold_core::{
     CommandNumber, Drift, ItemNumber, Millis, Refusal, RenewalNumber, ResourceName, SessionId, Token,
 };
 
-use super::{Checked, Wire, label, list, name, needed, nothing, optional, present, to_list};
+use super::{Checked, Wire, label, list, name, needed, nothing, present, to_list};
 use crate::error::FieldError;
 use crate::proto as pb;
 use pb::failure::Failure as FailureMessage;

@@ -25,7 +25,7 @@ pub(super) fn drift() -> Drift {
 /// A margin of one millisecond: nothing but the rules themselves keeps two holders apart.
 pub(super) fn tight_numbers() -> Numbers {
     Numbers::check(Ask {
-        renew_every: Some(Millis::new(300)),
+        renew_every: Some(Millis::new(450)),
         margin: Some(Millis::new(1)),
         clock_bound: Some(Millis::new(1)),
         round_trip: Some(Millis::new(50)),
@@ -106,17 +106,23 @@ impl Actor {
     }
 
     /// What the application does next, if anything.
-    pub(super) fn wish(&mut self, random: &mut Random, resources: &[ResourceName]) -> Option<Op> {
-        if random.one_in(40) {
+    pub(super) fn wish(
+        &mut self,
+        random: &mut Random,
+        resources: &[ResourceName],
+        close: u64,
+        release: u64,
+    ) -> Option<Op> {
+        if random.one_in(close) {
             return Some(Op::Close);
         }
         if let Some((resource, token)) = self.held.first().cloned()
-            && random.one_in(4)
+            && random.one_in(release)
         {
             return Some(Op::Release { resource, token, drained: random.one_in(2) });
         }
         match self.wanted {
-            Some(acquire) if !self.cancelled && random.one_in(8) => {
+            Some(acquire) if !self.cancelled && random.one_in(3 * release) => {
                 self.cancelled = true;
                 Some(Op::Cancel { acquire })
             }

@@ -1,19 +1,23 @@
 //! Machines at play: no schedule may break a promise, and each planted mistake must be found by some schedule.
 
+use alloc::string::String;
+
 use proptest::prelude::*;
 
 use super::world::World;
 use crate::holder::mistake::Mistake;
 
-/// Schedules in which a planted mistake must show. Each is found several times in this many.
+/// Schedules in which a planted mistake must show. The rarest shows in about one of a hundred.
 const SCHEDULES: u64 = 2_000;
 
+/// The first schedule in which a mistake makes two clients believe in one lease.
 fn found(mistake: Mistake) -> Option<u64> {
-    (0..SCHEDULES).find(|seed| World::new(*seed, Some(mistake)).run().is_err())
+    let breaks_exclusion = |words: String| words.contains("clients believe in");
+    (0..SCHEDULES).find(|seed| World::new(*seed, Some(mistake)).run().is_err_and(breaks_exclusion))
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn no_schedule_breaks_a_promise(seed: u64) {
@@ -63,19 +67,4 @@ fn belief_until_the_release_is_answered_is_found() {
 #[test]
 fn an_open_that_counts_from_its_last_sending_is_found() {
     assert!(found(Mistake::OpenFromLastSending).is_some());
-}
-
-#[test]
-fn zz_survey() {
-    extern crate std;
-    let mut bad = 0;
-    for seed in 0..300 {
-        let mut world = World::new(seed, None);
-        if let Err(e) = world.run() { bad += 1; if bad < 12 { std::println!("{seed}: {e}"); } }
-    }
-    std::println!("bad {bad}");
-    for m in [Mistake::DeadlineFromReceipt, Mistake::GrantMovesDeadline, Mistake::OneRenewalNumber, Mistake::CountedBeforeItems, Mistake::BeliefUntilReleaseAnswered, Mistake::OpenFromLastSending] {
-        let n = (0..300).filter(|s| World::new(*s, Some(m)).run().is_err_and(|e| e.contains("believe"))).count();
-        std::println!("{m:?}: {n}");
-    }
 }

@@ -27,7 +27,7 @@ const CLIENTS: usize = 2;
 const FAULTS: u64 = 8_000 * MS;
 const HEALED: u64 = 8_000 * MS;
 
-/// An ordinary schedule has about eight thousand happenings; a machine that asks to be woken for nothing makes millions.
+/// An ordinary schedule has about ten thousand happenings; a machine that asks to be woken for nothing makes millions.
 const MAX_HAPPENINGS: u32 = 50_000;
 
 /// A small generator: the same seed gives the same world on every machine.
@@ -61,7 +61,7 @@ enum Happening {
     ToClient { client: usize, connection: u64, incoming: Incoming },
     Wake { client: usize, wake: u64 },
     Connect { client: usize },
-    Disturb { client: usize },
+    Disturb,
     Application { client: usize },
     Operator,
     Tick,
@@ -73,8 +73,33 @@ struct Weather {
     loss: u64,
     /// The ordinary delay of a message is below this.
     delay: u64,
-    /// One in so many messages takes up to a ttl.
+    /// One in so many messages takes up to half a ttl; zero makes none slow.
     slow: u64,
+    /// The application closes its session once in so many wishes, and releases a lease once in so many.
+    close: u64,
+    release: u64,
+    /// Whether one client at a time is cut off, mostly for about a ttl, while the other waits.
+    sieges: bool,
+}
+
+impl Weather {
+    /// A good third of the worlds cut off whoever holds, a third opens many sessions, the rest is a bit of everything. In the
+    /// first two the service's clock is fastest and the holders' slowest, or errors of a few per cent would stay hidden.
+    fn draw(random: &mut Random) -> (Self, bool) {
+        match random.below(5) {
+            0 | 1 => (Self { loss: 30, delay: 2 * MS, slow: 4, close: 200, release: 30, sieges: true }, true),
+            2 | 3 => (Self { loss: 30, delay: 2 * MS, slow: 3, close: 6, release: 30, sieges: true }, true),
+            _ => {
+                let (loss, slow) = (10 + random.below(40), 10 + random.below(40));
+                let delay = 1 + random.below(60) * MS;
+                (Self { loss, delay, slow, close: 40, release: 4, sieges: false }, false)
+            }
+        }
+    }
+
+    fn fair() -> Self {
+        Self { loss: 0, delay: 20 * MS, slow: 0, close: 40, release: 4, sieges: false }
+    }
 }
 
 pub(super) struct World {
@@ -94,25 +119,15 @@ pub(super) struct World {
     connections: u64,
     arrivals: BTreeMap<(u64, bool), u64>,
     pub(super) judge: Judge,
-    pub(super) grants: u64,
 }
 
 impl World {
     pub(super) fn new(seed: u64, mistake: Option<Mistake>) -> Self {
         let mut random = Random(seed);
-        let tight = random.one_in(2);
-        let weather = if tight {
-            Weather { loss: 25, delay: 1, slow: 12 }
-        } else {
-            Weather {
-                loss: 10 + random.below(40),
-                delay: 1 + random.below(60) * MS,
-                slow: 10 + random.below(40),
-            }
-        };
+        let (weather, tight) = Weather::draw(&mut random);
         let (slow, fast) = (1_000_000 - u64::from(DRIFT_PPM), 1_000_000 + u64::from(DRIFT_PPM));
         let extreme = |random: &mut Random| if tight || random.one_in(2) { slow } else { fast };
-        let policies = match random.below(3) {
+        let policies = match random.below(if tight { 2 } else { 3 }) {
             0 => Policies::default(),
             1 => Policies { grace: Millis::new(0), hard: Millis::new(2_000), delay: Millis::new(0) },
             _ => Policies { grace: Millis::new(200), hard: Millis::new(1_000), delay: Millis::new(50) },
@@ -142,13 +157,12 @@ impl World {
             connections: 0,
             arrivals: BTreeMap::new(),
             judge: Judge::default(),
-            grants: 0,
         };
         for client in 0..CLIENTS {
             world.after(0, Happening::Connect { client });
-            world.after(200 * MS, Happening::Disturb { client });
             world.after(5 * MS, Happening::Application { client });
         }
+        world.after(200 * MS, Happening::Disturb);
         world.after(700 * MS, Happening::Operator);
         world.after(0, Happening::Tick);
         world
@@ -165,7 +179,7 @@ impl World {
             expect(polls_left > 0, || format!("restless: {MAX_HAPPENINGS} happenings by {} us", time / 1_000))?;
             self.now = time;
             if time > FAULTS {
-                self.weather = Weather { loss: 0, delay: 20 * MS, slow: 0 };
+                self.weather = Weather::fair();
             }
             self.happen(happening).map_err(|words| format!("at {} us: {words}", self.now / 1_000))?;
         }
@@ -197,11 +211,15 @@ impl World {
                 self.actors[client].connection = Some(self.connections);
                 self.input(client, Input::Connected)
             }
-            Happening::Disturb { client } => self.disturb(client),
+            Happening::Disturb => self.disturb(),
             Happening::Application { client } => self.application(client),
             Happening::Operator => self.operator(),
             Happening::Tick => {
-                self.after(5 * MS, Happening::Tick);
+                self.after(2 * MS, Happening::Tick);
+                let at = self.log_time();
+                if self.table.next_due().is_none_or(|due| due >= at) {
+                    return Ok(());
+                }
                 self.apply(Vec::new(), None)
             }
         }
@@ -221,7 +239,7 @@ impl World {
     fn apply(
         &mut self,
         commands: Vec<Command>,
-        from: Option<(usize, u64, Option<Nonce>)>,
+        from: Option<(usize, u64, Frame)>,
     ) -> Result<(), String> {
         let at = self.log_time();
         let due = self.table.due(at);
@@ -243,8 +261,8 @@ impl World {
                 if let (Command::Session(command), Reply::Applied { number }) = (command, &reply) {
                     self.judge.applied(command.session, *number)?;
                 }
-                if let Some((client, connection, nonce)) = from {
-                    self.reply(client, connection, nonce, command, reply);
+                if let Some((client, connection, frame)) = &from {
+                    self.reply(*client, *connection, frame, reply)?;
                 }
             }
         }
@@ -252,65 +270,37 @@ impl World {
     }
 
     fn serve(&mut self, client: usize, connection: u64, frame: Frame) -> Result<(), String> {
-        let (command, nonce) = match frame {
-            Frame::Open(open) => (Command::Open(open.clone()), Some(open.nonce)),
+        let command = match &frame {
+            Frame::Open(open) => Command::Open(open.clone()),
             Frame::Attach { attach, nonce } => {
                 let known = self.table.nonce(attach.session);
-                expect(known.is_none_or(|known| known == nonce), || {
-                    format!("client {client}: a wrong nonce")
-                })?;
-                (Command::Attach(attach), None)
+                expect(known.is_none_or(|known| known == *nonce), || format!("client {client}: a wrong nonce"))?;
+                Command::Attach(attach.clone())
             }
-            Frame::Renew { session, number, seen } => (Command::Renew { session, number, seen }, None),
+            Frame::Renew { session, number, seen } => {
+                Command::Renew { session: *session, number: *number, seen: *seen }
+            }
             Frame::Command(command) => {
-                self.judge.received(&command)?;
-                (Command::Session(command), None)
+                self.judge.received(command)?;
+                Command::Session(command.clone())
             }
         };
-        self.apply(vec![command], Some((client, connection, nonce)))
+        self.apply(vec![command], Some((client, connection, frame)))
     }
 
-    fn reply(
-        &mut self,
-        client: usize,
-        connection: u64,
-        nonce: Option<Nonce>,
-        command: &Command,
-        reply: Reply,
-    ) {
-        let session = match command {
-            Command::Attach(attach) => attach.session,
-            Command::Renew { session, .. } => *session,
-            Command::Session(command) => command.session,
-            _ => SessionId::from_u64(0),
-        };
-        let incoming = match (reply, nonce) {
-            (Reply::Opened(opened), Some(nonce)) => Incoming::Opened { nonce, opened },
-            (Reply::Refused(refusal), Some(nonce)) => Incoming::OpenRefused { nonce, refusal },
-            (Reply::Attached { last_command, last_item }, _) => {
-                let Command::Attach(attach) = command else { return };
-                self.attached.insert(session, (client, connection));
-                let attach = attach.attach;
-                let incoming = Incoming::Attached { session, attach, last_command, last_item };
-                self.send_to_client(client, connection, incoming);
-                let unseen: Vec<_> = self.table.unseen(session).cloned().collect();
-                for item in unseen {
-                    self.send_to_client(client, connection, Incoming::Item { session, item });
-                }
-                return;
+    fn reply(&mut self, client: usize, connection: u64, frame: &Frame, reply: Reply) -> Result<(), String> {
+        let ahead = matches!(reply, Reply::Refused(Refusal::SeenAhead { .. }));
+        expect(!ahead, || format!("client {client} has seen what does not exist"))?;
+        let Some(incoming) = frame.answered_with(reply) else { return Ok(()) };
+        self.send_to_client(client, connection, incoming.clone());
+        if let Incoming::Attached { session, .. } = incoming {
+            self.attached.insert(session, (client, connection));
+            let unseen: Vec<_> = self.table.unseen(session).cloned().collect();
+            for item in unseen {
+                self.send_to_client(client, connection, Incoming::Item { session, item });
             }
-            (Reply::Renewed(renewed), _) => Incoming::Renewed { session, renewed },
-            (Reply::StaleRenewal { number, highest }, _) => {
-                Incoming::StaleRenewal { session, number, highest }
-            }
-            (Reply::Closed, _) => Incoming::Closed { session },
-            (Reply::Refused(refusal), _) => Incoming::Refused { session, refusal },
-            _ => return,
-        };
-        if matches!(&incoming, Incoming::Refused { refusal: Refusal::SeenAhead { .. }, .. }) {
-            panic!("a machine has seen what does not exist");
         }
-        self.send_to_client(client, connection, incoming);
+        Ok(())
     }
 
     fn send_to_client(&mut self, client: usize, connection: u64, incoming: Incoming) {
@@ -325,7 +315,7 @@ impl World {
             return None;
         }
         let slow = self.weather.slow > 0 && self.random.one_in(self.weather.slow);
-        let longest = if slow { TTL.get() * MS } else { self.weather.delay };
+        let longest = if slow { TTL.get() / 2 * MS } else { self.weather.delay };
         let arrival = self.now + self.random.below(longest);
         let last = self.arrivals.entry((connection, up)).or_default();
         *last = arrival.max(*last);
@@ -390,20 +380,21 @@ impl World {
         Ok(())
     }
 
-    fn disturb(&mut self, client: usize) -> Result<(), String> {
+    fn disturb(&mut self) -> Result<(), String> {
         if self.now > FAULTS {
             return Ok(());
         }
-        let pause = (100 + self.random.below(1_500)) * MS;
-        self.after(pause, Happening::Disturb { client });
-        let length = self.random.below(1_300) * MS;
-        match self.random.below(4) {
-            0 | 1 => self.cut(client, length),
+        let sieges = self.weather.sieges;
+        let client = self.random.below(CLIENTS as u64) as usize;
+        let length = if sieges { 900 + self.random.below(500) } else { self.random.below(1_300) } * MS;
+        let pause = (50 + self.random.below(700)) * MS;
+        self.after(if sieges { length + pause } else { pause }, Happening::Disturb);
+        match self.random.below(if sieges { 8 } else { 4 }) {
             2 => {
                 self.actors[client].paused_until = self.now + length;
                 Ok(())
             }
-            _ => {
+            3 => {
                 // Suspended: the raw clock stands still, so it is told now what it will have missed.
                 self.actors[client].paused_until = self.now + length;
                 let reading = self.actors[client].clocks.read(self.now).raw;
@@ -411,6 +402,7 @@ impl World {
                 clocks.suspended += length.min(self.now - clocks.suspended);
                 expect(clocks.read(self.now + length).raw + 2 >= reading, || "a clock went back".into())
             }
+            _ => self.cut(client, length),
         }
     }
 
@@ -430,14 +422,13 @@ impl World {
             return Ok(());
         }
         let actor = &mut self.actors[client];
-        let Some(op) = actor.wish(&mut self.random, &self.resources) else { return Ok(()) };
+        let Some(op) = actor.wish(&mut self.random, &self.resources, self.weather.close, self.weather.release) else { return Ok(()) };
         let who = (client, self.machines[client]);
         if let Ok(number) = self.actors[client].machine.submit(op.clone()) {
             self.judge.submitted(who, number, &op)?;
             if matches!(op, crate::command::Op::Acquire(_)) {
                 self.actors[client].wanted = Some(number);
                 self.actors[client].cancelled = false;
-                self.grants += 1;
             }
         }
         self.poll(client)
@@ -493,7 +484,7 @@ impl Happening {
             | Self::Wake { client, .. }
             | Self::Connect { client }
             | Self::Application { client } => Some(*client),
-            Self::ToService { .. } | Self::Disturb { .. } | Self::Operator | Self::Tick => None,
+            Self::ToService { .. } | Self::Disturb | Self::Operator | Self::Tick => None,
         }
     }
 }

@@ -1,0 +1,126 @@
+//! A process for tests to start, stop and kill: it holds a lease, or takes and releases leases in a loop, and says on stdout what
+//! it knows and when. Lines are words separated by spaces; times are nanoseconds of the boot clock and of the raw clock.
+
+use std::io::Write;
+use std::time::Duration;
+
+use leasehold::core::protocol::TokenCheck;
+use leasehold::{LeaseState, SessionOptions, Store};
+
+fn say(line: &str) {
+    let mut out = std::io::stdout().lock();
+    // Whoever started this process may be gone; then nobody needs the line.
+    let _ = writeln!(out, "{line}");
+    let _ = out.flush();
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let done = runtime.block_on(async {
+        match words.as_slice() {
+            ["idle", url] => idle(url).await,
+            ["hold", url, name, ttl_ms] => hold(url, name, millis(ttl_ms)).await,
+            ["cycle", url, names, ttl_ms] => cycle(url, names, millis(ttl_ms)).await,
+            _ => panic!("idle URL | hold URL NAME TTL_MS | cycle URL NAMES TTL_MS"),
+        }
+    });
+    if let Err(error) = done {
+        say(&format!("error {error}"));
+        std::process::exit(1);
+    }
+}
+
+fn millis(text: &str) -> Duration {
+    Duration::from_millis(text.parse().expect("a number of milliseconds"))
+}
+
+/// Only connects: the first to do so serves.
+async fn idle(url: &str) -> Result<(), leasehold::Error> {
+    let _store = Store::connect(url).await?;
+    say("connected");
+    std::future::pending().await
+}
+
+/// Holds one lease, and says every deadline and every state.
+async fn hold(url: &str, name: &str, ttl: Duration) -> Result<(), leasehold::Error> {
+    let store = Store::connect(url).await?;
+    let session = store.session_with(&SessionOptions::new().ttl(ttl)).await?;
+    let lease = session.acquire(name).wait(Duration::from_secs(600)).await?;
+    let now = leasehold_clock::read();
+    say(&format!("granted {} {} {}", lease.token(), now.boot, now.raw));
+    let mut last = None;
+    loop {
+        // A guard first: whoever was paused must learn it before it acts.
+        let guard = lease.guard(Duration::from_millis(1));
+        let now = leasehold_clock::read();
+        if guard.is_ok() {
+            say(&format!("guard {} {}", now.boot, now.raw));
+        }
+        if let Some(deadline) = lease.deadline()
+            && last != Some(deadline)
+        {
+            last = Some(deadline);
+            say(&format!("deadline {} {}", deadline.boot, deadline.raw));
+        }
+        let state = lease.state();
+        let word = match &state {
+            LeaseState::Held { .. } => "held",
+            LeaseState::Retrying { .. } => "retrying",
+            LeaseState::Uncertain { .. } => "uncertain",
+            LeaseState::Lapsed { .. } => "lapsed",
+            _ => "ended",
+        };
+        say(&format!("state {word} {} {}", now.boot, now.raw));
+        if word == "ended" {
+            return Ok(());
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Takes one of several leases, makes sure that the store still knows it, says so, and gives it back; for ever.
+async fn cycle(url: &str, names: &str, ttl: Duration) -> Result<(), leasehold::Error> {
+    let count: u32 = names.parse().expect("a number of names");
+    let store = Store::connect(url).await?;
+    let mut turn = std::process::id();
+    loop {
+        let session = match store.session_with(&SessionOptions::new().ttl(ttl)).await {
+            Ok(session) => session,
+            Err(error) => {
+                say(&format!("trouble {error}"));
+                continue;
+            }
+        };
+        loop {
+            turn = turn.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let name = format!("job-{}", (turn >> 8) % count);
+            let lease = match session.acquire(&name).wait(Duration::from_secs(5)).await {
+                Ok(lease) => lease,
+                Err(error) => {
+                    say(&format!("trouble {error}"));
+                    break;
+                }
+            };
+            let now = leasehold_clock::read();
+            say(&format!("granted {name} {} {} {}", lease.token(), now.boot, now.raw));
+            let check = store.check(lease.resource(), lease.token()).await;
+            // Only while this process may still believe does the store have to know.
+            if lease.guard(Duration::from_millis(1)).is_ok()
+                && let Ok(check) = check
+                && check != TokenCheck::Current
+            {
+                say(&format!("lost {name} {} {check:?}", lease.token()));
+            }
+            let token = lease.token();
+            let now = leasehold_clock::read();
+            let believed = lease.state().is_held();
+            say(&format!("until {name} {token} {} {} {believed}", now.boot, now.raw));
+            if let Err(error) = lease.release().await {
+                say(&format!("trouble {error}"));
+                break;
+            }
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! Getting a lease: connect, open a session, wait in line, say who is in the way.
+
+use std::convert::Infallible;
+use std::future::IntoFuture;
+use std::time::Duration;
+
+use leasehold::core::limits::MAX_WAIT;
+use leasehold::core::table::{HoldingState, LeaseView};
+use leasehold::core::WaitEnding;
+use leasehold::{Error, Label, Lease, ResourceName, Session, SessionOptions, Store};
+use serde::Serialize;
+use tokio::time::{sleep, timeout};
+
+use crate::args::AcquireArgs;
+use crate::console::Console;
+use crate::place::Place;
+use crate::signals::Signals;
+use crate::trouble::Trouble;
+use crate::words;
+
+/// Whoever waits longer than this is told why.
+const SAY_AFTER: Duration = Duration::from_secs(1);
+/// How often a line on a terminal moves.
+const FRAME: Duration = Duration::from_millis(120);
+/// How often the holder is looked up again for that line.
+const FRAMES_PER_LOOK: u32 = 16;
+const SPINNER: [char; 8] = ['⠋', '⠙', '⠸', '⠴', '⠦', '⠇', '⠏', '⠟'];
+/// A store that was asked to end something answers within this, or the ttl ends it.
+const FAREWELL: Duration = Duration::from_secs(3);
+
+/// A lease and all that keeps it.
+#[derive(Debug)]
+pub(crate) struct Holding {
+    pub(crate) lease: Lease,
+    pub(crate) keeper: Keeper,
+}
+
+/// The session and the store of a lease.
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    pub(crate) session: Session,
+    store: Store,
+}
+
+#[derive(Serialize)]
+struct Waiting<'a> {
+    event: &'static str,
+    resource: &'a ResourceName,
+    message: String,
+}
+
+impl Keeper {
+    /// Closes what is open. What cannot be told to the store ends with the ttl.
+    pub(crate) async fn close(self) -> Result<(), Error> {
+        let closed = timeout(FAREWELL, self.session.close()).await.unwrap_or(Err(Error::OutcomeUnknown));
+        let _ = timeout(FAREWELL, self.store.close()).await;
+        closed
+    }
+}
+
+impl Holding {
+    /// Closes what is open without giving back a lease that is over.
+    pub(crate) async fn close(self) -> Result<(), Error> {
+        self.keeper.close().await
+    }
+
+    /// Gives the lease back and closes what is open.
+    pub(crate) async fn give_back(self, drained: bool) -> Result<(), Error> {
+        let Self { lease, keeper } = self;
+        let release = async {
+            if drained { lease.release_drained().await } else { lease.release().await }
+        };
+        let released = timeout(FAREWELL, release).await.unwrap_or(Err(Error::OutcomeUnknown));
+        keeper.close().await.and(released)
+    }
+}
+
+/// Gets the lease that `args` ask for. Nothing is left behind when it does not.
+pub(crate) async fn acquire(
+    console: &Console,
+    place: &Place,
+    args: &AcquireArgs,
+    default_label: Label,
+    signals: &mut Signals,
+) -> Result<Holding, Trouble> {
+    let options = session_options(args, default_label);
+    options.numbers()?;
+    let store = place.connect().await?;
+    let session = match store.session_with(&options).await {
+        Ok(session) => session,
+        Err(error) => {
+            let _ = timeout(FAREWELL, store.close()).await;
+            return Err(error.into());
+        }
+    };
+    let keeper = Keeper { session, store };
+    match wait_in_line(console, &keeper, args, signals).await {
+        Ok(lease) => Ok(Holding { lease, keeper }),
+        Err(trouble) => {
+            let _ = keeper.close().await;
+            Err(trouble)
+        }
+    }
+}
+
+fn session_options(args: &AcquireArgs, default_label: Label) -> SessionOptions {
+    let label = args.label.clone().unwrap_or(default_label);
+    let mut options = SessionOptions::new().ttl(args.ttl).label(label.as_str());
+    if let Some(grace) = args.grace {
+        options = options.grace(grace);
+    }
+    if let Some(hard) = args.hard {
+        options = options.hard(hard);
+    }
+    if let Some(delay) = args.delay {
+        options = options.delay(delay);
+    }
+    options
+}
+
+async fn wait_in_line(
+    console: &Console,
+    keeper: &Keeper,
+    args: &AcquireArgs,
+    signals: &mut Signals,
+) -> Result<Lease, Trouble> {
+    let mut request = keeper.session.acquire(args.name.as_str());
+    if args.shared {
+        request = request.shared();
+    }
+    if let Some(of) = args.slots {
+        request = request.slots(of);
+    }
+    if let Some(value) = &args.value {
+        request = request.value(value.as_bytes());
+    }
+    if !args.no_wait {
+        request = request.wait(args.wait.unwrap_or(MAX_WAIT.duration()));
+    }
+    let mut spinner = Spinner { console, drawn: false };
+    let granted = tokio::select! {
+        granted = request.into_future() => granted,
+        signal = signals.next() => return Err(Trouble::Signal(signal.as_raw())),
+        never = spinner.say_who_is_in_the_way(&keeper.store, &args.name) => match never {},
+    };
+    drop(spinner);
+    match granted {
+        Ok(lease) => Ok(lease),
+        Err(Error::NotFree { resource, why }) => {
+            Err(Trouble::NotAcquired { resource, why: words::unavailable(&why) })
+        }
+        Err(Error::WaitEnded(WaitEnding::TimedOut)) => {
+            let holder = keeper.store.lease(&args.name).await.ok().flatten();
+            let holder = holder.map_or_else(|| "nobody knows who holds it".to_owned(), |view| in_the_way(&view));
+            let waited = words::length(args.wait.unwrap_or(MAX_WAIT.duration()));
+            Err(Trouble::NotAcquired { resource: args.name.clone(), why: format!("waited {waited}, {holder}") })
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Says, once or on a line that moves, what the wait is for. The line is gone when this is dropped.
+struct Spinner<'a> {
+    console: &'a Console,
+    drawn: bool,
+}
+
+impl Spinner<'_> {
+    async fn say_who_is_in_the_way(&mut self, store: &Store, name: &ResourceName) -> Infallible {
+        sleep(SAY_AFTER).await;
+        let mut message = describe(store, name).await;
+        if !self.console.can_animate() {
+            let event = Waiting { event: "waiting", resource: name, message: message.clone() };
+            self.console.note(format_args!("waiting for {name}: {message}"), &event);
+            return std::future::pending().await;
+        }
+        for frame in 1_u32.. {
+            let waited = words::length(SAY_AFTER + FRAME * frame);
+            let wheel = SPINNER[frame as usize % SPINNER.len()];
+            self.drawn = true;
+            self.console.progress(format_args!("{wheel} waiting for {name}: {message} ({waited})"));
+            sleep(FRAME).await;
+            if frame.is_multiple_of(FRAMES_PER_LOOK) {
+                message = describe(store, name).await;
+            }
+        }
+        std::future::pending().await
+    }
+}
+
+impl Drop for Spinner<'_> {
+    fn drop(&mut self) {
+        if self.drawn {
+            self.console.clear_progress();
+        }
+    }
+}
+
+async fn describe(store: &Store, name: &ResourceName) -> String {
+    match store.lease(name).await {
+        Ok(Some(view)) => in_the_way(&view),
+        Ok(None) => "nobody holds it".to_owned(),
+        Err(error) => error.to_string(),
+    }
+}
+
+/// Who or what stands between a waiter and this resource.
+fn in_the_way(view: &LeaseView) -> String {
+    let line = match view.waiting {
+        0 | 1 => String::new(),
+        waiting => format!(", {waiting} wait in line"),
+    };
+    let Some(holder) = view.holders.first() else {
+        return match view.cool_down {
+            Some(left) => format!("it goes to nobody for another {}{line}", words::millis(left)),
+            None => format!("nobody holds it{line}"),
+        };
+    };
+    let state = match holder.state {
+        HoldingState::Held => "",
+        HoldingState::Overdue => ", overdue",
+        HoldingState::Revoked => ", revoked but perhaps still acting",
+    };
+    let others = match view.holders.len() {
+        1 => String::new(),
+        several => format!(" and {} others", several - 1),
+    };
+    let (who, since) = (words::somebody(&holder.label), words::millis(holder.held_for));
+    format!("held by {who}{others} with token {} for {since}{state}{line}", holder.token)
+}

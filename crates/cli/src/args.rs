@@ -1,0 +1,261 @@
+//! The command line: what can be asked for, in the words of the help texts.
+
+mod values;
+
+use std::error::Error as _;
+use std::ffi::OsString;
+use std::io::Write;
+use std::time::Duration;
+
+use clap::builder::{OsStringValueParser, TypedValueParser};
+use clap::error::{ContextKind, ErrorKind};
+use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
+use leasehold::core::Value;
+use leasehold::{Label, Reason, ResourceName, Token};
+
+use crate::exit::Exit;
+
+const ROOT_EXAMPLES: &str = "\
+Examples:
+  leasehold run backup -- ./backup.sh        run it here only while nobody else does
+  leasehold get backup                       who holds it, since when, with which token
+  leasehold release backup                   ask the holder to finish and let go
+  leasehold revoke backup --reason 'stuck'   take it away from a holder that does not answer
+
+Exit codes: 0 done, 1 failed or the answer is no, 2 misuse, 120 held by another, 121 lost, 122 store unreachable,
+123 outcome unknown, 126 and 127 the command cannot be run; otherwise the command's own.";
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  leasehold run backup -- ./backup.sh
+  leasehold run backup --no-wait -- ./backup.sh            give up at once if it runs elsewhere (exit code 120)
+  leasehold run builds --slots 4 -- make                   at most four at a time
+  leasehold run backup -- sh -c 'echo token $LEASEHOLD_TOKEN'
+
+The command finds LEASEHOLD_TOKEN (send it with every write), LEASEHOLD_RESOURCE (the name to fence under),
+LEASEHOLD_SESSION and LEASEHOLD_STORE in its environment.";
+
+/// Leases with fencing tokens: run a command, or hold a name, on exactly one of many.
+///
+/// A lease is exclusive authority over a name, for a time that is renewed while the holder lives. Every grant has a token greater
+/// than all before it: whatever the holder writes to can refuse writes with a smaller one.
+#[derive(Debug, Parser)]
+#[command(name = "leasehold", version, after_help = ROOT_EXAMPLES, max_term_width = 110)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What every command takes.
+#[derive(Debug, Args)]
+pub(crate) struct Global {
+    /// Where the leases live: dir:PATH, or just a path
+    ///
+    /// A directory that all processes of this machine share. Default: leasehold in $XDG_STATE_HOME, or in ~/.local/state.
+    #[arg(long, global = true, env = "LEASEHOLD_STORE", value_name = "URL", hide_env_values = true)]
+    pub(crate) store: Option<String>,
+    /// Print JSON instead of text
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Give up when the store is out of reach for so long
+    #[arg(long, global = true, value_name = "LENGTH", default_value = "10s", value_parser = values::length, allow_hyphen_values = true)]
+    pub(crate) timeout: Duration,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a command while holding NAME
+    ///
+    /// Waits until NAME is free, runs the command, and lets go when the command and everything it started are gone. If the lease
+    /// cannot be kept, the command is ended before another may hold NAME. The command's exit code is passed through; a command
+    /// that a signal N ended gives 128 + N.
+    #[command(after_help = RUN_EXAMPLES)]
+    Run(RunArgs),
+    /// Hold NAME until told otherwise
+    ///
+    /// Prints one line when it is granted and one whenever it stands differently. Ends, and lets go, on SIGTERM, SIGINT or SIGHUP,
+    /// when somebody asks with `leasehold release`, and at the end of standard input if that is a pipe.
+    Hold(AcquireArgs),
+    /// Ask the holder of NAME to finish and let go
+    ///
+    /// The holder decides when: `leasehold run` sends its command SIGTERM and waits for it. To take NAME away from a holder that
+    /// does not answer, see `leasehold revoke`.
+    Release(ReleaseArgs),
+    /// Show who holds NAME, since when, and who waits
+    ///
+    /// Exit code 0 if somebody holds it, 1 if nobody does.
+    Get(NameArgs),
+    /// List what is held or waited for
+    List(ListArgs),
+    /// List who is alive, whether they hold anything or not
+    Sessions,
+    /// Show how earlier leases of NAME ended, newest first
+    History(NameArgs),
+    /// Say whether TOKEN is that of a present lease of NAME
+    ///
+    /// Exit code 0 if it is current, 1 if not.
+    Check(CheckArgs),
+    /// End the lease of a holder that does not answer
+    ///
+    /// Shows the token first and asks. The holder may not know yet: until it does, or cannot believe in its lease any more, NAME
+    /// goes to nobody, and the answer says how long that is at most.
+    Revoke(RevokeArgs),
+    /// Print completions for a shell
+    Completions {
+        /// Which shell
+        shell: Shell,
+    },
+}
+
+/// How a lease is asked for.
+#[derive(Debug, Args)]
+pub(crate) struct AcquireArgs {
+    /// The resource: up to 512 bytes, without control characters and '#'
+    #[arg(value_parser = values::name)]
+    pub(crate) name: ResourceName,
+    /// How long the lease outlives its last renewal, from 500ms on
+    #[arg(long, value_name = "LENGTH", default_value = "10s", value_parser = values::ttl, allow_hyphen_values = true)]
+    pub(crate) ttl: Duration,
+    /// Wait so long at most [default: 24h, the longest there is]
+    #[arg(long, value_name = "LENGTH", value_parser = values::wait, conflicts_with = "no_wait", allow_hyphen_values = true)]
+    pub(crate) wait: Option<Duration>,
+    /// Give up at once if it is not free
+    #[arg(long)]
+    pub(crate) no_wait: bool,
+    /// Share it with others that also share
+    #[arg(long, conflicts_with = "slots")]
+    pub(crate) shared: bool,
+    /// Take one of N slots; every user of NAME says the same N
+    #[arg(long, value_name = "N", value_parser = values::slots, allow_hyphen_values = true)]
+    pub(crate) slots: Option<u32>,
+    /// Show this with the lease, an address for example: up to 64 KiB
+    #[arg(long, value_parser = OsStringValueParser::new().try_map(values::value), allow_hyphen_values = true)]
+    pub(crate) value: Option<Value>,
+    /// What to be called in lists [default: user, host, pid and command]
+    #[arg(long, value_parser = values::label, allow_hyphen_values = true)]
+    pub(crate) label: Option<Label>,
+    /// If renewals stop, keep NAME from others for so long after the ttl
+    #[arg(long, value_name = "LENGTH", value_parser = values::policy, allow_hyphen_values = true, hide_short_help = true)]
+    pub(crate) grace: Option<Duration>,
+    /// If renewals stop and nobody waits, be able to come back for so long after the ttl
+    #[arg(long, value_name = "LENGTH", value_parser = values::policy, allow_hyphen_values = true, hide_short_help = true)]
+    pub(crate) hard: Option<Duration>,
+    /// After a loss, give NAME to nobody for so long: for receivers that do not check tokens
+    #[arg(long, value_name = "LENGTH", value_parser = values::policy, allow_hyphen_values = true, hide_short_help = true)]
+    pub(crate) delay: Option<Duration>,
+}
+
+/// `run`.
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    pub(crate) acquire: AcquireArgs,
+    /// The command and its arguments, behind --
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// A command about one resource.
+#[derive(Debug, Args)]
+pub(crate) struct NameArgs {
+    /// The resource
+    #[arg(value_parser = values::name)]
+    pub(crate) name: ResourceName,
+}
+
+/// `release`.
+#[derive(Debug, Args)]
+pub(crate) struct ReleaseArgs {
+    /// The resource
+    #[arg(value_parser = values::name)]
+    pub(crate) name: ResourceName,
+    /// Only the lease with this token
+    #[arg(long, value_parser = values::token, allow_hyphen_values = true)]
+    pub(crate) token: Option<Token>,
+    /// Wait so long for the holder
+    #[arg(long, value_name = "LENGTH", default_value = "10s", value_parser = values::wait, allow_hyphen_values = true)]
+    pub(crate) wait: Duration,
+}
+
+/// `list`.
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// Only names that begin with this
+    #[arg(default_value = "", hide_default_value = true)]
+    pub(crate) prefix: String,
+    /// Also names that nobody holds now
+    #[arg(long)]
+    pub(crate) all: bool,
+}
+
+/// `check`.
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    /// The resource
+    #[arg(value_parser = values::name)]
+    pub(crate) name: ResourceName,
+    /// The token
+    #[arg(value_parser = values::token, allow_hyphen_values = true)]
+    pub(crate) token: Token,
+}
+
+/// `revoke`.
+#[derive(Debug, Args)]
+pub(crate) struct RevokeArgs {
+    /// The resource
+    #[arg(value_parser = values::name)]
+    pub(crate) name: ResourceName,
+    /// Why, for the history and for the holder
+    #[arg(long, value_name = "TEXT", value_parser = values::reason, allow_hyphen_values = true)]
+    pub(crate) reason: Reason,
+    /// Only the lease with this token; needed when there are several holders
+    #[arg(long, value_parser = values::token, allow_hyphen_values = true)]
+    pub(crate) token: Option<Token>,
+    /// Grant NAME to the next at once: from then on only tokens protect against the old holder
+    #[arg(long)]
+    pub(crate) now: bool,
+    /// Do not ask
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+}
+
+/// Reads the command line of this process. What cannot be understood is said, and becomes an exit code.
+pub(crate) fn parse() -> Result<Cli, Exit> {
+    Cli::try_parse().map_err(|error| say(&error))
+}
+
+fn say(error: &clap::Error) -> Exit {
+    if let (ErrorKind::ValueValidation, Some(why)) = (error.kind(), error.source()) {
+        // One line, and never the whole of a value that may be a hundred kilobytes long.
+        let argument = error.get(ContextKind::InvalidArg).map(|argument| format!("{argument}: ")).unwrap_or_default();
+        let _ = writeln!(std::io::stderr(), "leasehold: {argument}{why}");
+        return Exit::MISUSE;
+    }
+    // Nobody reads: that is no error of this program.
+    let _ = error.print();
+    u8::try_from(error.exit_code()).map_or(Exit::MISUSE, |code| if code == 0 { Exit::OK } else { Exit::MISUSE })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn what_follows_two_dashes_is_the_command() {
+        let cli = Cli::try_parse_from(["leasehold", "run", "a", "--ttl", "2s", "--", "ls", "--ttl"]).unwrap();
+        let Command::Run(run) = cli.command else { panic!("not a run") };
+        assert_eq!(run.command, ["ls", "--ttl"]);
+        assert_eq!(run.acquire.ttl, Duration::from_secs(2));
+    }
+}

@@ -1,0 +1,131 @@
+//! Values of the command line, checked where they enter. Every message names the value or its size, the limit and the next step.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::time::Duration;
+
+use leasehold::core::limits::{MAX_POLICY, MAX_SLOTS, MAX_WAIT};
+use leasehold::core::{TextError, Value};
+use leasehold::{Label, Reason, ResourceName, SessionOptions, Token};
+
+/// More of a value than this is not repeated in a message.
+const LONGEST_QUOTE: usize = 40;
+
+/// A length of time such as `10s` or `1m 30s`.
+pub(super) fn length(text: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text.trim()).map_err(|error| match error {
+        humantime::DurationError::NumberOverflow => {
+            format!("{} is longer than any length of time; write it like 10s, 500ms or 2m", quote(text))
+        }
+        _ => format!("{} is not a length of time; write it like 10s, 500ms or 2m", quote(text)),
+    })
+}
+
+pub(super) fn ttl(text: &str) -> Result<Duration, String> {
+    let ttl = length(text)?;
+    SessionOptions::new().ttl(ttl).numbers().map_err(|error| error.to_string())?;
+    Ok(ttl)
+}
+
+pub(super) fn wait(text: &str) -> Result<Duration, String> {
+    at_most("wait", length(text)?, MAX_WAIT.duration())
+}
+
+pub(super) fn policy(text: &str) -> Result<Duration, String> {
+    at_most("length", length(text)?, MAX_POLICY.duration())
+}
+
+fn at_most(what: &str, length: Duration, limit: Duration) -> Result<Duration, String> {
+    if length <= limit {
+        return Ok(length);
+    }
+    Err(format!("{what} of {} ms is above the maximum of {} ms; choose a shorter one", length.as_millis(), limit.as_millis()))
+}
+
+pub(super) fn name(text: &str) -> Result<ResourceName, String> {
+    ResourceName::new(text).map_err(|error| text_error(&error))
+}
+
+pub(super) fn label(text: &str) -> Result<Label, String> {
+    Label::new(text).map_err(|error| text_error(&error))
+}
+
+pub(super) fn reason(text: &str) -> Result<Reason, String> {
+    if text.trim().is_empty() {
+        return Err("reason is empty; say in a few words why, for the history".to_owned());
+    }
+    Reason::new(text).map_err(|error| text_error(&error))
+}
+
+pub(super) fn token(text: &str) -> Result<Token, String> {
+    let token: Token = text
+        .parse()
+        .map_err(|_| format!("{} is not a token; a token is a whole number, as `leasehold get` shows it", quote(text)))?;
+    if i64::try_from(token.get()).is_err() {
+        return Err(format!("token {token} is above the maximum of {}; copy it from `leasehold get`", i64::MAX));
+    }
+    Ok(token)
+}
+
+pub(super) fn slots(text: &str) -> Result<u32, String> {
+    let slots = text.parse().ok().filter(|slots| (1..=MAX_SLOTS).contains(slots));
+    slots.ok_or_else(|| format!("{} is not a number of slots; give a whole number from 1 to {MAX_SLOTS}", quote(text)))
+}
+
+/// Bytes, because values need not be text.
+pub(super) fn value(given: OsString) -> Result<Value, TextError> {
+    Value::new(given.into_vec())
+}
+
+fn text_error(error: &TextError) -> String {
+    let next = match error {
+        TextError::TooLong { .. } => "; choose a shorter one",
+        TextError::BadCharacter { .. } => "; choose another",
+        TextError::Empty { .. } => "",
+    };
+    format!("{error}{next}")
+}
+
+fn quote(text: &str) -> String {
+    if text.chars().count() <= LONGEST_QUOTE {
+        return format!("{text:?}");
+    }
+    let start: String = text.chars().take(LONGEST_QUOTE).collect();
+    format!("{start:?}... ({} bytes)", text.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_that_are_none_are_named() {
+        for bad in ["", "-1", "NaN", "10", "9223372036854775808", "ten seconds", "inf"] {
+            let message = length(bad).unwrap_err();
+            assert!(message.contains(&format!("{bad:?}")) && message.contains("10s"), "{message}");
+        }
+        assert!(length("99999999999999999999s").unwrap_err().contains("longer than any"));
+        assert_eq!(length("1m 30s"), Ok(Duration::from_secs(90)));
+    }
+
+    #[test]
+    fn a_ttl_outside_its_limits_names_the_limit() {
+        assert_eq!(ttl("0s").unwrap_err(), "ttl of 0 ms is below the minimum of 500 ms; raise the ttl");
+        assert!(ttl("25h").unwrap_err().contains("above the maximum of 86400000 ms"));
+        assert_eq!(ttl("500ms"), Ok(Duration::from_millis(500)));
+    }
+
+    #[test]
+    fn a_very_long_value_is_not_repeated() {
+        assert!(token(&"9".repeat(100_000)).unwrap_err().len() < 200);
+        assert!(name(&"a".repeat(100_000)).unwrap_err().len() < 200);
+    }
+
+    #[test]
+    fn tokens_are_whole_numbers_below_the_sign_bit() {
+        assert_eq!(token("17"), Ok(Token::from_u64(17)));
+        for bad in ["", "-1", "1.5", "9223372036854775808"] {
+            assert!(token(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! The commands, one file each.
+
+mod check;
+mod get;
+mod history;
+mod hold;
+mod list;
+mod release;
+mod revoke;
+mod run;
+mod sessions;
+
+use clap::CommandFactory;
+
+use crate::args::{Cli, Command};
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::place::Place;
+use crate::trouble::Trouble;
+
+/// Does what the command line asks for.
+pub(crate) fn run(cli: Cli, console: &Console) -> Result<Exit, Trouble> {
+    if let Command::Completions { shell } = cli.command {
+        return completions(shell);
+    }
+    let place = Place::find(&cli.global)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|source| Trouble::System { what: "cannot start", source })?;
+    let done = runtime.block_on(async {
+        match cli.command {
+            Command::Run(args) => run::run(console, &place, &args).await,
+            Command::Hold(args) => hold::run(console, &place, &args).await,
+            Command::Release(args) => release::run(console, &place, &args).await,
+            Command::Get(args) => get::run(console, &place, &args).await,
+            Command::List(args) => list::run(console, &place, &args).await,
+            Command::Sessions => sessions::run(console, &place).await,
+            Command::History(args) => history::run(console, &place, &args).await,
+            Command::Check(args) => check::run(console, &place, &args).await,
+            Command::Revoke(args) => revoke::run(console, &place, &args).await,
+            Command::Completions { .. } => Ok(Exit::OK),
+        }
+    });
+    // A thread that still reads standard input is not waited for.
+    runtime.shutdown_background();
+    done
+}
+
+fn completions(shell: clap_complete::Shell) -> Result<Exit, Trouble> {
+    // Into memory first: the generator panics when its output is closed.
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "leasehold", &mut script);
+    std::io::Write::write_all(&mut std::io::stdout(), &script).map_err(Trouble::Output)?;
+    Ok(Exit::OK)
+}

@@ -1,0 +1,74 @@
+//! `list`: what is held or waited for.
+
+use leasehold::core::protocol::MAX_PAGE;
+use leasehold::core::table::{HolderView, LeaseView};
+use serde::Serialize;
+
+use crate::args::ListArgs;
+use crate::console::{Console, Table};
+use crate::exit::Exit;
+use crate::place::Place;
+use crate::trouble::Trouble;
+use crate::views::{self, LeaseJson};
+use crate::words;
+
+#[derive(Serialize)]
+struct Leases {
+    leases: Vec<LeaseJson>,
+}
+
+pub(super) async fn run(console: &Console, place: &Place, args: &ListArgs) -> Result<Exit, Trouble> {
+    let store = place.look().await?;
+    let found = pages(&store, &args.prefix).await;
+    store.close().await;
+    let in_use = |view: &LeaseView| !view.holders.is_empty() || view.waiting > 0 || view.cool_down.is_some();
+    let views: Vec<LeaseView> = found?.into_iter().filter(|view| args.all || in_use(view)).collect();
+    let mut table = Table::new(&["NAME", "STATE", "TOKEN", "HELD", "REMAINING", "WAITING", "HOLDER"]);
+    for view in &views {
+        add_rows(&mut table, view);
+    }
+    console.table(&table, &Leases { leases: views.iter().map(LeaseJson::new).collect() })?;
+    Ok(Exit::OK)
+}
+
+async fn pages(store: &leasehold::Store, prefix: &str) -> Result<Vec<LeaseView>, leasehold::Error> {
+    let mut all: Vec<LeaseView> = Vec::new();
+    loop {
+        let after = all.last().map(|view| view.resource.clone());
+        let (page, more) = store.leases(prefix, after, MAX_PAGE).await?;
+        let empty = page.is_empty();
+        all.extend(page);
+        if !more || empty {
+            return Ok(all);
+        }
+    }
+}
+
+fn add_rows(table: &mut Table, view: &LeaseView) {
+    let waiting = view.waiting.to_string();
+    let none = || "-".to_owned();
+    if view.holders.is_empty() {
+        let state = if view.cool_down.is_some() { "cooling" } else { "free" };
+        let remaining = view.cool_down.map_or_else(none, words::millis);
+        table.row(vec![view.resource.to_string(), state.to_owned(), none(), none(), remaining, waiting, none()]);
+        return;
+    }
+    for holder in &view.holders {
+        table.row(vec![
+            fence_name(view, holder),
+            views::holding(holder.state).to_owned(),
+            holder.token.to_string(),
+            words::millis(holder.held_for),
+            words::millis(holder.remaining),
+            waiting.clone(),
+            words::somebody(&holder.label).to_owned(),
+        ]);
+    }
+}
+
+fn fence_name(view: &LeaseView, holder: &HolderView) -> String {
+    match holder.slot {
+        Some(slot) => format!("{}#{slot}", view.resource),
+        None => view.resource.to_string(),
+    }
+}

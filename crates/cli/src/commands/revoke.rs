@@ -1,0 +1,102 @@
+//! `revoke`: ends a lease without its holder.
+
+use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
+
+use leasehold::core::table::{HolderView, HoldingState, LeaseView};
+use leasehold::{Refusal, Store, Token};
+use serde::Serialize;
+
+use crate::args::RevokeArgs;
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::place::Place;
+use crate::trouble::Trouble;
+use crate::words;
+
+#[derive(Serialize)]
+struct Revoked<'a> {
+    resource: &'a str,
+    token: String,
+    holder: &'a str,
+    now: bool,
+    held_back_ms: u64,
+}
+
+pub(super) async fn run(console: &Console, place: &Place, args: &RevokeArgs) -> Result<Exit, Trouble> {
+    let store = place.look().await?;
+    let outcome = revoke(&store, args).await;
+    store.close().await;
+    let (token, holder, held_back) = outcome?;
+    let json = Revoked {
+        resource: args.name.as_str(),
+        token: token.to_string(),
+        holder: &holder,
+        now: args.now,
+        held_back_ms: u64::try_from(held_back.as_millis()).unwrap_or(u64::MAX),
+    };
+    let after = match (args.now, held_back.is_zero()) {
+        (true, _) => "it may be granted now: only tokens protect against the old holder".to_owned(),
+        (false, true) => "it may be granted now".to_owned(),
+        (false, false) => format!(
+            "it goes to nobody until the holder has stopped, at most {}",
+            words::length(held_back)
+        ),
+    };
+    console.result(format!("{}: token {token} of {holder} is revoked; {after}", args.name), &json)?;
+    Ok(Exit::OK)
+}
+
+async fn revoke(store: &Store, args: &RevokeArgs) -> Result<(Token, String, Duration), Trouble> {
+    let view = store.lease(&args.name).await?;
+    let holder = choose(args, view.as_ref())?;
+    let who = words::somebody(&holder.label).to_owned();
+    if !args.yes {
+        confirm(args, holder)?;
+    }
+    let (by, reason) = (words::own_label(None), args.reason.clone());
+    let held_back = store.revoke(&args.name, holder.token, by, reason, args.now).await?;
+    Ok((holder.token, who, held_back))
+}
+
+/// The lease that is meant: the one named, or the only one there is.
+fn choose<'a>(args: &RevokeArgs, view: Option<&'a LeaseView>) -> Result<&'a HolderView, Trouble> {
+    let holders = view.map_or(&[][..], |view| &view.holders);
+    // One that was revoked before can only be cut short.
+    let held: Vec<&HolderView> =
+        holders.iter().filter(|holder| args.now || holder.state != HoldingState::Revoked).collect();
+    let refused = |refusal| Trouble::Store(leasehold::Error::Refused(refusal));
+    let resource = args.name.clone();
+    match (args.token, held.as_slice()) {
+        (Some(token), held) => held
+            .iter()
+            .copied()
+            .find(|holder| holder.token == token)
+            .ok_or_else(|| refused(Refusal::NotCurrent { resource, token, ended: None })),
+        (None, []) => Err(refused(Refusal::NotHeld { resource })),
+        (None, [holder]) => Ok(holder),
+        (None, several) => {
+            let tokens: Vec<String> = several.iter().map(|holder| holder.token.to_string()).collect();
+            Err(Trouble::Misuse(format!(
+                "{resource} has {} holders; name one with --token: {}",
+                several.len(),
+                tokens.join(", ")
+            )))
+        }
+    }
+}
+
+fn confirm(args: &RevokeArgs, holder: &HolderView) -> Result<(), Trouble> {
+    let (who, name, token) = (words::somebody(&holder.label), &args.name, holder.token);
+    let question = format!("{name} is held by {who} with token {token} for {}", words::millis(holder.held_for));
+    if !io::stdin().is_terminal() {
+        return Err(Trouble::Misuse(format!("{question}; nobody can be asked here: revoke it with --token {token} --yes")));
+    }
+    let warning = if args.now { "; with --now only tokens protect against it" } else { "" };
+    let mut answer = String::new();
+    let asked = write!(io::stderr(), "{question}{warning}. Revoke it? [y/N] ").and_then(|()| io::stdin().read_line(&mut answer));
+    match asked {
+        Ok(_) if matches!(answer.trim(), "y" | "Y" | "yes") => Ok(()),
+        _ => Err(Trouble::NotConfirmed),
+    }
+}

@@ -1,0 +1,227 @@
+//! `run`: a command under a lease.
+//!
+//! The guardian is told every deadline as soon as a renewal is confirmed, and ends the command before the last one it was told.
+//! The lease is given back only when the command and everything it started are gone.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use leasehold::core::holder::Reading;
+use leasehold::{Lease, LeaseState, ReleaseRequest};
+use rustix::process::Signal;
+use serde::Serialize;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::{sleep, timeout};
+
+use crate::acquire::{self, Holding};
+use crate::args::RunArgs;
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::guardian::clock::Point;
+use crate::place::Place;
+use crate::signals::Signals;
+use crate::supervise::{Cause, Event, Launch, Leads, Supervised};
+use crate::trouble::Trouble;
+use crate::words;
+
+/// How often is looked for news of the command when nothing else happens.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// And how often in the moment after a child of this process has changed, which is when the last news comes.
+const LOOK_OFTEN: Duration = Duration::from_millis(1);
+const OFTEN_TIMES: u32 = 1_000;
+
+#[derive(Serialize)]
+struct Note<'a> {
+    event: &'static str,
+    resource: &'a str,
+    token: String,
+    message: &'a str,
+}
+
+pub(super) async fn run(console: &Console, place: &Place, args: &RunArgs) -> Result<Exit, Trouble> {
+    let mut signals = Signals::listen()?;
+    let label = words::own_label(args.command.first().map(OsString::as_os_str));
+    let holding = acquire::acquire(console, place, &args.acquire, label, &mut signals).await?;
+    let leads = Leads::for_ttl(args.acquire.ttl);
+    let started = match start(place, args, &holding, leads).await {
+        Ok(supervised) => watch(console, &holding, supervised, &mut signals).await,
+        Err(trouble) => Err(trouble),
+    };
+    let fence_name = holding.lease.fence_name();
+    let token = holding.lease.fence().to_string();
+    let (result, drained) = match started {
+        Ok(end) => (end.result, end.drained),
+        Err(trouble) => (Err(trouble), false),
+    };
+    let lost = matches!(result, Err(Trouble::Lost(_)));
+    // A lease that is lost needs no giving back; closing the session tells the store that nobody acts under it.
+    let told = if lost { holding.close().await } else { holding.give_back(drained).await };
+    if let Err(error) = told {
+        let ttl = words::length(args.acquire.ttl);
+        let message = format!("could not tell the store that {fence_name} is free: {error}; it is free in {ttl}");
+        console.note(&message, &Note { event: "not-released", resource: &fence_name, token, message: &message });
+    }
+    result
+}
+
+/// How a command under a lease came to its end.
+struct End {
+    result: Result<Exit, Trouble>,
+    drained: bool,
+}
+
+/// Starts the command as soon as enough of the lease is confirmed.
+async fn start(place: &Place, args: &RunArgs, holding: &Holding, leads: Leads) -> Result<Supervised, Trouble> {
+    let lease = &holding.lease;
+    let deadline = believed(lease, leads, args.acquire.ttl).await?;
+    let variable = |name: &str, value: &str| (OsString::from(name), OsString::from(value));
+    let launch = Launch {
+        command: args.command.clone(),
+        environment: vec![
+            variable("LEASEHOLD_TOKEN", &lease.fence().to_string()),
+            variable("LEASEHOLD_RESOURCE", &lease.fence_name()),
+            variable("LEASEHOLD_SESSION", &holding.keeper.session.id().to_string()),
+            variable("LEASEHOLD_STORE", place.url()),
+        ],
+        leads,
+        deadline,
+    };
+    Ok(Supervised::start(&launch)?)
+}
+
+/// The deadline, once the lease is held for long enough to start anything: a grant that came after a long wait may first have to
+/// be confirmed by a renewal.
+async fn believed(lease: &Lease, leads: Leads, ttl: Duration) -> Result<Point, Trouble> {
+    let confirmed = async {
+        loop {
+            match (lease.state(), lease.deadline()) {
+                (LeaseState::Held { remaining } | LeaseState::Retrying { remaining, .. }, Some(deadline))
+                    if remaining > leads.term() * 2 =>
+                {
+                    return Ok(point(deadline));
+                }
+                (state @ LeaseState::Ended { .. }, _) => return Err(lost(lease, &state)),
+                _ => {}
+            }
+            // The change may have come between the look and here; a nap makes up for it.
+            let _ = timeout(LOOK_EVERY, lease.changed()).await;
+        }
+    };
+    timeout(ttl, confirmed).await.unwrap_or_else(|_| Err(lost(lease, &lease.state())))
+}
+
+/// Stays with the command until all of it is gone.
+async fn watch(
+    console: &Console,
+    holding: &Holding,
+    supervised: Supervised,
+    signals: &mut Signals,
+) -> Result<End, Trouble> {
+    let lease = &holding.lease;
+    let mut children = signal(SignalKind::child())
+        .map_err(|source| Trouble::System { what: "cannot listen to signals", source })?;
+    let mut watched = Watched { console, lease, supervised, told: None, exit: Exit::FAILURE, lost: None, drained: false };
+    let mut often = 0;
+    loop {
+        let nap = if often > 0 { LOOK_OFTEN } else { LOOK_EVERY };
+        tokio::select! {
+            _ = lease.changed(), if watched.lost.is_none() => {}
+            request = lease.release_requested(), if !watched.drained => watched.drain(&request),
+            signal = signals.next() => watched.pass_on(signal),
+            _ = children.recv() => often = OFTEN_TIMES,
+            () = sleep(nap) => often = often.saturating_sub(1),
+        }
+        watched.look_at_lease();
+        if watched.hear() {
+            let result = watched.lost.map_or(Ok(watched.exit), Err);
+            return Ok(End { result, drained: watched.drained });
+        }
+    }
+}
+
+struct Watched<'a> {
+    console: &'a Console,
+    lease: &'a Lease,
+    supervised: Supervised,
+    /// The deadline that the guardian was told last.
+    told: Option<Reading>,
+    exit: Exit,
+    lost: Option<Trouble>,
+    drained: bool,
+}
+
+impl Watched<'_> {
+    fn look_at_lease(&mut self) {
+        if let Some(deadline) = self.lease.deadline().filter(|deadline| self.told != Some(*deadline)) {
+            self.told = Some(deadline);
+            self.supervised.deadline(point(deadline));
+        }
+        if self.lost.is_none() {
+            let state = self.lease.state();
+            if matches!(state, LeaseState::Ended { .. }) {
+                self.supervised.terminate();
+                self.lost = Some(lost(self.lease, &state));
+            }
+        }
+    }
+
+    /// Takes in what happened to the command; says whether all of it is gone.
+    fn hear(&mut self) -> bool {
+        while let Ok(event) = self.supervised.events().try_recv() {
+            match event {
+                Event::Terminating(Cause::Deadline) | Event::Killing(Cause::Deadline) if self.lost.is_none() => {
+                    self.lost = Some(ran_out(self.lease));
+                }
+                Event::GuardianLost => self.say("guardian-lost", "the guardian is gone; the command is killed from here"),
+                Event::Exited(ending) => self.exit = Exit::of_command(ending.exit_code()),
+                Event::AllGone => return true,
+                _ => {}
+            }
+        }
+        false
+    }
+
+    /// Somebody wants the resource: the command is asked to end, and has as long as renewals go on.
+    fn drain(&mut self, request: &ReleaseRequest) {
+        self.drained = true;
+        let by = words::somebody(&request.by);
+        self.say("release-requested", &format!("{by} asks for {}; ending the command", self.lease.fence_name()));
+        self.supervised.terminate();
+    }
+
+    /// SIGTERM goes to everything that the command started, because the lease is kept until all of it is gone.
+    fn pass_on(&self, signal: Signal) {
+        if signal == Signal::TERM {
+            self.supervised.terminate();
+        } else {
+            self.supervised.signal(signal);
+        }
+    }
+
+    fn say(&self, event: &'static str, message: &str) {
+        let (resource, token) = (self.lease.fence_name(), self.lease.fence().to_string());
+        self.console.note(message, &Note { event, resource: &resource, token, message });
+    }
+}
+
+fn lost(lease: &Lease, state: &LeaseState) -> Trouble {
+    let (how, confirmed) = match state {
+        LeaseState::Ended { why, confirmed_until } => (words::ended_why(why), words::confirmed_until(*confirmed_until)),
+        LeaseState::Lapsed { since } => ("not renewed in time".to_owned(), words::confirmed_until(Some(*since))),
+        _ => ("it could not be confirmed in time".to_owned(), words::confirmed_until(None)),
+    };
+    let (name, token) = (lease.fence_name(), lease.token());
+    Trouble::Lost(format!("lost {name} with token {token}: {how}; {confirmed}: check what was done after that"))
+}
+
+/// The deadline came near, and the guardian has ended the command before it.
+fn ran_out(lease: &Lease) -> Trouble {
+    let (name, token) = (lease.fence_name(), lease.token());
+    Trouble::Lost(format!(
+        "lost {name} with token {token}: it could not be renewed, and the command was ended before the lease was over"
+    ))
+}
+
+fn point(reading: Reading) -> Point {
+    Point::new(Duration::from_nanos(reading.boot), Duration::from_nanos(reading.raw))
+}

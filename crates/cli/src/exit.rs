@@ -1,0 +1,119 @@
+//! Exit codes: all of them, and nothing else that decides one.
+//!
+//! Codes of `leasehold run` lie at 120 to 123 because the command's own pass through: commands rarely use these, and shells
+//! take 126 and above for themselves.
+
+use std::process::ExitCode;
+
+use leasehold::{Error, Refusal};
+
+use crate::supervise::StartError;
+
+/// An exit code of this program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exit(u8);
+
+impl Exit {
+    /// It was done, or the answer is yes.
+    pub const OK: Self = Self(0);
+    /// A failure of another kind, or the answer is no: not held, not current.
+    pub const FAILURE: Self = Self(1);
+    /// The command line makes no sense.
+    pub const MISUSE: Self = Self(2);
+    /// Somebody else holds the resource.
+    pub const HELD: Self = Self(120);
+    /// The lease was lost while it was needed.
+    pub const LOST: Self = Self(121);
+    /// The store cannot be reached or used.
+    pub const UNREACHABLE: Self = Self(122);
+    /// Asked for, and nobody can say whether it was done.
+    pub const UNKNOWN: Self = Self(123);
+    /// The command to run cannot be executed.
+    pub const NOT_EXECUTABLE: Self = Self(126);
+    /// The command to run was not found.
+    pub const NOT_FOUND: Self = Self(127);
+
+    /// What a command that ran to its end leaves: its own code, or 128 and the signal.
+    pub fn of_command(code: i32) -> Self {
+        // The kernel keeps 8 bits of a code, and there are fewer than 127 signals.
+        u8::try_from(code).map_or(Self::FAILURE, Self)
+    }
+
+    /// What is left when a signal ends this program while it waits.
+    pub fn of_signal(signal: i32) -> Self {
+        Self::of_command(128 + signal)
+    }
+
+    /// The number.
+    pub const fn get(self) -> u8 {
+        self.0
+    }
+
+    /// The code for what a store said.
+    pub fn of_error(error: &Error) -> Self {
+        match error {
+            Error::NotFree { .. } | Error::WaitEnded(_) => Self::HELD,
+            Error::Refused(refusal) => Self::of_refusal(refusal),
+            Error::OutcomeUnknown => Self::UNKNOWN,
+            Error::Unreachable(_) | Error::Unavailable(_) => Self::UNREACHABLE,
+            Error::Text(_) | Error::Numbers(_) | Error::Policies(_) | Error::BadUrl { .. } => Self::MISUSE,
+            _ => Self::FAILURE,
+        }
+    }
+
+    fn of_refusal(refusal: &Refusal) -> Self {
+        match refusal {
+            // What was asked for on the command line is outside the limits of this store.
+            Refusal::TtlOutOfRange { .. } | Refusal::BadPolicies | Refusal::BadRequest { .. } => Self::MISUSE,
+            _ => Self::FAILURE,
+        }
+    }
+
+    /// The code for a command that could not be started.
+    pub fn of_start(error: &StartError) -> Self {
+        match error {
+            StartError::NotFound(_) => Self::NOT_FOUND,
+            StartError::NotExecutable(..) => Self::NOT_EXECUTABLE,
+            StartError::TooLate => Self::LOST,
+            StartError::NoCommand => Self::MISUSE,
+            StartError::Guardian(_) => Self::FAILURE,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_codes_of_a_command_pass_through() {
+        assert_eq!(Exit::of_command(0), Exit::OK);
+        assert_eq!(Exit::of_command(255).get(), 255);
+        assert_eq!(Exit::of_signal(15).get(), 143);
+    }
+
+    #[test]
+    fn own_codes_are_all_different() {
+        let mut codes = [
+            Exit::OK,
+            Exit::FAILURE,
+            Exit::MISUSE,
+            Exit::HELD,
+            Exit::LOST,
+            Exit::UNREACHABLE,
+            Exit::UNKNOWN,
+            Exit::NOT_EXECUTABLE,
+            Exit::NOT_FOUND,
+        ]
+        .map(Exit::get)
+        .to_vec();
+        codes.dedup();
+        assert_eq!(codes, [0, 1, 2, 120, 121, 122, 123, 126, 127]);
+    }
+}

@@ -1,0 +1,73 @@
+//! The signals that ask this program to end.
+
+use std::fs;
+
+use rustix::process::Signal;
+use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
+
+use crate::trouble::Trouble;
+
+/// SIGHUP, SIGINT and SIGTERM, except those that were ignored when this program was started (`nohup`, or `&` in a script).
+#[derive(Debug)]
+pub(crate) struct Signals {
+    streams: [Option<Stream>; 3],
+}
+
+const ASKED_BY: [(Signal, SignalKind); 3] = [
+    (Signal::HUP, SignalKind::hangup()),
+    (Signal::INT, SignalKind::interrupt()),
+    (Signal::TERM, SignalKind::terminate()),
+];
+
+impl Signals {
+    /// Listens from now on. Must be called inside a runtime.
+    pub(crate) fn listen() -> Result<Self, Trouble> {
+        let ignored = fs::read_to_string("/proc/self/status").map_or(0, |status| ignored_set(&status));
+        let mut streams = [const { None }; 3];
+        for (stream, (number, kind)) in streams.iter_mut().zip(ASKED_BY) {
+            if ignored & (1 << (number.as_raw() - 1)) == 0 {
+                let listened = signal(kind);
+                *stream = Some(listened.map_err(|source| Trouble::System { what: "cannot listen to signals", source })?);
+            }
+        }
+        Ok(Self { streams })
+    }
+
+    /// The next signal.
+    pub(crate) async fn next(&mut self) -> Signal {
+        let [hangup, interrupt, terminate] = &mut self.streams;
+        tokio::select! {
+            () = heard(hangup) => Signal::HUP,
+            () = heard(interrupt) => Signal::INT,
+            () = heard(terminate) => Signal::TERM,
+        }
+    }
+}
+
+async fn heard(stream: &mut Option<Stream>) {
+    let gone = match stream {
+        Some(stream) => stream.recv().await.is_none(),
+        None => true,
+    };
+    if gone {
+        std::future::pending().await
+    }
+}
+
+/// The set of ignored signals in the kernel's description of a process.
+fn ignored_set(status: &str) -> u64 {
+    let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    line.and_then(|set| u64::from_str_radix(set.trim(), 16).ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ignored_hangup_is_seen() {
+        let set = ignored_set("SigBlk:\t0000000000000000\nSigIgn:\t0000000000001001\n");
+        assert_eq!(set & (1 << (Signal::HUP.as_raw() - 1)), 1);
+        assert_eq!(set & (1 << (Signal::TERM.as_raw() - 1)), 0);
+    }
+}

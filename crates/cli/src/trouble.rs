@@ -1,0 +1,129 @@
+//! Everything that ends a command before its end: what it says, under which code, with which exit code.
+
+use std::path::PathBuf;
+
+use leasehold::{Error, ResourceName, Token};
+
+use crate::codes::{self, Kind};
+use crate::exit::Exit;
+use crate::supervise::StartError;
+
+/// Why a command ends early. Messages say the next step.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Trouble {
+    /// What the store said.
+    #[error("{}", words_of(.0))]
+    Store(#[from] Error),
+    /// The command line makes no sense in a way that the parser cannot see.
+    #[error("{0}")]
+    Misuse(String),
+    /// A look at a directory that nobody has used yet.
+    #[error("there is no store at {}; `leasehold run` or `leasehold hold` makes one", .0.display())]
+    NoStore(PathBuf),
+    /// The default directory cannot be trusted.
+    #[error("{path} {why}; name a store with --store or LEASEHOLD_STORE", path = .path.display())]
+    BadDirectory {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The resource was not had in time.
+    #[error("{resource} was not acquired: {why}")]
+    NotAcquired {
+        /// Which resource.
+        resource: ResourceName,
+        /// Who holds it and for how long, as far as is known.
+        why: String,
+    },
+    /// A lease ended while it was needed.
+    #[error("{0}")]
+    Lost(String),
+    /// The holder was asked and has not released in time.
+    #[error(
+        "{holder} was asked but still holds {resource} with token {token}; wait longer with --wait, or end it with: \
+         leasehold revoke {resource} --token {token} --reason TEXT"
+    )]
+    NoAnswer {
+        /// Which resource.
+        resource: ResourceName,
+        /// Which lease.
+        token: Token,
+        /// What the holder calls itself.
+        holder: String,
+    },
+    /// The command could not be started.
+    #[error("{0}")]
+    Start(#[from] StartError),
+    /// A signal came while nothing was held.
+    #[error("ended by signal {0} while waiting")]
+    Signal(i32),
+    /// The person at the terminal said no.
+    #[error("nothing was revoked")]
+    NotConfirmed,
+    /// The result could not be written.
+    #[error("cannot write the result: {0}")]
+    Output(std::io::Error),
+    /// The machine did not give what every program needs.
+    #[error("{what}: {source}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}
+
+impl Trouble {
+    /// The exit code.
+    pub(crate) fn exit(&self) -> Exit {
+        match self {
+            Self::Store(error) => Exit::of_error(error),
+            Self::Misuse(_) => Exit::MISUSE,
+            Self::NoStore(_) | Self::BadDirectory { .. } => Exit::UNREACHABLE,
+            Self::NotAcquired { .. } | Self::NoAnswer { .. } => Exit::HELD,
+            Self::Lost(_) => Exit::LOST,
+            Self::Start(error) => Exit::of_start(error),
+            Self::Signal(signal) => Exit::of_signal(*signal),
+            Self::NotConfirmed | Self::Output(_) | Self::System { .. } => Exit::FAILURE,
+        }
+    }
+
+    /// The code that programs compare, and the kind of answer.
+    pub(crate) fn code(&self) -> (&'static str, Kind) {
+        match self {
+            Self::Store(error) => codes::of_error(error),
+            Self::Misuse(_) => ("misuse", Kind::Failed),
+            Self::NoStore(_) => ("no-store", Kind::Failed),
+            Self::BadDirectory { .. } => ("directory-unusable", Kind::Failed),
+            Self::NotAcquired { .. } => ("not-free", Kind::Refused),
+            Self::Lost(_) => ("lost", Kind::Failed),
+            Self::NoAnswer { .. } => ("no-answer", Kind::Failed),
+            Self::Start(StartError::NotFound(_)) => ("command-not-found", Kind::Failed),
+            Self::Start(StartError::NotExecutable(..)) => ("command-not-executable", Kind::Failed),
+            Self::Start(StartError::TooLate) => ("lost", Kind::Failed),
+            Self::Start(StartError::NoCommand | StartError::Guardian(_)) => ("guardian-failed", Kind::Failed),
+            Self::Signal(_) => ("signal", Kind::Failed),
+            Self::NotConfirmed => ("not-confirmed", Kind::Failed),
+            Self::Output(_) => ("output-failed", Kind::Failed),
+            Self::System { .. } => ("system", Kind::Failed),
+        }
+    }
+
+    /// Whether nobody reads the results any more, which is no news to anybody.
+    pub(crate) fn is_closed_output(&self) -> bool {
+        matches!(self, Self::Output(error) if error.kind() == std::io::ErrorKind::BrokenPipe)
+    }
+}
+
+/// The store's words, with the next step where the words alone leave one at a loss.
+fn words_of(error: &Error) -> String {
+    let next = match error {
+        Error::Unreachable(leasehold::Unreachable::ServerSilent { stopped: true, pid, .. }) => {
+            format!("; continue it with: kill -CONT {pid}")
+        }
+        Error::OutcomeUnknown => "; look with `leasehold get` before you try again".to_owned(),
+        _ => String::new(),
+    };
+    format!("{error}{next}")
+}

@@ -1,0 +1,173 @@
+//! Words for people: lengths of time, endings, who asks.
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use leasehold::core::limits::MAX_LABEL_BYTES;
+use leasehold::core::{Millis, Mode, Unavailable};
+use leasehold::{EndedWhy, Ending, Label, LeaseState};
+
+/// A length of time as people say it: three digits are enough.
+pub(crate) fn length(length: Duration) -> String {
+    let rounded = match length {
+        l if l < Duration::from_secs(10) => Duration::from_millis(u64::try_from(l.as_millis()).unwrap_or(u64::MAX)),
+        l => Duration::from_secs(l.as_secs()),
+    };
+    if rounded < Duration::from_secs(1) || rounded.subsec_millis() == 0 {
+        return humantime::format_duration(rounded).to_string();
+    }
+    format!("{:.1}s", rounded.as_secs_f64())
+}
+
+pub(crate) fn millis(millis: Millis) -> String {
+    length(millis.duration())
+}
+
+/// How a lease ended.
+pub(crate) fn ending(how: &Ending) -> String {
+    match how {
+        Ending::Released => "released".to_owned(),
+        Ending::HandedOver { to } => format!("handed over to session {to}"),
+        Ending::Drained => "drained and released".to_owned(),
+        Ending::Expired => "expired".to_owned(),
+        Ending::Taken { by } => format!("taken by token {by} while overdue"),
+        Ending::Revoked { by, reason } => format!("revoked by {by}: {reason}"),
+        Ending::SessionClosed => "session closed".to_owned(),
+        Ending::Rebooted => "machine rebooted".to_owned(),
+        Ending::Restored => "store restored".to_owned(),
+    }
+}
+
+/// The same as one word for programs.
+pub(crate) const fn ending_code(how: &Ending) -> &'static str {
+    match how {
+        Ending::Released => "released",
+        Ending::HandedOver { .. } => "handed-over",
+        Ending::Drained => "drained",
+        Ending::Expired => "expired",
+        Ending::Taken { .. } => "taken",
+        Ending::Revoked { .. } => "revoked",
+        Ending::SessionClosed => "session-closed",
+        Ending::Rebooted => "rebooted",
+        Ending::Restored => "restored",
+    }
+}
+
+pub(crate) fn ended_why(why: &EndedWhy) -> String {
+    match why {
+        EndedWhy::ByService(how) => ending(how),
+        EndedWhy::Released => "released".to_owned(),
+        EndedWhy::Closed => "session closed".to_owned(),
+        EndedWhy::SessionEnded => "its session has ended".to_owned(),
+        other => format!("{other:?}"),
+    }
+}
+
+pub(crate) fn ended_code(why: &EndedWhy) -> &'static str {
+    match why {
+        EndedWhy::ByService(how) => ending_code(how),
+        EndedWhy::Released => "released",
+        EndedWhy::Closed => "session-closed",
+        EndedWhy::SessionEnded => "session-ended",
+        _ => "ended",
+    }
+}
+
+/// Where a lease stands, in one word.
+pub(crate) fn state_code(state: &LeaseState) -> &'static str {
+    match state {
+        LeaseState::Held { .. } => "held",
+        LeaseState::Retrying { .. } => "retrying",
+        LeaseState::Uncertain { .. } => "uncertain",
+        LeaseState::Lapsed { .. } => "lapsed",
+        _ => "ended",
+    }
+}
+
+pub(crate) fn mode(mode: Mode) -> String {
+    match mode {
+        Mode::Exclusive => "exclusive".to_owned(),
+        Mode::Shared => "shared".to_owned(),
+        Mode::Slot { of } => format!("{of} slots"),
+    }
+}
+
+/// Up to when a lease was confirmed, as a moment and as an age. Wall time is for people and decides nothing.
+pub(crate) fn confirmed_until(ago: Option<Duration>) -> String {
+    let Some(ago) = ago else { return "it was never confirmed".to_owned() };
+    #[expect(clippy::disallowed_methods, reason = "a moment shown to people, on which nothing depends")]
+    let now = SystemTime::now();
+    let moment = now.checked_sub(ago).unwrap_or(now);
+    format!("it was confirmed until {}, {} ago", humantime::format_rfc3339_millis(moment), length(ago))
+}
+
+/// Why a resource is not free, and for how long, in words and with the next step.
+pub(crate) fn unavailable(why: &Unavailable) -> String {
+    match why {
+        Unavailable::Held { holder, token, overdue } => {
+            let late = if *overdue { ", which is overdue but may come back" } else { "" };
+            format!("held by {} with token {token}{late}", somebody(holder))
+        }
+        Unavailable::Queue { waiting } => format!("{waiting} were first; wait in line with --wait"),
+        Unavailable::RevokePending { token, remaining } => format!(
+            "token {token} was revoked, and its holder may not know for another {}; wait with --wait",
+            millis(*remaining)
+        ),
+        Unavailable::CoolDown { remaining } => {
+            format!("after an involuntary end it goes to nobody for another {}; wait with --wait", millis(*remaining))
+        }
+        Unavailable::RestoreWait { remaining } => {
+            format!("the store was restored and grants nothing for another {}; wait with --wait", millis(*remaining))
+        }
+    }
+}
+
+/// A label, or a word for whoever has none.
+pub(crate) fn somebody(label: &Label) -> &str {
+    if label.as_str().is_empty() { "somebody" } else { label.as_str() }
+}
+
+/// What this process is called in lists: user, host, pid, and what it runs.
+pub(crate) fn own_label(doing: Option<&OsStr>) -> Label {
+    let user = ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok()).filter(|user| !user.is_empty());
+    let user = user.unwrap_or_else(|| rustix::process::getuid().as_raw().to_string());
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let mut text = format!("{user}@{host}:{}", std::process::id());
+    if let Some(name) = doing.and_then(|program| Path::new(program).file_name()) {
+        text.push(' ');
+        text.push_str(&name.to_string_lossy());
+    }
+    let mut text: String = text.chars().filter(|c| !c.is_control()).collect();
+    while text.len() > MAX_LABEL_BYTES {
+        text.pop();
+    }
+    Label::new(&text).expect("a text without control characters, cut to the limit, is a label")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_are_short_to_read() {
+        for (ms, text) in [
+            (0, "0s"),
+            (12, "12ms"),
+            (999, "999ms"),
+            (1_000, "1s"),
+            (1_234, "1.2s"),
+            (12_345, "12s"),
+            (90_999, "1m 30s"),
+            (3_600_000, "1h"),
+        ] {
+            assert_eq!(length(Duration::from_millis(ms)), text);
+        }
+    }
+
+    #[test]
+    fn a_very_long_program_still_makes_a_label() {
+        let program = "ä".repeat(400);
+        assert!(own_label(Some(OsStr::new(&program))).as_str().len() <= MAX_LABEL_BYTES);
+    }
+}

@@ -1,0 +1,42 @@
+//! A planned release with somebody waiting: how long nobody holds.
+
+use std::time::Duration;
+
+use super::stage::{Place, turn};
+use leasehold::blocking::wait;
+use leasehold::{SessionOptions, Store};
+use std::future::IntoFuture;
+
+#[test]
+fn a_planned_release_with_a_waiter_leaves_a_gap_below_five_milliseconds() {
+    let _turn = turn();
+    let place = Place::new();
+    let server = place.worker("idle", &[]);
+    server.wait_for("connected", Duration::from_secs(10)).expect("the server starts");
+    let (one, two) = (wait(Store::connect(&place.url())).unwrap(), wait(Store::connect(&place.url())).unwrap());
+    let open = |store: &Store| wait(store.session_with(&SessionOptions::new())).unwrap();
+    let sessions = [open(&one), open(&two)];
+    let name = leasehold::ResourceName::new("job").unwrap();
+    let mut gaps = Vec::new();
+    let mut lease = wait(sessions[0].acquire("job").into_future()).unwrap();
+    for turn in 1..=1_000_usize {
+        let next = &sessions[turn % 2];
+        lease = std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| {
+                let lease = wait(next.acquire("job").wait(Duration::from_secs(10)).into_future()).unwrap();
+                (lease, leasehold_clock::read().boot)
+            });
+            // The waiter stands in the queue before the lease is released.
+            while wait(one.lease(&name)).unwrap().is_none_or(|view| view.waiting == 0) {}
+            let released = leasehold_clock::read().boot;
+            wait(lease.release()).unwrap();
+            let (lease, granted) = waiting.join().unwrap();
+            gaps.push(granted - released);
+            lease
+        });
+    }
+    gaps.sort_unstable();
+    let (median, worst) = (gaps[gaps.len() / 2], gaps[gaps.len() - 1]);
+    println!("gap between release and the next grant: median {} us, worst {} us", median / 1_000, worst / 1_000);
+    assert!(median < 5_000_000, "median gap of {} us", median / 1_000);
+}

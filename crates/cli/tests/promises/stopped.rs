@@ -1,0 +1,84 @@
+//! Processes that stand still and go on.
+
+use std::time::Duration;
+
+use super::stage::{Place, millis, now, number, pause, turn};
+use rustix::process::Signal;
+
+/// A holder that was stopped for three ttl says that it lost the lease before it is given any further guard.
+#[test]
+fn a_stopped_holder_learns_of_its_loss_before_any_guard() {
+    let _turn = turn();
+    for _ in 0..3 {
+        let place = Place::new();
+        let server = place.worker("idle", &[]);
+        server.wait_for("connected", Duration::from_secs(10)).expect("the server starts");
+        let holder = place.worker("hold", &["job", "1000"]);
+        holder.wait_for("granted", Duration::from_secs(10)).expect("the holder gets the lease");
+        pause(Duration::from_millis(200));
+        holder.signal(Signal::STOP);
+        pause(Duration::from_millis(50));
+        holder.drain();
+        let stopped = now();
+        let next = place.worker("hold", &["job", "1000"]);
+        let granted = next.wait_for("granted", Duration::from_secs(10)).expect("the next holder gets the lease");
+        let granted_at = number(&granted[2]);
+        pause(Duration::from_millis(3_000).saturating_sub(Duration::from_nanos(now() - stopped)));
+        holder.signal(Signal::CONT);
+        let lines = holder.rest();
+        assert!(lines.iter().any(|words| words[0] == "state" && words[1] == "ended"), "it never says that it lost it");
+        for words in lines {
+            if words[0] == "guard" {
+                assert!(number(&words[1]) < granted_at, "a guard after the next holder's grant");
+            }
+        }
+    }
+}
+
+/// The serving process is stopped for three ttl: a live holder may lapse but gets its lease back, a dead one's is freed on time
+/// after that.
+#[test]
+fn a_stopped_server_costs_no_live_holder_its_lease() {
+    let _turn = turn();
+    let place = Place::new();
+    let server = place.worker("idle", &[]);
+    server.wait_for("connected", Duration::from_secs(10)).expect("the server starts");
+    let living = place.worker("hold", &["living", "1000"]);
+    let mut dead = place.worker("hold", &["dead", "1000"]);
+    for holder in [&living, &dead] {
+        holder.wait_for("granted", Duration::from_secs(10)).expect("both get their leases");
+    }
+    let waiter = place.worker("hold", &["dead", "1000"]);
+    pause(Duration::from_millis(300));
+    server.signal(Signal::STOP);
+    dead.kill();
+    pause(Duration::from_millis(3_000));
+    assert!(waiter.wait_for("granted", Duration::from_millis(10)).is_none(), "nobody steals from a stopped server");
+    living.drain();
+    server.signal(Signal::CONT);
+    let continued = now();
+    let granted = waiter.wait_for("granted", Duration::from_secs(10)).expect("the dead holder's lease is freed");
+    let late = millis(number(&granted[2]).saturating_sub(continued));
+    println!("the dead holder's lease was freed {late} ms after the server went on");
+    assert!(late <= 1_000 * 1_003 / 1_000 + 200, "freed {late} ms after the server went on");
+    pause(Duration::from_millis(500));
+    let states = living.drain();
+    let last = states.iter().rev().find(|words| words[0] == "state").expect("the living holder speaks");
+    assert_eq!(last[1], "held", "the living holder has its lease");
+    assert!(!states.iter().any(|words| words[0] == "state" && words[1] == "ended"), "it was never lost");
+}
+
+/// Whoever meets a stopped server is told its pid, and steals nothing.
+#[test]
+fn a_stopped_server_is_named_by_its_pid() {
+    let _turn = turn();
+    let place = Place::new();
+    let server = place.worker("idle", &[]);
+    server.wait_for("connected", Duration::from_secs(10)).expect("the server starts");
+    server.signal(Signal::STOP);
+    let shown = place.command(&["get", "job"]).output().unwrap();
+    server.signal(Signal::CONT);
+    assert_eq!(shown.status.code(), Some(122));
+    let text = String::from_utf8_lossy(&shown.stderr).into_owned();
+    assert!(text.contains(&format!("process {}", server.pid())) && text.contains("stopped"), "{text}");
+}

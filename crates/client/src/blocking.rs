@@ -1,0 +1,102 @@
+//! The same library for programs without an asynchronous runtime.
+//!
+//! Every call blocks its thread until it is answered; renewals go on meanwhile, because the driver has a thread of its own.
+//!
+//! ```
+//! # fn main() -> Result<(), leasehold::Error> {
+//! # let directory = tempfile::tempdir().expect("a directory");
+//! # let url = format!("dir:{}", directory.path().display());
+//! use leasehold::blocking::{Store, wait};
+//!
+//! let store = Store::connect(&url)?;
+//! let session = store.session()?;
+//! let lease = wait(session.acquire("reports/nightly").into_future())?;
+//! assert!(lease.state().is_held());
+//! wait(lease.release())?;
+//! wait(session.close())?;
+//! store.close();
+//! # Ok(())
+//! # }
+//! # use std::future::IntoFuture;
+//! ```
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::Thread;
+
+use crate::error::Error;
+use crate::options::SessionOptions;
+use crate::session::Session;
+use crate::store::ConnectOptions;
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// Blocks this thread until a call of this library is answered. Only for those: a future that needs a runtime of its own would
+/// wait for ever.
+pub fn wait<F: Future>(future: F) -> F::Output {
+    let mut future = pin!(future);
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let mut context = Context::from_waker(&waker);
+    loop {
+        match future.as_mut().poll(&mut context) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => std::thread::park(),
+        }
+    }
+}
+
+/// A store whose calls block.
+#[derive(Debug, Clone)]
+pub struct Store(crate::store::Store);
+
+impl Store {
+    /// As [`crate::Store::connect`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn connect(url: &str) -> Result<Self, Error> {
+        wait(crate::store::Store::connect(url)).map(Self)
+    }
+
+    /// As [`crate::Store::connect_with`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn connect_with(url: &str, options: ConnectOptions) -> Result<Self, Error> {
+        wait(crate::store::Store::connect_with(url, options)).map(Self)
+    }
+
+    /// As [`crate::Store::session`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn session(&self) -> Result<Session, Error> {
+        wait(self.0.session())
+    }
+
+    /// As [`crate::Store::session_with`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn session_with(&self, options: &SessionOptions) -> Result<Session, Error> {
+        wait(self.0.session_with(options))
+    }
+
+    /// The asynchronous store, for its other calls: [`wait`] for them.
+    pub fn inner(&self) -> &crate::store::Store {
+        &self.0
+    }
+
+    /// As [`crate::Store::close`].
+    pub fn close(self) {
+        wait(self.0.close());
+    }
+}

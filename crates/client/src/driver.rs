@@ -1,0 +1,363 @@
+//! The driver: one thread per store that keeps its connection and runs the machines of its sessions.
+//!
+//! The machines decide; the driver carries frames, reads the clocks, draws nonces and jitter, and publishes what the machines
+//! believe so that a guard can be given without asking this thread.
+
+mod link;
+mod requests;
+mod sessions;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use leasehold_core::client::{Profile, SessionEnd};
+use leasehold_core::holder::{Fraction, Reading, Strictness};
+use leasehold_core::protocol::{Request, RequestId, Response, ToClient};
+use leasehold_core::{Acquire, Answer, Nonce, Op};
+use tokio::sync::{broadcast, mpsc, oneshot};
+
+use crate::error::{Error, Unreachable};
+use crate::lease::Lease;
+use crate::session::{Session, SessionEvent};
+use crate::store::ConnectOptions;
+use crate::time::Time;
+
+use requests::Requests;
+use sessions::Slot;
+
+/// Names a session of one driver, from before it has an id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Key(u64);
+
+type Reply<T> = oneshot::Sender<Result<T, Error>>;
+
+/// Told once: the first connection, or why there is none.
+type Connected = oneshot::Receiver<Result<(), Error>>;
+
+/// What reaches a driver.
+#[derive(Debug)]
+pub(crate) enum ToDriver {
+    Open {
+        profile: Box<Profile>,
+        strictness: Strictness,
+        reply: Reply<Session>,
+    },
+    Acquire {
+        key: Key,
+        ticket: u64,
+        acquire: Acquire,
+        reply: Reply<Vec<Lease>>,
+    },
+    /// The application does not want what this acquire may bring.
+    GiveUp {
+        key: Key,
+        ticket: u64,
+    },
+    Submit {
+        key: Key,
+        op: Op,
+        reply: Option<Reply<Answer>>,
+    },
+    Request {
+        request: Box<Request>,
+        reply: Reply<Response>,
+    },
+    Connected {
+        sender: mpsc::UnboundedSender<Vec<(RequestId, Request)>>,
+    },
+    Received(Vec<ToClient>),
+    Disconnected {
+        why: Option<Unreachable>,
+    },
+    Close {
+        reply: oneshot::Sender<()>,
+    },
+    /// Answered once everything before it is done; says whether anything was sent since the last one.
+    #[cfg(feature = "testing")]
+    Barrier {
+        reply: oneshot::Sender<bool>,
+    },
+}
+
+/// What a session's handles need to reach their driver.
+#[derive(Debug, Clone)]
+pub(crate) struct SessionRef {
+    key: Key,
+    to_driver: mpsc::UnboundedSender<ToDriver>,
+    pub(crate) events: broadcast::Sender<SessionEvent>,
+}
+
+static TICKETS: AtomicU64 = AtomicU64::new(1);
+
+impl SessionRef {
+    pub(crate) fn send(&self, message: impl FnOnce(Key) -> ToDriver) {
+        // A driver that is gone has ended the session; whoever waits for an answer notices by its reply.
+        let _ = self.to_driver.send(message(self.key));
+    }
+
+    pub(crate) fn ticket(&self) -> u64 {
+        TICKETS.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(crate) async fn submit(&self, op: Op) -> Result<Answer, Error> {
+        let (reply, answer) = oneshot::channel();
+        self.send(|key| ToDriver::Submit { key, op, reply: Some(reply) });
+        answer.await.unwrap_or_else(|_| Err(self.over()))
+    }
+
+    pub(crate) fn over(&self) -> Error {
+        Error::SessionEnded(SessionEnd::Closed)
+    }
+}
+
+/// The longest nap of a driver: the clocks are looked at again, in case the machine slept.
+const LONGEST_NAP: Duration = Duration::from_millis(500);
+/// Events that a slow reader may be behind before it misses some.
+const EVENTS_KEPT: usize = 1_024;
+
+pub(crate) struct Driver {
+    inbox: mpsc::UnboundedReceiver<ToDriver>,
+    /// Weak: a driver whose handles are all gone has nothing to do.
+    to_driver: mpsc::WeakUnboundedSender<ToDriver>,
+    time: Time,
+    store: String,
+    patience: Duration,
+    reconnect: mpsc::UnboundedSender<()>,
+    connection: Option<mpsc::UnboundedSender<Vec<(RequestId, Request)>>>,
+    /// Told once: the first connection, or why there is none.
+    connected: Option<Reply<()>>,
+    disconnected_since: Option<Reading>,
+    last_trouble: Option<Unreachable>,
+    slots: HashMap<Key, Slot>,
+    next_key: u64,
+    requests: Requests,
+    outgoing: Vec<(RequestId, Request)>,
+    closing: Option<oneshot::Sender<()>>,
+    sent_something: bool,
+}
+
+/// Starts a driver for a store.
+pub(crate) fn connect(
+    url: &str,
+    options: ConnectOptions,
+) -> Result<(mpsc::UnboundedSender<ToDriver>, Connected), Error> {
+    let address = link::Address::parse(url)?;
+    let (to_driver, inbox) = mpsc::unbounded_channel();
+    let (reply, connected) = oneshot::channel();
+    let (reconnect, reconnects) = mpsc::unbounded_channel();
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Error::System)?;
+    let weak = to_driver.downgrade();
+    let link_sender = to_driver.downgrade();
+    let driver = Driver::new(inbox, weak, Time::Machine, url, options.patience, reconnect, Some(reply));
+    std::thread::Builder::new()
+        .name("leasehold-client".into())
+        .spawn(move || {
+            runtime.block_on(async move {
+                let link = tokio::spawn(link::run(address, options, link_sender, reconnects));
+                let closing = driver.run().await;
+                // The link ends with its connection and stops serving; only then is the store closed.
+                let _ = link.await;
+                if let Some(closing) = closing {
+                    let _ = closing.send(());
+                }
+            });
+        })
+        .map_err(Error::System)?;
+    Ok((to_driver, connected))
+}
+
+impl Driver {
+    pub(crate) fn new(
+        inbox: mpsc::UnboundedReceiver<ToDriver>,
+        to_driver: mpsc::WeakUnboundedSender<ToDriver>,
+        time: Time,
+        store: &str,
+        patience: Duration,
+        reconnect: mpsc::UnboundedSender<()>,
+        connected: Option<Reply<()>>,
+    ) -> Self {
+        let now = time.now();
+        Self {
+            inbox,
+            to_driver,
+            time,
+            store: store.to_owned(),
+            patience,
+            reconnect,
+            connection: None,
+            connected,
+            disconnected_since: Some(now),
+            last_trouble: None,
+            slots: HashMap::new(),
+            next_key: 1,
+            requests: Requests::default(),
+            outgoing: Vec::new(),
+            closing: None,
+            sent_something: false,
+        }
+    }
+
+    /// Runs until every handle is gone or the store is closed. Gives back whom to tell.
+    pub(crate) async fn run(mut self) -> Option<oneshot::Sender<()>> {
+        loop {
+            let nap = self.poll();
+            if self.closing.is_some() && self.slots.is_empty() {
+                return self.closing;
+            }
+            let message = tokio::select! {
+                biased;
+                message = self.inbox.recv() => message,
+                () = self.time.sleep(nap) => continue,
+            };
+            let Some(message) = message else { break };
+            self.take_in(message);
+            // Everything that has arrived is taken in before anything is sent.
+            while let Ok(message) = self.inbox.try_recv() {
+                self.take_in(message);
+            }
+        }
+        None
+    }
+
+    fn take_in(&mut self, message: ToDriver) {
+        match message {
+            ToDriver::Open { profile, strictness, reply } => self.open(*profile, strictness, reply),
+            ToDriver::Acquire { key, ticket, acquire, reply } => self.acquire(key, ticket, acquire, reply),
+            ToDriver::GiveUp { key, ticket } => self.give_up(key, ticket),
+            ToDriver::Submit { key, op, reply } => self.submit(key, op, reply),
+            ToDriver::Request { request, reply } => self.requests.add(*request, reply, self.time.now()),
+            ToDriver::Connected { sender } => self.connect(sender),
+            ToDriver::Received(messages) => {
+                for message in messages {
+                    self.receive(message);
+                }
+            }
+            ToDriver::Disconnected { why } => self.disconnect(why),
+            ToDriver::Close { reply } => self.close(reply),
+            #[cfg(feature = "testing")]
+            ToDriver::Barrier { reply } => {
+                self.poll();
+                let _ = reply.send(std::mem::take(&mut self.sent_something));
+            }
+        }
+    }
+
+    /// Lets everything that has something to say say it, and tells how long there is nothing to do.
+    fn poll(&mut self) -> Duration {
+        let now = self.time.now();
+        self.poll_sessions();
+        self.poll_requests(now);
+        self.flush();
+        let patience =
+            self.disconnected_since.map(|since| self.patience.saturating_sub(now.since(since).greater()));
+        let wakes = self.slots.values().filter_map(|slot| slot.machine.next_wake(now));
+        wakes.chain(patience.filter(|left| !left.is_zero())).min().unwrap_or(LONGEST_NAP).min(LONGEST_NAP)
+    }
+
+    fn flush(&mut self) {
+        if self.outgoing.is_empty() {
+            return;
+        }
+        let outgoing = std::mem::take(&mut self.outgoing);
+        if let Some(connection) = &self.connection {
+            self.sent_something = true;
+            // A connection that has just ended says so by itself.
+            let _ = connection.send(outgoing);
+        }
+    }
+
+    fn connect(&mut self, sender: mpsc::UnboundedSender<Vec<(RequestId, Request)>>) {
+        self.connection = Some(sender);
+        self.disconnected_since = None;
+        self.last_trouble = None;
+        self.outgoing.clear();
+        if let Some(connected) = self.connected.take() {
+            let _ = connected.send(Ok(()));
+        }
+        self.requests.connected();
+        self.tell_sessions_connected();
+    }
+
+    fn disconnect(&mut self, why: Option<Unreachable>) {
+        if why.is_some() {
+            self.last_trouble = why;
+        }
+        if self.connection.take().is_some() {
+            self.disconnected_since = Some(self.time.now());
+            self.outgoing.clear();
+            self.requests.disconnected();
+            self.tell_sessions_disconnected();
+        }
+        // A directory that cannot be used at all will not become usable by waiting.
+        if let (Some(trouble @ Unreachable::Directory(_)), Some(_)) = (&self.last_trouble, &self.connected) {
+            let trouble = trouble.clone();
+            self.tell_connected_error(trouble);
+        }
+    }
+
+    fn tell_connected_error(&mut self, trouble: Unreachable) {
+        if let Some(connected) = self.connected.take() {
+            let _ = connected.send(Err(trouble.into()));
+        }
+    }
+
+    /// Gives up on what has waited too long for a connection.
+    fn poll_requests(&mut self, now: Reading) {
+        let out_of_patience =
+            self.disconnected_since.is_some_and(|since| now.since(since).greater() >= self.patience);
+        if out_of_patience {
+            let trouble = self.trouble();
+            self.tell_connected_error(trouble.clone());
+            self.requests.fail_unsent(&trouble);
+            self.fail_openings(&trouble);
+        }
+        if self.connection.is_some() {
+            self.requests.send(&mut self.outgoing);
+        }
+    }
+
+    fn trouble(&self) -> Unreachable {
+        match &self.last_trouble {
+            Some(
+                trouble @ (Unreachable::Directory(_)
+                | Unreachable::ServerSilent { .. }
+                | Unreachable::Protocol(_)),
+            ) => trouble.clone(),
+            other => Unreachable::NoConnection {
+                store: self.store.clone(),
+                waited: self.patience,
+                last: other.as_ref().map(ToString::to_string),
+            },
+        }
+    }
+
+    fn close(&mut self, reply: oneshot::Sender<()>) {
+        self.closing = Some(reply);
+        let keys: Vec<Key> = self.slots.keys().copied().collect();
+        let unreachable = self.connection.is_none();
+        for key in keys {
+            self.submit(key, Op::Close, None);
+            if unreachable {
+                // Nobody can be told; the ttl ends it.
+                self.slots.remove(&key);
+            }
+        }
+    }
+
+    fn nonce(&self) -> Nonce {
+        Nonce(random())
+    }
+
+    fn jitter(&self) -> Fraction {
+        Fraction::from_bits(u32::from_le_bytes(random()))
+    }
+}
+
+/// Random bytes. Without randomness two sessions could be taken for one: there is no safe way to go on.
+fn random<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).expect("the system gives random bytes");
+    bytes
+}

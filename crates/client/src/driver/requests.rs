@@ -1,0 +1,74 @@
+//! Requests without a session: reads and an operator's commands.
+
+use std::collections::{HashMap, VecDeque};
+
+use leasehold_core::holder::Reading;
+use leasehold_core::protocol::{Failure, Request, RequestId, Response};
+
+use super::Reply;
+use crate::error::{Error, Unreachable};
+
+#[derive(Debug)]
+struct Pending {
+    request: Request,
+    reply: Reply<Response>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Requests {
+    unsent: VecDeque<Pending>,
+    sent: HashMap<RequestId, Pending>,
+    next: u64,
+}
+
+impl Requests {
+    pub(super) fn add(&mut self, request: Request, reply: Reply<Response>, _now: Reading) {
+        self.unsent.push_back(Pending { request, reply });
+    }
+
+    pub(super) fn next_id(&mut self) -> RequestId {
+        self.next += 1;
+        RequestId(self.next)
+    }
+
+    pub(super) fn send(&mut self, outgoing: &mut Vec<(RequestId, Request)>) {
+        while let Some(pending) = self.unsent.pop_front() {
+            // Nobody waits for the answer any more.
+            if pending.reply.is_closed() {
+                continue;
+            }
+            let id = self.next_id();
+            outgoing.push((id, pending.request.clone()));
+            self.sent.insert(id, pending);
+        }
+    }
+
+    /// Takes the response to one of these requests; gives it back if it is not.
+    pub(super) fn receive(&mut self, id: RequestId, response: Response) -> Option<Response> {
+        let Some(pending) = self.sent.remove(&id) else { return Some(response) };
+        let _ = pending.reply.send(Ok(response));
+        None
+    }
+
+    pub(super) fn connected(&mut self) {
+        debug_assert!(self.sent.is_empty(), "a new connection begins with nothing under way");
+    }
+
+    /// Reads are asked again; whether a command took effect is not known.
+    pub(super) fn disconnected(&mut self) {
+        for (_, pending) in self.sent.drain() {
+            match pending.request {
+                Request::Read(_) => self.unsent.push_back(pending),
+                _ => {
+                    let _ = pending.reply.send(Ok(Response::Failed(Failure::OutcomeUnknown)));
+                }
+            }
+        }
+    }
+
+    pub(super) fn fail_unsent(&mut self, trouble: &Unreachable) {
+        for pending in self.unsent.drain(..) {
+            let _ = pending.reply.send(Err(Error::Unreachable(trouble.clone())));
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! What can go wrong, in three kinds that are never mixed: refused (no effect, now or later), failed (the store could not be
+//! reached, or the call made no sense; no effect either), and unknown (sent, and nobody can say).
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use leasehold_core::client::{SessionEnd, SubmitError};
+use leasehold_core::command::PolicyError;
+use leasehold_core::numbers::NumbersError;
+use leasehold_core::{Refusal, ResourceName, TextError, Unavailable, WaitEnding};
+
+/// Why a call did not do what was asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The service refused: no effect, now or later.
+    #[error("refused: {0}")]
+    Refused(Refusal),
+    /// Somebody else has it, and nobody was asked to wait, or the wait is over.
+    #[error("{resource} is not free: {}", describe(.why))]
+    NotFree {
+        /// Which resource.
+        resource: ResourceName,
+        /// Why.
+        why: Unavailable,
+    },
+    /// The wait ended without a lease.
+    #[error("the wait ended without a lease: {}", match .0 {
+        WaitEnding::TimedOut => "its time was over",
+        WaitEnding::OfferEnded => "the offer was withdrawn",
+        WaitEnding::KindChanged => "an operator changed the kind of the resource",
+    })]
+    WaitEnded(WaitEnding),
+    /// The session is over. What it had asked for before this call is not affected by this call.
+    #[error("the session has ended: {0}")]
+    SessionEnded(SessionEnd),
+    /// The command was sent, and nobody can say whether it took effect. Its lease, if there is one, ends with the session.
+    #[error("the outcome is unknown: the session ended before an answer came")]
+    OutcomeUnknown,
+    /// The call was given up before it was answered. What it may still bring is given back.
+    #[error("cancelled")]
+    Cancelled,
+    /// The store cannot be reached.
+    #[error(transparent)]
+    Unreachable(#[from] Unreachable),
+    /// The service takes in nothing now; no effect.
+    #[error("the service is not available: {0}")]
+    Unavailable(String),
+    /// A name, label or value that cannot be.
+    #[error(transparent)]
+    Text(#[from] TextError),
+    /// Numbers that do not fit together.
+    #[error(transparent)]
+    Numbers(#[from] NumbersError),
+    /// Policies that do not fit together.
+    #[error(transparent)]
+    Policies(#[from] PolicyError),
+    /// A store address that is not understood.
+    #[error("store {url:?} is not understood: {why}")]
+    BadUrl {
+        /// What was given.
+        url: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// Too many calls at once, or a call on something that is being closed.
+    #[error(transparent)]
+    Submit(#[from] SubmitError),
+    /// The machine did not give what every program needs: a thread, randomness.
+    #[error("the system refused: {0}")]
+    System(std::io::Error),
+}
+
+/// Why a store cannot be reached.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum Unreachable {
+    /// The directory cannot be used at all.
+    #[error("{0}")]
+    Directory(String),
+    /// Another process holds the directory and does not answer.
+    #[error(
+        "{} is served by process {pid}, which {} and did not answer for {waited:?}",
+        .path.display(),
+        if *.stopped { "is stopped" } else { "runs" }
+    )]
+    ServerSilent {
+        /// The directory.
+        path: PathBuf,
+        /// The process that holds its lock.
+        pid: u32,
+        /// Whether it is stopped by a signal or a debugger.
+        stopped: bool,
+        /// How long was waited.
+        waited: Duration,
+    },
+    /// No connection for so long.
+    #[error("no connection to {store} for {waited:?}{}", .last.as_ref().map(|last| format!(": {last}")).unwrap_or_default())]
+    NoConnection {
+        /// Which store.
+        store: String,
+        /// How long was waited.
+        waited: Duration,
+        /// The last thing that went wrong.
+        last: Option<String>,
+    },
+    /// The other side does not speak the same protocol.
+    #[error("{0}")]
+    Protocol(String),
+}
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::NotFree { resource, why } => Self::NotFree { resource, why },
+            other => Self::Refused(other),
+        }
+    }
+}
+
+/// Why a resource is not free, in words.
+pub(crate) fn describe(why: &Unavailable) -> String {
+    match why {
+        Unavailable::Held { holder, token, overdue } => {
+            let who = if holder.as_str().is_empty() { "somebody" } else { holder.as_str() };
+            let late = if *overdue { ", which is overdue" } else { "" };
+            format!("held by {who} with token {token}{late}")
+        }
+        Unavailable::Queue { waiting } => format!("{waiting} were first"),
+        Unavailable::RevokePending { token, remaining } => {
+            format!("token {token} was revoked and its holder may not know for another {remaining}")
+        }
+        Unavailable::CoolDown { remaining } => format!("it cools down for another {remaining}"),
+        Unavailable::RestoreWait { remaining } => {
+            format!("nothing is granted for another {remaining} after a restore")
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! A session: one renewal keeps all its leases.
+
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+use std::time::Duration;
+
+use leasehold_core::client::SessionEnd;
+use leasehold_core::{Acquire, Millis, Mode, Op, Request, ResourceName, SessionId, Value};
+use tokio::sync::{broadcast, oneshot};
+
+use crate::driver::{SessionRef, ToDriver};
+use crate::error::Error;
+use crate::lease::Lease;
+
+/// Something that happened to a session or its leases.
+pub use leasehold_core::client::Event as SessionEvent;
+
+/// A session. All its leases share one renewal and one deadline. Dropping it closes it without waiting.
+#[derive(Debug)]
+pub struct Session {
+    pub(crate) inner: SessionRef,
+    id: SessionId,
+    closed: bool,
+}
+
+impl Session {
+    pub(crate) fn new(inner: SessionRef, id: SessionId) -> Self {
+        Self { inner, id, closed: false }
+    }
+
+    /// Its id, as the service shows it.
+    pub fn id(&self) -> SessionId {
+        self.id
+    }
+
+    /// Asks for a lease. Await the result, or refine it first: [`wait`](AcquireRequest::wait), [`shared`](AcquireRequest::shared),
+    /// [`slots`](AcquireRequest::slots), [`value`](AcquireRequest::value).
+    pub fn acquire(&self, resource: &str) -> AcquireRequest<'_> {
+        AcquireRequest { all: self.acquire_all([resource]) }
+    }
+
+    /// Asks for several leases at once: all or none.
+    pub fn acquire_all<'a>(&self, resources: impl IntoIterator<Item = &'a str>) -> AcquireAll<'_> {
+        AcquireAll {
+            session: self,
+            resources: resources.into_iter().map(str::to_owned).collect(),
+            mode: Mode::Exclusive,
+            value: Vec::new(),
+            wait: None,
+        }
+    }
+
+    /// Everything that happens to this session from now on.
+    pub fn events(&self) -> Events {
+        Events(self.inner.events.subscribe())
+    }
+
+    /// Closes the session and ends all its leases. Belief in them ends with this call.
+    ///
+    /// # Errors
+    /// When the answer is not known; the session then ends after its ttl at the latest.
+    pub async fn close(mut self) -> Result<(), Error> {
+        self.closed = true;
+        match self.inner.submit(Op::Close).await {
+            Ok(_) | Err(Error::SessionEnded(SessionEnd::Closed | SessionEnd::ByService(_))) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if !self.closed {
+            self.inner.send(|key| ToDriver::Submit { key, op: Op::Close, reply: None });
+        }
+    }
+}
+
+/// Events of a session, in order.
+#[derive(Debug)]
+pub struct Events(broadcast::Receiver<SessionEvent>);
+
+impl Events {
+    /// The next event; nothing when the session is over. Whoever reads too slowly misses the oldest ones.
+    pub async fn next(&mut self) -> Option<SessionEvent> {
+        loop {
+            match self.0.recv().await {
+                Ok(event) => return Some(event),
+                Err(broadcast::error::RecvError::Lagged(_)) => {}
+                Err(broadcast::error::RecvError::Closed) => return None,
+            }
+        }
+    }
+}
+
+/// An acquire of one resource that is being put together.
+#[derive(Debug)]
+#[must_use = "await it"]
+pub struct AcquireRequest<'a> {
+    all: AcquireAll<'a>,
+}
+
+impl<'a> AcquireRequest<'a> {
+    /// Waits in the queue for so long if the resource is not free. Without this, the answer comes at once.
+    pub fn wait(mut self, length: Duration) -> Self {
+        self.all = self.all.wait(length);
+        self
+    }
+
+    /// Shares the resource with others that do.
+    pub fn shared(mut self) -> Self {
+        self.all.mode = Mode::Shared;
+        self
+    }
+
+    /// Takes one of `of` slots.
+    pub fn slots(mut self, of: u32) -> Self {
+        self.all.mode = Mode::Slot { of };
+        self
+    }
+
+    /// Shows a value with the lease: an address, for example.
+    pub fn value(mut self, value: impl Into<Vec<u8>>) -> Self {
+        self.all = self.all.value(value);
+        self
+    }
+}
+
+type BoxedFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+impl<'a> IntoFuture for AcquireRequest<'a> {
+    type Output = Result<Lease, Error>;
+    type IntoFuture = BoxedFuture<'a, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            let mut leases = self.all.run().await?;
+            Ok(leases.pop().expect("one resource was asked for, so one lease was granted"))
+        })
+    }
+}
+
+/// An acquire of several resources that is being put together.
+#[derive(Debug)]
+#[must_use = "await it"]
+pub struct AcquireAll<'a> {
+    session: &'a Session,
+    resources: Vec<String>,
+    mode: Mode,
+    value: Vec<u8>,
+    wait: Option<Duration>,
+}
+
+impl<'a> AcquireAll<'a> {
+    /// Waits in the queues for so long if not all are free.
+    pub fn wait(mut self, length: Duration) -> Self {
+        self.wait = Some(length);
+        self
+    }
+
+    /// Shows a value with each lease.
+    pub fn value(mut self, value: impl Into<Vec<u8>>) -> Self {
+        self.value = value.into();
+        self
+    }
+
+    async fn run(self) -> Result<Vec<Lease>, Error> {
+        let mode = self.mode;
+        let requests: Result<Vec<Request>, Error> = self
+            .resources
+            .iter()
+            .map(|name| Ok(Request { resource: ResourceName::new(name)?, mode }))
+            .collect();
+        let acquire = Acquire {
+            requests: requests?,
+            value: Value::new(self.value)?,
+            wait: self.wait.map(Millis::from_duration),
+        };
+        let (reply, answer) = oneshot::channel();
+        let ticket = self.session.inner.ticket();
+        let inner = &self.session.inner;
+        inner.send(|key| ToDriver::Acquire { key, ticket, acquire, reply });
+        // Whoever drops this future gives up the wait, and gets nothing that it would have to give back.
+        let mut guard = CancelOnDrop { session: inner, ticket, armed: true };
+        let granted = answer.await;
+        guard.armed = false;
+        granted.unwrap_or_else(|_| Err(inner.over()))
+    }
+}
+
+impl<'a> IntoFuture for AcquireAll<'a> {
+    type Output = Result<Vec<Lease>, Error>;
+    type IntoFuture = BoxedFuture<'a, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.run())
+    }
+}
+
+struct CancelOnDrop<'a> {
+    session: &'a SessionRef,
+    ticket: u64,
+    armed: bool,
+}
+
+impl Drop for CancelOnDrop<'_> {
+    fn drop(&mut self) {
+        if self.armed {
+            let ticket = self.ticket;
+            self.session.send(|key| ToDriver::GiveUp { key, ticket });
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! A store: where leases live, chosen by URL.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use leasehold_core::protocol::{Failure, Query, ReadAnswer, Request, Response, Status, TokenCheck};
+use leasehold_core::table::{LeaseView, PastView, SessionView};
+use leasehold_core::{Label, Operator, Reason, Reply, ResourceName, SessionId, Successor, Token};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::driver::{self, ToDriver};
+use crate::error::{Error, Unreachable};
+use crate::options::SessionOptions;
+use crate::session::Session;
+
+/// How long a store may be out of reach before a call gives up, unless asked otherwise.
+pub const DEFAULT_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How a store is connected to.
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct ConnectOptions {
+    pub(crate) patience: Duration,
+    pub(crate) end_all_after_wait: bool,
+}
+
+impl Default for ConnectOptions {
+    fn default() -> Self {
+        Self { patience: DEFAULT_PATIENCE, end_all_after_wait: false }
+    }
+}
+
+impl ConnectOptions {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How long the store may be out of reach before a call gives up.
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// Where the clocks of a directory cannot be compared with this machine's, end all its leases and wait for the longest ttl
+    /// instead of refusing it.
+    pub fn end_all_after_wait(mut self) -> Self {
+        self.end_all_after_wait = true;
+        self
+    }
+}
+
+/// A connection to a store. Clones share it. Its sessions are renewed by a thread of its own, so that a busy application cannot
+/// starve them.
+#[derive(Debug, Clone)]
+pub struct Store {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    url: String,
+    to_driver: mpsc::UnboundedSender<ToDriver>,
+}
+
+impl Store {
+    /// Connects to a store: `dir:PATH` is a directory that processes of this machine share.
+    ///
+    /// # Errors
+    /// When the address is not understood, or the store cannot be reached within 10 s.
+    pub async fn connect(url: &str) -> Result<Self, Error> {
+        Self::connect_with(url, ConnectOptions::default()).await
+    }
+
+    /// Connects to a store with options.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect).
+    pub async fn connect_with(url: &str, options: ConnectOptions) -> Result<Self, Error> {
+        let (to_driver, connected) = driver::connect(url, options)?;
+        let inner = Arc::new(Inner { url: url.to_owned(), to_driver });
+        connected.await.map_err(|_| driver_gone(url))??;
+        Ok(Self { inner })
+    }
+
+    #[cfg(feature = "testing")]
+    pub(crate) fn from_driver(url: &str, to_driver: mpsc::UnboundedSender<ToDriver>) -> Self {
+        Self { inner: Arc::new(Inner { url: url.to_owned(), to_driver }) }
+    }
+
+    /// The address that was connected to.
+    pub fn url(&self) -> &str {
+        &self.inner.url
+    }
+
+    /// Opens a session with a ttl of 10 s and the name of this process.
+    ///
+    /// # Errors
+    /// When the service refuses, or cannot be reached.
+    pub async fn session(&self) -> Result<Session, Error> {
+        self.session_with(&SessionOptions::default()).await
+    }
+
+    /// Opens a session with options.
+    ///
+    /// # Errors
+    /// When the options do not fit together, the service refuses, or cannot be reached.
+    pub async fn session_with(&self, options: &SessionOptions) -> Result<Session, Error> {
+        let profile = options.profile()?;
+        let (reply, answer) = oneshot::channel();
+        let strictness = options.strictness();
+        self.tell(ToDriver::Open { profile: Box::new(profile), strictness, reply })?;
+        answer.await.map_err(|_| driver_gone(self.url()))?
+    }
+
+    /// One resource, if the store knows it.
+    ///
+    /// # Errors
+    /// When the store cannot be reached.
+    pub async fn lease(&self, resource: &ResourceName) -> Result<Option<LeaseView>, Error> {
+        match self.read(Query::Lease(resource.clone())).await? {
+            ReadAnswer::Lease(lease) => Ok(lease),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// A page of resources whose names begin with `prefix`, and whether there are more after it.
+    ///
+    /// # Errors
+    /// When the store cannot be reached.
+    pub async fn leases(
+        &self,
+        prefix: &str,
+        after: Option<ResourceName>,
+        limit: usize,
+    ) -> Result<(Vec<LeaseView>, bool), Error> {
+        match self.read(Query::Leases { prefix: prefix.to_owned(), after, limit }).await? {
+            ReadAnswer::Leases { leases, more } => Ok((leases, more)),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// A page of sessions, and whether there are more after it.
+    ///
+    /// # Errors
+    /// When the store cannot be reached.
+    pub async fn sessions(
+        &self,
+        after: Option<SessionId>,
+        limit: usize,
+    ) -> Result<(Vec<SessionView>, bool), Error> {
+        match self.read(Query::Sessions { after, limit }).await? {
+            ReadAnswer::Sessions { sessions, more } => Ok((sessions, more)),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// The leases of the past on a resource, newest first.
+    ///
+    /// # Errors
+    /// When the store cannot be reached.
+    pub async fn history(&self, resource: &ResourceName) -> Result<Vec<PastView>, Error> {
+        match self.read(Query::History(resource.clone())).await? {
+            ReadAnswer::History(past) => Ok(past),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Whether a token is that of a present lease.
+    ///
+    /// # Errors
+    /// When the store cannot be reached.
+    pub async fn check(&self, resource: &ResourceName, token: Token) -> Result<TokenCheck, Error> {
+        match self.read(Query::Check { resource: resource.clone(), token }).await? {
+            ReadAnswer::Check(check) => Ok(check),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// The service itself.
+    ///
+    /// # Errors
+    /// When the store cannot be reached.
+    pub async fn status(&self) -> Result<Status, Error> {
+        match self.read(Query::Status).await? {
+            ReadAnswer::Status(status) => Ok(status),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Asks the holder to drain and release, or to hand over. Gives back its token and label; it may take its time.
+    ///
+    /// # Errors
+    /// When nobody holds the resource, or the store cannot be reached.
+    pub async fn ask_release(
+        &self,
+        resource: &ResourceName,
+        token: Option<Token>,
+        successor: Option<Successor>,
+        by: Label,
+    ) -> Result<(Token, Label), Error> {
+        let operator = Operator::AskRelease { resource: resource.clone(), token, successor, by };
+        match self.operate(operator).await? {
+            Reply::Asked { token, holder } => Ok((token, holder)),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Ends a lease. The resource goes to nobody until its holder has acknowledged or cannot believe in it any more: gives back
+    /// how long that takes at most. With `now` it is granted at once, and only a fence protects against the old holder.
+    ///
+    /// # Errors
+    /// When the token is not current, or the store cannot be reached.
+    pub async fn revoke(
+        &self,
+        resource: &ResourceName,
+        token: Token,
+        by: Label,
+        reason: Reason,
+        now: bool,
+    ) -> Result<Duration, Error> {
+        match self.operate(Operator::Revoke { resource: resource.clone(), token, by, reason, now }).await? {
+            Reply::Revoked { held_back } => Ok(held_back.duration()),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Ends the connection: sessions that are still open are closed, and a directory served by this process is handed to the
+    /// next. Other clones of this store find it closed.
+    pub async fn close(self) {
+        let (reply, done) = oneshot::channel();
+        if self.tell(ToDriver::Close { reply }).is_ok() {
+            let _ = done.await;
+        }
+    }
+
+    async fn read(&self, query: Query) -> Result<ReadAnswer, Error> {
+        match self.request(Request::Read(query)).await? {
+            Response::Read(answer) => Ok(answer),
+            other => Err(failed(other)),
+        }
+    }
+
+    async fn operate(&self, operator: Operator) -> Result<Reply, Error> {
+        match self.request(Request::Operator(operator)).await? {
+            Response::Reply(Reply::Refused(refusal)) => Err(refusal.into()),
+            Response::Reply(reply) => Ok(reply),
+            other => Err(failed(other)),
+        }
+    }
+
+    async fn request(&self, request: Request) -> Result<Response, Error> {
+        let (reply, answer) = oneshot::channel();
+        self.tell(ToDriver::Request { request: Box::new(request), reply })?;
+        answer.await.map_err(|_| driver_gone(self.url()))?
+    }
+
+    fn tell(&self, message: ToDriver) -> Result<(), Error> {
+        self.inner.to_driver.send(message).map_err(|_| driver_gone(self.url()))
+    }
+}
+
+fn failed(response: Response) -> Error {
+    match response {
+        Response::Failed(Failure::OutcomeUnknown) => Error::OutcomeUnknown,
+        Response::Failed(failure) => Error::Unavailable(failure.to_string()),
+        other => unexpected(&other),
+    }
+}
+
+fn unexpected(what: &impl std::fmt::Debug) -> Error {
+    Error::Unreachable(Unreachable::Protocol(format!("the service answered another question: {what:?}")))
+}
+
+fn driver_gone(url: &str) -> Error {
+    let last = Some("the connection was closed".to_owned());
+    Unreachable::NoConnection { store: url.to_owned(), waited: Duration::ZERO, last }.into()
+}

@@ -1,0 +1,70 @@
+//! A store in memory, with a clock moved by hand: tests of programs that hold leases pause, cut and expire without sleeping.
+//!
+//! The service, the sessions and the guards are the real ones; only the clock, the disk and the network are not. Nothing happens
+//! by itself: [`World::advance`] moves time in small steps and comes back when everybody has done what was to be done.
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), leasehold::Error> {
+//! use std::time::Duration;
+//! use leasehold::testing::World;
+//! use leasehold::{LeaseState, SessionOptions};
+//!
+//! let world = World::new();
+//! let store = world.store();
+//! let session = world.run(store.session_with(&SessionOptions::new().ttl(Duration::from_secs(10))))?;
+//! let lease = world.run(session.acquire("job").into_future())?;
+//!
+//! // The network is cut. The holder stops believing before the service gives the lease to another.
+//! store.cut();
+//! world.advance(Duration::from_secs(9));
+//! assert!(matches!(lease.state(), LeaseState::Lapsed { .. }));
+//! assert!(lease.guard(Duration::from_millis(1)).is_err());
+//! # Ok(())
+//! # }
+//! # use std::future::IntoFuture;
+//! ```
+
+mod network;
+mod world;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use leasehold_core::holder::Reading;
+
+pub use world::{TestStore, World};
+
+/// A clock moved by hand. Both clocks of the pretended machine can be moved apart, as suspend does.
+#[derive(Debug, Clone)]
+pub struct HandClock {
+    boot: Arc<AtomicU64>,
+    raw: Arc<AtomicU64>,
+}
+
+impl HandClock {
+    /// A clock that has run for an hour: nothing depends on where it stands.
+    pub(crate) fn new() -> Self {
+        const HOUR: u64 = 3_600 * 1_000_000_000;
+        Self { boot: Arc::new(AtomicU64::new(HOUR)), raw: Arc::new(AtomicU64::new(HOUR)) }
+    }
+
+    pub(crate) fn now(&self) -> Reading {
+        Reading { boot: self.boot.load(Ordering::SeqCst), raw: self.raw.load(Ordering::SeqCst) }
+    }
+
+    pub(crate) fn advance(&self, length: Duration) {
+        self.advance_boot(length);
+        self.raw.fetch_add(nanos(length), Ordering::SeqCst);
+    }
+
+    /// Only the clock that counts suspend moves.
+    pub(crate) fn advance_boot(&self, length: Duration) {
+        self.boot.fetch_add(nanos(length), Ordering::SeqCst);
+    }
+}
+
+fn nanos(length: Duration) -> u64 {
+    u64::try_from(length.as_nanos()).unwrap_or(u64::MAX)
+}

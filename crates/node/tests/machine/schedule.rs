@@ -1,0 +1,377 @@
+//! Random schedules of requests, syncs, stalls, suspends, crashes and reboots.
+//!
+//! Beside what the oracle checks after every turn, the clients here believe in their leases as holders do: from the sending of
+//! the last confirmed renewal, for a ttl, by the clock that moved further. Two of them never believe in one resource. At the
+//! end the disk is quick and nothing fails, and the node must serve.
+
+use std::collections::BTreeMap;
+
+use leasehold_core::holder::Reading;
+use leasehold_core::protocol::{Response, ToClient};
+use leasehold_core::{
+    Answer, CommandNumber, Config, ItemKind, ItemNumber, Millis, Nonce, Policies, Refusal, Reply, Token,
+};
+use leasehold_node::{ConnectionId, Input, Options, Place};
+use proptest::prelude::*;
+
+use crate::actor::{Actor, name};
+use crate::disk::Crash;
+use crate::world::{World, embedded, machine, millis};
+
+const CLIENTS: usize = 4;
+const RESOURCES: [&str; 2] = ["a", "b"];
+
+#[derive(Debug, Clone)]
+enum Step {
+    Send(usize, Act),
+    Turn,
+    Sync,
+    /// A quick disk: everything that was sent is synced and answered.
+    Settle,
+    Pass(u64),
+    Suspend(u64),
+    Slew(u64),
+    SnapshotSaved,
+    Disconnect(usize),
+    Crash { keeps_written: bool, down_ms: u64, loses_messages: bool },
+    Reboot,
+}
+
+#[derive(Debug, Clone)]
+enum Act {
+    Attach,
+    Renew,
+    Acquire(usize, Option<u64>),
+    Release(usize),
+    Close,
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    prop_oneof![
+        1 => Just(Act::Attach),
+        6 => Just(Act::Renew),
+        6 => (0..RESOURCES.len(), prop::option::weighted(0.8, 1..5_000_u64)).prop_map(|(r, w)| Act::Acquire(r, w)),
+        2 => (0..RESOURCES.len()).prop_map(Act::Release),
+        1 => Just(Act::Close),
+    ]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        16 => (0..CLIENTS, act()).prop_map(|(client, act)| Step::Send(client, act)),
+        6 => Just(Step::Turn),
+        4 => Just(Step::Sync),
+        10 => Just(Step::Settle),
+        6 => (0..90_000_000_u64).prop_map(Step::Pass),
+        2 => (0..3_000_000_000_u64).prop_map(Step::Pass),
+        1 => (0..3_000_u64).prop_map(Step::Suspend),
+        1 => (0..200_u64).prop_map(Step::Slew),
+        1 => Just(Step::SnapshotSaved),
+        1 => (0..CLIENTS).prop_map(Step::Disconnect),
+        1 => (any::<bool>(), 0..2_000_u64, any::<bool>()).prop_map(|(keeps_written, down_ms, loses_messages)| {
+            Step::Crash { keeps_written, down_ms, loses_messages }
+        }),
+        1 => Just(Step::Reboot),
+    ]
+}
+
+struct Client {
+    actor: Actor,
+    is_open: bool,
+    /// Through its present connection.
+    is_attached: bool,
+    /// When each renewal was sent; zero is the first sending of the open.
+    sent: BTreeMap<u64, Reading>,
+    confirmed: u64,
+    /// Answers to renewals that wait for the item they name.
+    kept: Vec<(u64, ItemNumber)>,
+    held: BTreeMap<String, Token>,
+}
+
+struct Play {
+    world: World,
+    clients: Vec<Client>,
+    nonces: u8,
+    connections: u64,
+    boots: u8,
+}
+
+impl Play {
+    fn new(place: Place) -> Self {
+        let config = Config::default();
+        let options = Options { snapshot_entries: 12, ..Options::default() };
+        let mut play = Self {
+            world: World::begin(place, config, options),
+            clients: Vec::new(),
+            nonces: 0,
+            connections: 1_000,
+            boots: 1,
+        };
+        for _ in 0..CLIENTS {
+            let client = play.fresh();
+            play.clients.push(client);
+        }
+        play
+    }
+
+    /// A client that nobody knows yet, with a ttl and policies of its own.
+    fn fresh(&mut self) -> Client {
+        self.nonces = self.nonces.checked_add(1).expect("a schedule is shorter");
+        let number = u64::from(self.nonces);
+        let mut actor = Actor::new(self.nonces, [500, 1_000, 3_000][usize::from(self.nonces) % 3]);
+        actor.nonce = Nonce([self.nonces; 16]);
+        let grace = Millis::new(number % 2 * 200);
+        actor.policies =
+            Policies { grace, hard: Millis::new(grace.get() + number % 3 * 400), delay: Millis::new(number % 5 * 60) };
+        actor.connection = self.connection();
+        let (sent, kept, held) = (BTreeMap::new(), Vec::new(), BTreeMap::new());
+        Client { actor, is_open: false, is_attached: false, sent, confirmed: 0, kept, held }
+    }
+
+    fn connection(&mut self) -> ConnectionId {
+        self.connections += 1;
+        ConnectionId(self.connections)
+    }
+
+    fn step(&mut self, step: &Step) {
+        match step {
+            Step::Send(client, act) => self.send(*client, act),
+            Step::Turn => self.turn(),
+            Step::Sync => {
+                self.world.sync();
+            }
+            Step::Settle => {
+                self.turn();
+                while self.world.sync() {
+                    self.turn();
+                }
+            }
+            Step::Pass(nanos) => self.world.pass(std::time::Duration::from_nanos(*nanos)),
+            Step::Suspend(ms) => self.world.clock.boot += ms * 1_000_000,
+            Step::Slew(ms) => self.world.clock.raw += ms * 1_000_000,
+            Step::SnapshotSaved => {
+                if self.world.disk.saving.is_some() {
+                    self.world.save_snapshot();
+                }
+            }
+            Step::Disconnect(client) => {
+                self.world.inbox.push(Input::Disconnected(self.clients[*client].actor.connection));
+                self.reconnect(*client);
+            }
+            Step::Crash { keeps_written, down_ms, loses_messages } => {
+                if *loses_messages {
+                    self.world.sent.clear();
+                }
+                self.crash(*keeps_written, *down_ms);
+            }
+            Step::Reboot => self.reboot(),
+        }
+    }
+
+    fn turn(&mut self) {
+        self.world.turn();
+        for (connection, message) in std::mem::take(&mut self.world.sent) {
+            let client = self.clients.iter().position(|client| client.actor.connection == connection);
+            if let Some(client) = client {
+                self.hear(client, message);
+            }
+        }
+        self.nobody_else_believes();
+    }
+
+    fn reconnect(&mut self, client: usize) {
+        let connection = self.connection();
+        self.clients[client].actor.connection = connection;
+        self.clients[client].is_attached = false;
+    }
+
+    fn crash(&mut self, keeps_written: bool, down_ms: u64) {
+        self.world.pass(millis(down_ms));
+        let crash = if keeps_written { Crash::KeepsWritten(1) } else { Crash::KeepsAcknowledged };
+        self.world.crash(crash);
+        for client in 0..CLIENTS {
+            self.reconnect(client);
+        }
+    }
+
+    /// Embedded only: every process of the machine is gone with it, and the clocks begin anew.
+    fn reboot(&mut self) {
+        if matches!(self.world.place, Place::Served) {
+            return;
+        }
+        self.boots += 1;
+        self.world.place = embedded(machine(self.boots, 7), false);
+        self.world.clock = Reading { boot: 1_000_000, raw: 900_000 };
+        self.world.oracle.forget_readings();
+        self.world.sent.clear();
+        for client in 0..CLIENTS {
+            self.clients[client] = self.fresh();
+        }
+        self.world.crash(Crash::KeepsAcknowledged);
+    }
+
+    fn send(&mut self, client: usize, act: &Act) {
+        let now = self.world.clock;
+        let client = &mut self.clients[client];
+        let request = match act {
+            // A repeated open counts from its first sending.
+            _ if !client.is_open => {
+                client.sent.entry(0).or_insert(now);
+                client.actor.open()
+            }
+            // Once too often is no harm.
+            Act::Attach => client.actor.attach(),
+            _ if !client.is_attached => client.actor.attach(),
+            Act::Renew => {
+                let renew = client.actor.renew();
+                client.sent.insert(client.actor.renewal.get(), now);
+                renew
+            }
+            Act::Acquire(resource, wait) => client.actor.acquire(RESOURCES[*resource], *wait),
+            Act::Release(resource) => {
+                let resource = RESOURCES[*resource];
+                let Some(token) = client.held.remove(resource) else { return };
+                client.actor.release(resource, token)
+            }
+            Act::Close => {
+                client.held.clear();
+                client.actor.close()
+            }
+        };
+        self.world.ask(client.actor.connection, request);
+    }
+
+    fn hear(&mut self, client: usize, message: ToClient) {
+        match message {
+            ToClient::Items { items, .. } => {
+                for item in items {
+                    self.clients[client].process(item.number, &item.kind);
+                }
+            }
+            ToClient::Response { response: Response::Reply(reply), .. } => self.hear_reply(client, &reply),
+            ToClient::Response { .. } => {}
+        }
+        self.clients[client].count_kept();
+    }
+
+    fn hear_reply(&mut self, client: usize, reply: &Reply) {
+        let heard = &mut self.clients[client];
+        match reply {
+            Reply::Opened(opened) => {
+                heard.actor.session = opened.session;
+                heard.is_open = true;
+            }
+            Reply::Attached { last_command, .. } => {
+                heard.actor.command = *last_command;
+                heard.is_attached = true;
+            }
+            Reply::Renewed(renewed) => heard.kept.push((renewed.number.get(), renewed.after)),
+            Reply::Closed | Reply::Refused(Refusal::SessionEnded { .. }) => {
+                let fresh = self.fresh();
+                self.clients[client] = fresh;
+            }
+            Reply::Refused(Refusal::CommandGap { expected, .. }) => {
+                heard.actor.command = CommandNumber::new(expected.get() - 1);
+            }
+            _ => {}
+        }
+    }
+
+    /// Whoever believes in a resource is alone.
+    fn nobody_else_believes(&self) {
+        for resource in RESOURCES {
+            let now = self.world.clock;
+            let believers: Vec<_> = self
+                .clients
+                .iter()
+                .filter(|client| client.believes(now))
+                .filter_map(|client| client.held.get(resource).map(|token| (client.actor.session, *token)))
+                .collect();
+            assert!(believers.len() <= 1, "{resource} is believed to be held by {believers:?}");
+        }
+    }
+
+    /// Nothing fails any more: the node serves, and everything dead is freed.
+    fn heal(mut self) {
+        self.world.sent.clear();
+        self.world.rest();
+        assert!(self.world.node.is_serving());
+        self.world.run(millis(8_000));
+        for resource in RESOURCES {
+            let lease = self.world.node.table().lease(&name(resource));
+            assert!(lease.is_none_or(|lease| lease.holders.is_empty()), "{resource} was never freed");
+        }
+        let mut late = Actor::new(255, 1_000);
+        late.connection = ConnectionId(1);
+        let mut late = late.opened(&mut self.world);
+        for resource in RESOURCES {
+            late.hold(&mut self.world, resource);
+        }
+        let writes = self.world.disk.writes;
+        let close = late.close();
+        late.send(&mut self.world, close);
+        self.world.run(millis(3_000));
+        assert!(self.world.disk.writes <= writes + 4, "a node without sessions goes on writing");
+    }
+}
+
+impl Client {
+    fn believes(&self, now: Reading) -> bool {
+        let sent = self.sent.get(&self.confirmed);
+        sent.is_some_and(|sent| now.since(*sent).greater() < millis(self.actor.ttl))
+    }
+
+    fn process(&mut self, number: ItemNumber, kind: &ItemKind) {
+        if number <= self.actor.seen {
+            return;
+        }
+        assert_eq!(number, self.actor.seen.next(), "an item was skipped");
+        self.actor.seen = number;
+        match kind {
+            ItemKind::Answer { answer: Answer::Granted(grants), .. } | ItemKind::WaitGranted { grants, .. } => {
+                for grant in grants {
+                    self.held.insert(grant.resource.as_str().to_owned(), grant.token);
+                }
+            }
+            ItemKind::LeaseEnded { resource, token, .. } => {
+                if self.held.get(resource.as_str()) == Some(token) {
+                    self.held.remove(resource.as_str());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Answers to renewals count once everything up to the item they name was processed.
+    fn count_kept(&mut self) {
+        let seen = self.actor.seen;
+        let (ready, later): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.kept).into_iter().partition(|(_, after)| *after <= seen);
+        self.kept = later;
+        for (number, _) in ready {
+            self.confirmed = self.confirmed.max(number);
+        }
+    }
+}
+
+fn play(place: Place, steps: &[Step]) {
+    let mut play = Play::new(place);
+    for step in steps {
+        play.step(step);
+    }
+    play.heal();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 120, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_service_keeps_its_promises(steps in prop::collection::vec(step(), 40..280)) {
+        play(Place::Served, &steps);
+    }
+
+    #[test]
+    fn an_embedded_directory_keeps_its_promises(steps in prop::collection::vec(step(), 40..280)) {
+        play(embedded(machine(1, 7), false), &steps);
+    }
+}

@@ -1,0 +1,186 @@
+//! The bytes themselves. If one of these changes, releases that are already out there cannot talk to the new one: raise the protocol
+//! version instead.
+
+use leasehold_core::answer::{Answer, Grant, Item, ItemKind, Refusal, Renewed, Reply, Unavailable};
+use leasehold_core::protocol::{Request, RequestId, Response, ToClient};
+use leasehold_core::{
+    Acquire, AttachNumber, CommandNumber, ItemNumber, Label, Millis, Mode, Nonce, Op, Open, Policies,
+    RenewalNumber, Request as ResourceRequest, ResourceName, Sequence, SessionCommand, SessionId,
+    SessionKind, Token, Value,
+};
+use leasehold_wire::{
+    FrameReader, Hello, OpeningReader, decode_client_frame, decode_server_frame, encode_client,
+    encode_opening, encode_server,
+};
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Puts the pieces of a golden frame together. Each piece is one thought: a length, a key with its number, a text.
+fn pieces(pieces: &[&str]) -> String {
+    pieces.concat().replace(' ', "")
+}
+
+fn name(text: &str) -> ResourceName {
+    ResourceName::new(text).expect("a good name")
+}
+
+#[test]
+fn opening() {
+    let hello = Hello { protocol: 1, program: "0.1.0".into(), pid: 300, incarnation: "ab".into() };
+    let mut bytes = Vec::new();
+    encode_opening(&hello, &mut bytes).unwrap();
+    let expected = pieces(&[
+        "00 4c485353 0d0a 01", // NUL LHSS CR LF, framing 1
+        "00000010",            // 16 bytes
+        "08 01",               // protocol 1
+        "12 05 302e312e30",    // program 0.1.0
+        "18 ac02",             // pid 300
+        "22 02 6162",          // incarnation ab
+    ]);
+    assert_eq!(hex(&bytes), expected);
+    let mut reader = OpeningReader::new();
+    reader.push(&bytes);
+    assert_eq!(reader.hello(), Ok(Some(hello)));
+}
+
+#[test]
+fn a_renewal_and_a_release() {
+    let session = SessionId::from_u64(5);
+    let requests = [
+        (RequestId(1), Request::Renew { session, number: RenewalNumber::new(300), seen: ItemNumber::new(2) }),
+        (
+            RequestId(2),
+            Request::Command(SessionCommand {
+                session,
+                sequence: Sequence::Streamed {
+                    attach: AttachNumber::new(1),
+                    number: CommandNumber::new(4),
+                    seen: ItemNumber::new(2),
+                },
+                op: Op::Release { resource: name("jobs"), token: Token::from_u64(6), drained: true },
+            }),
+        ),
+    ];
+    let expected = pieces(&[
+        "00000029",             // 41 bytes
+        "0a 0b",                // a message of 11
+        "08 01",                // id 1
+        "22 07",                // renew
+        "08 05 10 ac02 18 02",  // session 5, number 300, seen 2
+        "0a 1a",                // a message of 26
+        "08 02",                // id 2
+        "2a 16",                // command
+        "08 05",                // session 5
+        "12 06 0801 1004 1802", // streamed: attach 1, number 4, seen 2
+        "52 0a",                // release
+        "0a 04 6a6f6273",       // resource jobs
+        "10 06 18 01",          // token 6, drained
+    ]);
+    assert_client(&requests, &expected);
+}
+
+#[test]
+fn an_open_and_an_acquire() {
+    let open = Open {
+        nonce: Nonce([0xee; 16]),
+        label: Label::new("a").unwrap(),
+        ttl: Millis::new(10_000),
+        policies: Policies { grace: Millis::new(1), hard: Millis::new(2), delay: Millis::ZERO },
+        kind: SessionKind::Streamed,
+    };
+    let acquire = Acquire {
+        requests: vec![
+            ResourceRequest { resource: name("x"), mode: Mode::Exclusive },
+            ResourceRequest { resource: name("y"), mode: Mode::Slot { of: 3 } },
+        ],
+        value: Value::new(b"v".to_vec()).unwrap(),
+        wait: Some(Millis::ZERO),
+    };
+    let command = SessionCommand {
+        session: SessionId::from_u64(5),
+        sequence: Sequence::Plain,
+        op: Op::Acquire(acquire),
+    };
+    let requests = [(RequestId(1), Request::Open(open)), (RequestId(2), Request::Command(command))];
+    let expected = pieces(&[
+        "00000049",                               // 73 bytes
+        "0a 24 08 01 12 20",                      // message, id 1, open
+        "0a 10 eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee", // nonce
+        "12 01 61 18 904e",                       // label a, ttl 10000 ms
+        "22 04 0801 1002",                        // grace 1 ms, hard 2 ms
+        "28 01",                                  // streamed
+        "0a 21 08 02 2a 1d",                      // message, id 2, command
+        "08 05 1a 00",                            // session 5, plain
+        "22 17",                                  // acquire
+        "0a 07 0a0178 1202 0a00",                 // x, exclusive
+        "0a 07 0a0179 1202 1803",                 // y, slot of 3
+        "12 01 76 18 00",                         // value v, wait 0 ms
+    ]);
+    assert_client(&requests, &expected);
+}
+
+#[test]
+fn a_grant_a_refusal_and_an_answer_to_a_renewal() {
+    let grant =
+        Grant { resource: name("x"), token: Token::from_u64(9), fence: Token::from_u64(8), slot: Some(0) };
+    let held =
+        Unavailable::Held { holder: Label::new("h").unwrap(), token: Token::from_u64(9), overdue: true };
+    let messages = [
+        ToClient::Items {
+            session: SessionId::from_u64(5),
+            items: vec![Item {
+                number: ItemNumber::new(3),
+                kind: ItemKind::Answer {
+                    command: CommandNumber::new(1),
+                    answer: Answer::Granted(vec![grant]),
+                },
+            }],
+        },
+        ToClient::Response {
+            id: RequestId(1),
+            response: Response::Reply(Reply::Refused(Refusal::NotFree { resource: name("x"), why: held })),
+        },
+        ToClient::Response {
+            id: RequestId(2),
+            response: Response::Reply(Reply::Renewed(Renewed {
+                number: RenewalNumber::new(4),
+                after: ItemNumber::new(3),
+                leases: None,
+            })),
+        },
+    ];
+    let expected = pieces(&[
+        "00000045",              // 69 bytes
+        "0a 1b 12 19 08 05",     // message, items, session 5
+        "12 15 08 03",           // item 3
+        "12 11 08 01",           // the answer to command 1
+        "12 0d 0a 0b 0a 09",     // granted: one grant
+        "0a0178 1009 1808 2000", // x, token 9, fence 8, slot 0
+        "0a 18 0a 16 08 01",     // message, response, id 1
+        "12 12 6a 10 62 0e",     // reply, refused, not free
+        "0a0178 12 09 0a 07",    // x, because it is held
+        "0a0168 1009 1801",      // by h, token 9, overdue
+        "0a 0c 0a 0a 08 02",     // message, response, id 2
+        "12 06 1a 04",           // reply, renewed
+        "0804 1003",             // number 4, after item 3
+    ]);
+    let mut bytes = Vec::new();
+    encode_server(&messages, &mut bytes).unwrap();
+    assert_eq!(hex(&bytes), expected);
+    let mut reader = FrameReader::new();
+    reader.push(&bytes);
+    assert_eq!(decode_server_frame(reader.next_frame().unwrap().unwrap()).unwrap(), messages);
+}
+
+fn assert_client(requests: &[(RequestId, Request)], expected: &str) {
+    let mut bytes = Vec::new();
+    encode_client(requests, &mut bytes).expect("a short frame");
+    assert_eq!(hex(&bytes), expected);
+    let mut reader = FrameReader::new();
+    reader.push(&bytes);
+    let frame = reader.next_frame().expect("within the limit").expect("a whole frame");
+    let heard: Vec<_> = requests.iter().cloned().map(|(id, request)| (id, Ok(request))).collect();
+    assert_eq!(decode_client_frame(frame), Ok(heard));
+}

@@ -1,0 +1,175 @@
+//! Bytes that nobody meant to send: cut off, changed, drawn at random, or from a release that knows more.
+
+use leasehold_core::protocol::{Query, Request, RequestId};
+use leasehold_wire::{
+    FieldError, FrameError, FrameReader, OpeningReader, PREFACE, decode_client_frame, decode_server_frame,
+    encode_client, encode_server,
+};
+use proptest::prelude::*;
+
+use crate::round_trip::only_frame;
+use crate::strategies::{client, server};
+
+/// A frame's body with these messages, each given as its bytes.
+fn body(messages: &[&[u8]]) -> Vec<u8> {
+    let mut body = Vec::new();
+    for message in messages {
+        body.push(0x0a);
+        body.push(u8::try_from(message.len()).expect("the messages written here are short"));
+        body.extend_from_slice(message);
+    }
+    body
+}
+
+const GOOD: &[u8] = &[0x08, 7, 0x3a, 2, 0x3a, 0]; // id 7, read { status {} }
+
+fn good() -> (RequestId, Result<Request, String>) {
+    (RequestId(7), Ok(Request::Read(Query::Status)))
+}
+
+proptest! {
+    // Each case tries every place of a frame.
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn a_stream_cut_anywhere_needs_more_and_ends_in_an_error(requests in client::requests()) {
+        let mut bytes = Vec::new();
+        encode_client(&requests, &mut bytes).unwrap();
+        for have in 0..bytes.len() {
+            let mut reader = FrameReader::new();
+            reader.push(&bytes[..have]);
+            prop_assert_eq!(reader.next_frame(), Ok(None));
+            prop_assert_eq!(reader.finish().is_err(), have > 0);
+        }
+    }
+
+    #[test]
+    fn a_body_cut_anywhere_never_gives_other_requests(requests in client::requests()) {
+        let mut bytes = Vec::new();
+        encode_client(&requests, &mut bytes).unwrap();
+        let body = only_frame(&bytes);
+        let whole = decode_client_frame(&body).unwrap();
+        for have in 0..body.len() {
+            match decode_client_frame(&body[..have]) {
+                // A cut between two messages cannot be told from a shorter frame; the length before the frame is there for that.
+                Ok(fewer) => prop_assert_eq!(&whole[..fewer.len()], fewer),
+                Err(error) => prop_assert!(is_cut_off(&error), "{error}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_body_of_the_service_cut_anywhere_never_gives_other_messages(messages in server::messages()) {
+        let mut bytes = Vec::new();
+        encode_server(&messages, &mut bytes).unwrap();
+        let body = only_frame(&bytes);
+        for have in 0..body.len() {
+            match decode_server_frame(&body[..have]) {
+                Ok(fewer) => prop_assert_eq!(&messages[..fewer.len()], fewer),
+                Err(error) => prop_assert!(is_cut_off(&error), "{error}"),
+            }
+        }
+    }
+
+}
+
+proptest! {
+    #[test]
+    fn random_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        let _ = decode_client_frame(&bytes);
+        let _ = decode_server_frame(&bytes);
+        let mut reader = FrameReader::new();
+        reader.push(&bytes);
+        while let Ok(Some(_)) = reader.next_frame() {}
+        let mut opening = OpeningReader::new();
+        opening.push(&PREFACE);
+        opening.push(&bytes);
+        let _ = opening.hello();
+        let _ = opening.into_frames();
+    }
+
+    #[test]
+    fn a_changed_byte_never_panics(messages in server::messages(), at: prop::sample::Index, new: u8) {
+        let mut bytes = Vec::new();
+        encode_server(&messages, &mut bytes).unwrap();
+        let at = at.index(bytes.len());
+        bytes[at] = new;
+        let mut reader = FrameReader::new();
+        reader.push(&bytes);
+        if let Ok(Some(frame)) = reader.next_frame() {
+            let _ = decode_server_frame(frame);
+            let _ = decode_client_frame(frame);
+        }
+    }
+}
+
+fn is_cut_off(error: &FrameError) -> bool {
+    matches!(error, FrameError::MessageCutOff { .. })
+}
+
+#[test]
+fn a_request_of_an_unknown_kind_is_answered_alone() {
+    let unknown: &[u8] = &[0x08, 8, 0x82, 0x01, 0]; // id 8, field 16 {}
+    let heard = decode_client_frame(&body(&[GOOD, unknown, GOOD])).unwrap();
+    let why = "request is absent, or of a kind that this release does not know";
+    assert_eq!(heard, [good(), (RequestId(8), Err(why.to_owned())), good()]);
+}
+
+#[test]
+fn text_that_is_not_utf_8_is_answered_alone() {
+    let bad: &[u8] = &[0x08, 9, 0x3a, 3, 0x0a, 1, 0xff]; // id 9, read { lease: "\xff" }
+    let heard = decode_client_frame(&body(&[bad, GOOD])).unwrap();
+    assert_eq!(heard[0].0, RequestId(9));
+    assert!(heard[0].1.is_err());
+    assert_eq!(heard[1], good());
+}
+
+#[test]
+fn a_name_with_a_nul_is_refused_with_field_value_and_reason() {
+    let bad: &[u8] = &[0x08, 10, 0x3a, 5, 0x0a, 3, b'a', 0, b'b']; // id 10, read { lease: "a\0b" }
+    let heard = decode_client_frame(&body(&[bad])).unwrap();
+    let why = "read.lease \"a\\0b\" is not taken: resource name has the character '\\0' at byte 1; \
+               control characters and '#' are not allowed";
+    assert_eq!(heard, [(RequestId(10), Err(why.to_owned()))]);
+}
+
+#[test]
+fn a_nonce_of_another_length_is_refused_and_not_shown() {
+    let bad: &[u8] = &[0x08, 11, 0x12, 5, 0x0a, 1, 0x99, 0x28, 1]; // id 11, open { nonce: 1 byte, kind: streamed }
+    let heard = decode_client_frame(&body(&[bad])).unwrap();
+    assert_eq!(heard, [(RequestId(11), Err("open.nonce has 1 bytes and must have 16".to_owned()))]);
+}
+
+#[test]
+fn a_number_too_great_for_its_type_is_refused_and_not_cut_off() {
+    // id 12, operator { change_kind { resource: "a", mode { slot_of: 2^32 } } }
+    let mode: &[u8] = &[0x18, 0x80, 0x80, 0x80, 0x80, 0x10];
+    let change: &[u8] = &[&[0x0a, 1, b'a', 0x12, 6], mode].concat();
+    let message: &[u8] = &[&[0x08, 12, 0x32, 13, 0x1a, 11], change].concat();
+    let heard = decode_client_frame(&body(&[message])).unwrap();
+    let why = "mode.slot_of of 4294967296 is above the maximum of 4294967295";
+    assert_eq!(heard, [(RequestId(12), Err(why.to_owned()))]);
+}
+
+#[test]
+fn a_request_whose_id_cannot_be_read_ends_the_connection() {
+    let no_id: &[u8] = &[0x0f]; // a field of a wire type that does not exist
+    let error = decode_client_frame(&body(&[GOOD, no_id])).unwrap_err();
+    assert!(matches!(error, FrameError::Unreadable { position: 1, .. }), "{error}");
+}
+
+#[test]
+fn a_frame_of_something_else_is_refused() {
+    assert_eq!(decode_client_frame(&[0x12, 0]), Err(FrameError::NotAMessage { position: 0 }));
+    assert_eq!(decode_client_frame(&[0x0a, 5, 1]), Err(FrameError::MessageCutOff { position: 0 }));
+}
+
+#[test]
+fn a_message_of_the_service_that_is_not_known_fails_its_frame() {
+    let unknown: &[u8] = &[0x82, 0x01, 0]; // field 16 {}
+    let why = FieldError::Absent { field: "message" };
+    assert_eq!(decode_server_frame(&body(&[unknown])), Err(FrameError::BadField { position: 0, why }));
+    let newer_reply: &[u8] = &[0x0a, 7, 0x08, 1, 0x12, 3, 0xf2, 0x07, 0]; // response { id: 1, reply { field 126 {} } }
+    let why = FieldError::Absent { field: "reply" };
+    assert_eq!(decode_server_frame(&body(&[newer_reply])), Err(FrameError::BadField { position: 0, why }));
+}

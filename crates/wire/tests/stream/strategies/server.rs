@@ -1,0 +1,189 @@
+//! Messages of the service.
+
+use leasehold_core::Drift;
+use leasehold_core::answer::{Opened, Renewed, Reply};
+use leasehold_core::protocol::{Failure, ReadAnswer, Response, Status, ToClient, TokenCheck};
+use leasehold_core::table::{HolderView, HoldingState, LeaseView, PastView, SessionView, WaiterView};
+use proptest::option;
+use proptest::prelude::*;
+
+use super::items::{answer, ending, item, refusal};
+use super::{
+    command_number, few, item_number, label, millis, mode, name, number, renewal_number, request_id, session,
+    size, small, token, value,
+};
+
+pub(crate) fn messages() -> BoxedStrategy<Vec<ToClient>> {
+    few(message()).boxed()
+}
+
+pub(crate) fn message() -> BoxedStrategy<ToClient> {
+    prop_oneof![
+        (request_id(), response()).prop_map(|(id, response)| ToClient::Response { id, response }),
+        (session(), few(item())).prop_map(|(session, items)| ToClient::Items { session, items }),
+    ]
+    .boxed()
+}
+
+fn response() -> BoxedStrategy<Response> {
+    prop_oneof![
+        reply().prop_map(Response::Reply),
+        read_answer().prop_map(Response::Read),
+        failure().prop_map(Response::Failed),
+    ]
+    .boxed()
+}
+
+pub(crate) fn failure() -> BoxedStrategy<Failure> {
+    prop_oneof![
+        Just(Failure::OutcomeUnknown),
+        ".{0,12}".prop_map(|why| Failure::Unavailable { why }),
+        session().prop_map(|session| Failure::NotYourSession { session }),
+        ".{0,12}".prop_map(|why| Failure::BadRequest { why }),
+    ]
+    .boxed()
+}
+
+pub(crate) fn reply() -> BoxedStrategy<Reply> {
+    prop_oneof![
+        opened().prop_map(Reply::Opened),
+        (command_number(), item_number())
+            .prop_map(|(last_command, last_item)| Reply::Attached { last_command, last_item }),
+        (renewal_number(), item_number(), option::of(few((name(), token()))))
+            .prop_map(|(number, after, leases)| Reply::Renewed(Renewed { number, after, leases })),
+        (renewal_number(), renewal_number())
+            .prop_map(|(number, highest)| Reply::StaleRenewal { number, highest }),
+        command_number().prop_map(|number| Reply::Applied { number }),
+        command_number().prop_map(|number| Reply::Repeated { number }),
+        (command_number(), answer(), renewal_number()).prop_map(|(number, answer, renewal)| Reply::Plain {
+            number,
+            answer,
+            renewal
+        }),
+        Just(Reply::Closed),
+        (token(), label()).prop_map(|(token, holder)| Reply::Asked { token, holder }),
+        millis().prop_map(|held_back| Reply::Revoked { held_back }),
+        Just(Reply::KindChanged),
+        Just(Reply::Done),
+        refusal().prop_map(Reply::Refused),
+    ]
+    .boxed()
+}
+
+fn opened() -> BoxedStrategy<Opened> {
+    let drift = (0..=Drift::MAX.ppm()).prop_map(|ppm| Drift::from_ppm(ppm).expect("drawn up to the maximum"));
+    (session(), millis(), drift, any::<bool>())
+        .prop_map(|(session, ttl, drift, repeated)| Opened { session, ttl, drift, repeated })
+        .boxed()
+}
+
+pub(crate) fn read_answer() -> BoxedStrategy<ReadAnswer> {
+    let check = prop_oneof![
+        Just(TokenCheck::Current),
+        ending().prop_map(TokenCheck::Ended),
+        Just(TokenCheck::NotKnown)
+    ];
+    prop_oneof![
+        option::of(lease_view()).prop_map(ReadAnswer::Lease),
+        (few(lease_view()), any::<bool>()).prop_map(|(leases, more)| ReadAnswer::Leases { leases, more }),
+        (few(session_view()), any::<bool>())
+            .prop_map(|(sessions, more)| ReadAnswer::Sessions { sessions, more }),
+        few(past_view()).prop_map(ReadAnswer::History),
+        check.prop_map(ReadAnswer::Check),
+        option::of((value(), token())).prop_map(ReadAnswer::Register),
+        status().prop_map(ReadAnswer::Status),
+    ]
+    .boxed()
+}
+
+fn status() -> BoxedStrategy<Status> {
+    (".{0,12}", small(), number(), number(), number(), millis(), millis())
+        .prop_map(|(version, pid, sessions, resources, applied, log_time, cut)| Status {
+            version,
+            pid,
+            sessions,
+            resources,
+            applied,
+            log_time,
+            cut,
+        })
+        .boxed()
+}
+
+fn lease_view() -> BoxedStrategy<LeaseView> {
+    (name(), mode(), few(holder_view()), few(waiter_view()), size(), option::of(millis()), number())
+        .prop_map(|(resource, mode, holders, queue, waiting, cool_down, transitions)| LeaseView {
+            resource,
+            mode,
+            holders,
+            queue,
+            waiting,
+            cool_down,
+            transitions,
+        })
+        .boxed()
+}
+
+fn holder_view() -> BoxedStrategy<HolderView> {
+    let state =
+        prop_oneof![Just(HoldingState::Held), Just(HoldingState::Overdue), Just(HoldingState::Revoked)];
+    let who = (session(), label(), token(), token(), option::of(small()), any::<bool>(), value());
+    let times = (millis(), millis(), millis(), millis());
+    (who, times, state)
+        .prop_map(
+            |(
+                (session, label, token, fence, slot, shared, value),
+                (ttl, remaining, held_for, renewed_ago),
+                state,
+            )| {
+                HolderView {
+                    session,
+                    label,
+                    token,
+                    fence,
+                    slot,
+                    shared,
+                    value,
+                    ttl,
+                    remaining,
+                    held_for,
+                    renewed_ago,
+                    state,
+                }
+            },
+        )
+        .boxed()
+}
+
+fn waiter_view() -> BoxedStrategy<WaiterView> {
+    (session(), label(), millis(), any::<bool>())
+        .prop_map(|(session, label, waiting_for, overdue)| WaiterView {
+            session,
+            label,
+            waiting_for,
+            overdue,
+        })
+        .boxed()
+}
+
+fn session_view() -> BoxedStrategy<SessionView> {
+    let times = (millis(), millis(), millis(), millis());
+    (session(), label(), times, any::<bool>(), size(), size())
+        .prop_map(|(session, label, (ttl, remaining, age, renewed_ago), overdue, leases, waits)| {
+            SessionView { session, label, ttl, remaining, age, renewed_ago, overdue, leases, waits }
+        })
+        .boxed()
+}
+
+fn past_view() -> BoxedStrategy<PastView> {
+    (token(), session(), label(), millis(), millis(), ending())
+        .prop_map(|(token, session, label, held_for, ended_ago, how)| PastView {
+            token,
+            session,
+            label,
+            held_for,
+            ended_ago,
+            how,
+        })
+        .boxed()
+}

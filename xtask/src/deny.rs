@@ -1,0 +1,40 @@
+//! Dependencies: licences, sources, bans and known vulnerabilities, as `deny.toml` says.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::run::{cargo, exists, root, step, target_directory};
+
+/// Checks everything that needs no network, then vulnerabilities if their database can be reached.
+pub(crate) fn run() -> Result<()> {
+    let program = program()?;
+    let deny = || {
+        let mut command = Command::new(&program);
+        command.current_dir(root()).args(["--workspace", "--all-features"]);
+        command
+    };
+    step("dependencies", deny().args(["check", "bans", "licenses", "sources"]))?;
+    if step("database of vulnerabilities", deny().args(["fetch", "db"])).is_ok() {
+        step("vulnerabilities", deny().args(["check", "--disable-fetch", "advisories"]))
+    } else {
+        println!("==> vulnerabilities: NOT CHECKED, their database cannot be reached from here");
+        Ok(())
+    }
+}
+
+/// Where cargo-deny is, installed first if it is nowhere.
+fn program() -> Result<PathBuf> {
+    if exists("cargo-deny") {
+        return Ok("cargo-deny".into());
+    }
+    let tools = target_directory().join("tools");
+    let program = tools.join("bin/cargo-deny");
+    if !program.is_file() {
+        let mut install = cargo();
+        install.args(["install", "--locked", "--quiet", "cargo-deny", "--root"]).arg(&tools);
+        step("cargo-deny is missing and is built once, which takes minutes", &mut install)?;
+    }
+    Ok(program)
+}

@@ -1,0 +1,64 @@
+//! Programs that the tests start and that a small machine may lack.
+
+use std::process::Command;
+
+use anyhow::{Result, bail};
+
+use crate::run::{exists, step};
+
+/// A program, and the Debian package that has it.
+const NEEDED: [(&str, &str); 6] = [
+    ("bash", "bash"),
+    ("cat", "coreutils"),
+    ("flock", "util-linux"),
+    ("pgrep", "procps"),
+    ("setsid", "util-linux"),
+    ("timeout", "coreutils"),
+];
+
+/// Installs the packages of missing programs, or says what to install.
+pub(crate) fn install_missing() -> Result<()> {
+    let missing = packages_of_missing(&NEEDED, exists);
+    if missing.is_empty() {
+        let programs: Vec<&str> = NEEDED.iter().map(|(program, _)| *program).collect();
+        println!("==> programs used by the tests are here: {}", programs.join(", "));
+        return Ok(());
+    }
+    let list = missing.join(" ");
+    if !(exists("apt-get") && is_root()) {
+        bail!("the tests need packages that are missing and cannot be installed from here; install: {list}");
+    }
+    let mut update = Command::new("apt-get");
+    step("list of packages", update.args(["update", "--quiet"]))?;
+    let mut install = Command::new("apt-get");
+    install.env("DEBIAN_FRONTEND", "noninteractive");
+    install.args(["install", "--yes", "--quiet", "--no-install-recommends"]).args(&missing);
+    step("packages used by the tests", &mut install)
+}
+
+fn packages_of_missing<'a>(needed: &[(&str, &'a str)], exists: impl Fn(&str) -> bool) -> Vec<&'a str> {
+    let mut missing: Vec<&str> =
+        needed.iter().filter(|(program, _)| !exists(program)).map(|(_, package)| *package).collect();
+    missing.sort_unstable();
+    missing.dedup();
+    missing
+}
+
+fn is_root() -> bool {
+    // The real, effective, saved and file system user ids; the second decides.
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+    line.and_then(|ids| ids.split_whitespace().nth(1)) == Some("0")
+}
+
+#[cfg(test)]
+mod unit {
+    use super::*;
+
+    #[test]
+    fn a_package_is_named_once_and_only_if_a_program_of_it_is_missing() {
+        assert_eq!(packages_of_missing(&NEEDED, |_| false), ["bash", "coreutils", "procps", "util-linux"]);
+        assert_eq!(packages_of_missing(&NEEDED, |program| program != "pgrep"), ["procps"]);
+        assert!(packages_of_missing(&NEEDED, |_| true).is_empty());
+    }
+}

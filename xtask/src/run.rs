@@ -1,0 +1,64 @@
+//! Starting other programs, always from the root of the workspace.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+/// The root of the workspace.
+pub(crate) fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("this package lies in a directory of the workspace")
+}
+
+/// Where cargo builds, as this process was told.
+pub(crate) fn target_directory() -> PathBuf {
+    match std::env::var_os("CARGO_TARGET_DIR") {
+        Some(directory) => root().join(directory),
+        None => root().join("target"),
+    }
+}
+
+/// The cargo that runs this program.
+pub(crate) fn cargo() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root());
+    command
+}
+
+/// Says what is run, runs it with its output shown, and fails if it does.
+pub(crate) fn step(what: &str, command: &mut Command) -> Result<()> {
+    println!("==> {what}: {}", in_words(command));
+    let status = command.status().with_context(|| format!("{} does not start", in_words(command)))?;
+    if !status.success() {
+        bail!("{what} failed: {}: {status}", in_words(command));
+    }
+    Ok(())
+}
+
+/// Whether a program exists on the path.
+pub(crate) fn exists(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
+}
+
+fn in_words(command: &Command) -> String {
+    let program = Path::new(command.get_program()).file_name().unwrap_or(command.get_program());
+    let words = std::iter::once(program).chain(command.get_args());
+    words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod unit {
+    use super::*;
+
+    #[test]
+    fn a_command_is_shown_without_the_path_of_its_program() {
+        assert_eq!(in_words(Command::new("/usr/bin/cargo").args(["fmt", "--check"])), "cargo fmt --check");
+    }
+
+    #[test]
+    fn only_programs_on_the_path_exist() {
+        assert!(exists("sh"));
+        assert!(!exists("no-program-has-this-name"));
+    }
+}
