@@ -4,9 +4,9 @@ use std::convert::Infallible;
 use std::future::IntoFuture;
 use std::time::Duration;
 
+use leasehold::core::WaitEnding;
 use leasehold::core::limits::MAX_WAIT;
 use leasehold::core::table::{HoldingState, LeaseView};
-use leasehold::core::WaitEnding;
 use leasehold::{Error, Label, Lease, ResourceName, Session, SessionOptions, Store};
 use serde::Serialize;
 use tokio::time::{sleep, timeout};
@@ -67,9 +67,7 @@ impl Holding {
     /// Gives the lease back and closes what is open.
     pub(crate) async fn give_back(self, drained: bool) -> Result<(), Error> {
         let Self { lease, keeper } = self;
-        let release = async {
-            if drained { lease.release_drained().await } else { lease.release().await }
-        };
+        let release = async { if drained { lease.release_drained().await } else { lease.release().await } };
         let released = timeout(FAREWELL, release).await.unwrap_or(Err(Error::OutcomeUnknown));
         keeper.close().await.and(released)
     }
@@ -151,9 +149,13 @@ async fn wait_in_line(
         }
         Err(Error::WaitEnded(WaitEnding::TimedOut)) => {
             let holder = keeper.store.lease(&args.name).await.ok().flatten();
-            let holder = holder.map_or_else(|| "nobody knows who holds it".to_owned(), |view| in_the_way(&view));
+            let holder =
+                holder.map_or_else(|| "nobody knows who holds it".to_owned(), |view| in_the_way(&view));
             let waited = words::length(args.wait.unwrap_or(MAX_WAIT.duration()));
-            Err(Trouble::NotAcquired { resource: args.name.clone(), why: format!("waited {waited}, {holder}") })
+            Err(Trouble::NotAcquired {
+                resource: args.name.clone(),
+                why: format!("waited {waited}, {holder}"),
+            })
         }
         Err(error) => Err(error.into()),
     }

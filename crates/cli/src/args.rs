@@ -18,23 +18,35 @@ use crate::exit::Exit;
 
 const ROOT_EXAMPLES: &str = "\
 Examples:
-  leasehold run backup -- ./backup.sh        run it here only while nobody else does
-  leasehold get backup                       who holds it, since when, with which token
-  leasehold release backup                   ask the holder to finish and let go
-  leasehold revoke backup --reason 'stuck'   take it away from a holder that does not answer
+  leasehold run backup -- ./backup.sh      run it while nobody else does
+  leasehold get backup                     who holds it, since when
+  leasehold release backup                 ask the holder to let go
+  leasehold revoke backup --reason stuck   end the lease of a dead holder
 
-Exit codes: 0 done, 1 failed or the answer is no, 2 misuse, 120 held by another, 121 lost, 122 store unreachable,
-123 outcome unknown, 126 and 127 the command cannot be run; otherwise the command's own.";
+Exit codes:
+  0    done, or the answer is yes
+  1    failed, or the answer is no
+  2    the command line makes no sense
+  120  held by another
+  121  lost while it was needed
+  122  the store cannot be reached or used
+  123  nobody can say whether it was done
+  126  the command to run cannot be executed
+  127  the command to run was not found
+  Otherwise the code of the command that was run.";
 
 const RUN_EXAMPLES: &str = "\
 Examples:
   leasehold run backup -- ./backup.sh
-  leasehold run backup --no-wait -- ./backup.sh            give up at once if it runs elsewhere (exit code 120)
-  leasehold run builds --slots 4 -- make                   at most four at a time
+  leasehold run backup --no-wait -- ./backup.sh   give up at once if held
+  leasehold run builds --slots 4 -- make          at most four at a time
   leasehold run backup -- sh -c 'echo token $LEASEHOLD_TOKEN'
 
-The command finds LEASEHOLD_TOKEN (send it with every write), LEASEHOLD_RESOURCE (the name to fence under),
-LEASEHOLD_SESSION and LEASEHOLD_STORE in its environment.";
+Environment of the command:
+  LEASEHOLD_TOKEN     the fencing token: send it with every write
+  LEASEHOLD_RESOURCE  the name to fence under: NAME, or NAME#SLOT
+  LEASEHOLD_SESSION   the session that keeps the lease
+  LEASEHOLD_STORE     the store";
 
 /// Leases with fencing tokens: run a command, or hold a name, on exactly one of many.
 ///
@@ -55,13 +67,20 @@ pub(crate) struct Global {
     /// Where the leases live: dir:PATH, or just a path
     ///
     /// A directory that all processes of this machine share. Default: leasehold in $XDG_STATE_HOME, or in ~/.local/state.
-    #[arg(long, global = true, env = "LEASEHOLD_STORE", value_name = "URL", hide_env_values = true)]
+    #[arg(
+        long,
+        global = true,
+        env = "LEASEHOLD_STORE",
+        value_name = "URL",
+        hide_env_values = true,
+        help_heading = "Global options"
+    )]
     pub(crate) store: Option<String>,
     /// Print JSON instead of text
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = "Global options")]
     pub(crate) json: bool,
     /// Give up when the store is out of reach for so long
-    #[arg(long, global = true, value_name = "LENGTH", default_value = "10s", value_parser = values::length, allow_hyphen_values = true)]
+    #[arg(long, global = true, help_heading = "Global options", value_name = "LENGTH", default_value = "10s", value_parser = values::length, allow_hyphen_values = true)]
     pub(crate) timeout: Duration,
 }
 
@@ -231,13 +250,15 @@ pub(crate) fn parse() -> Result<Cli, Exit> {
 fn say(error: &clap::Error) -> Exit {
     if let (ErrorKind::ValueValidation, Some(why)) = (error.kind(), error.source()) {
         // One line, and never the whole of a value that may be a hundred kilobytes long.
-        let argument = error.get(ContextKind::InvalidArg).map(|argument| format!("{argument}: ")).unwrap_or_default();
+        let argument =
+            error.get(ContextKind::InvalidArg).map(|argument| format!("{argument}: ")).unwrap_or_default();
         let _ = writeln!(std::io::stderr(), "leasehold: {argument}{why}");
         return Exit::MISUSE;
     }
     // Nobody reads: that is no error of this program.
     let _ = error.print();
-    u8::try_from(error.exit_code()).map_or(Exit::MISUSE, |code| if code == 0 { Exit::OK } else { Exit::MISUSE })
+    u8::try_from(error.exit_code())
+        .map_or(Exit::MISUSE, |code| if code == 0 { Exit::OK } else { Exit::MISUSE })
 }
 
 #[cfg(test)]

@@ -65,10 +65,11 @@ impl Console {
     pub(crate) fn result(&self, text: impl Display, json: &impl Serialize) -> Result<(), Trouble> {
         let text = if self.json { to_json(json)? } else { text.to_string() };
         let mut out = io::stdout().lock();
-        let written = out.write_all(text.as_bytes()).and_then(|()| match text.ends_with('\n') || text.is_empty() {
-            true => out.flush(),
-            false => out.write_all(b"\n").and_then(|()| out.flush()),
-        });
+        let written =
+            out.write_all(text.as_bytes()).and_then(|()| match text.ends_with('\n') || text.is_empty() {
+                true => out.flush(),
+                false => out.write_all(b"\n").and_then(|()| out.flush()),
+            });
         written.map_err(Trouble::Output)
     }
 

@@ -8,6 +8,7 @@ mod commands;
 mod console;
 pub mod exit;
 pub mod guardian;
+mod loss;
 mod place;
 mod signals;
 pub mod supervise;

@@ -24,17 +24,28 @@ const OTHERS: u32 = 0o077;
 pub(crate) struct Place {
     url: String,
     directory: Option<PathBuf>,
+    /// Whether the directory lies where anybody may write, and must be looked at.
+    exposed: bool,
     timeout: Duration,
 }
 
 impl Place {
     /// The place that the command line, the environment or the default names.
     pub(crate) fn find(global: &Global) -> Result<Self, Trouble> {
-        let given = match &global.store {
-            Some(given) => given.clone(),
-            None => default_directory()?,
-        };
-        Self::new(&given, global.timeout)
+        if let Some(given) = &global.store {
+            return Self::new(given, global.timeout);
+        }
+        let user = rustix::process::getuid().as_raw();
+        let path = default_path(std::env::var_os("XDG_STATE_HOME"), std::env::var_os("HOME"), user);
+        let exposed = path.starts_with("/tmp");
+        if exposed {
+            check_private(&path, user)?;
+        }
+        let given = path.into_os_string().into_string().map_err(|path| Trouble::BadDirectory {
+            path: path.into(),
+            why: "is not valid UTF-8".to_owned(),
+        })?;
+        Ok(Self { exposed, ..Self::new(&format!("dir:{given}"), global.timeout)? })
     }
 
     fn new(given: &str, timeout: Duration) -> Result<Self, Trouble> {
@@ -43,7 +54,9 @@ impl Place {
             Some(_) => None,
             None => Some(given),
         };
-        let Some(path) = path else { return Ok(Self { url: given.to_owned(), directory: None, timeout }) };
+        let Some(path) = path else {
+            return Ok(Self { url: given.to_owned(), directory: None, exposed: false, timeout });
+        };
         if path.is_empty() {
             return Err(Trouble::Misuse(
                 "store is empty; name a directory, or leave --store and LEASEHOLD_STORE out".to_owned(),
@@ -52,7 +65,8 @@ impl Place {
         // Absolute, because the command that gets it in its environment may stand elsewhere.
         let absolute = std::path::absolute(path)
             .map_err(|source| Trouble::System { what: "cannot find the present directory", source })?;
-        Ok(Self { url: format!("dir:{}", absolute.display()), directory: Some(absolute), timeout })
+        let url = format!("dir:{}", absolute.display());
+        Ok(Self { url, directory: Some(absolute), exposed: false, timeout })
     }
 
     /// The address, as it is passed on to others.
@@ -76,6 +90,10 @@ impl Place {
 
     /// Connects, and makes the directory if it is not there.
     pub(crate) async fn connect(&self) -> Result<Store, Trouble> {
+        if let (true, Some(directory)) = (self.exposed, &self.directory) {
+            make_private(directory)?;
+            check_private(directory, rustix::process::getuid().as_raw())?;
+        }
         let options = ConnectOptions::new().patience(self.timeout);
         Ok(Store::connect_with(&self.url, options).await?)
     }
@@ -88,36 +106,37 @@ fn scheme(given: &str) -> Option<&str> {
     (!scheme.is_empty() && scheme.chars().all(fits)).then_some(scheme)
 }
 
-fn default_directory() -> Result<String, Trouble> {
-    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-    let path = match (variable("XDG_STATE_HOME"), variable("HOME")) {
-        (Some(state), _) if Path::new(&state).is_absolute() => PathBuf::from(state).join("leasehold"),
+/// Where this user's leases live unless told otherwise.
+fn default_path(state: Option<OsString>, home: Option<OsString>, user: u32) -> PathBuf {
+    match (state.map(PathBuf::from), home.filter(|home| !home.is_empty())) {
+        (Some(state), _) if state.is_absolute() => state.join("leasehold"),
         (_, Some(home)) => PathBuf::from(home).join(".local/state/leasehold"),
-        _ => homeless_directory()?,
-    };
-    path.into_os_string().into_string().map_err(|path: OsString| Trouble::BadDirectory {
-        path: path.into(),
-        why: "is not valid UTF-8".to_owned(),
-    })
+        _ => PathBuf::from(format!("/tmp/leasehold-{user}")),
+    }
 }
 
-/// A directory for a user without a home. Anybody may write to /tmp, so it is looked at before it is trusted.
-fn homeless_directory() -> Result<PathBuf, Trouble> {
-    let user = rustix::process::getuid().as_raw();
-    let path = PathBuf::from(format!("/tmp/leasehold-{user}"));
-    let bad = |why: String| Trouble::BadDirectory { path: path.clone(), why };
-    match fs::DirBuilder::new().mode(0o700).create(&path) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(bad(format!("cannot be made: {error}"))),
-        _ => {}
+/// Makes a directory in a place where anybody may write.
+fn make_private(path: &Path) -> Result<(), Trouble> {
+    match fs::DirBuilder::new().mode(0o700).create(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            Err(Trouble::BadDirectory { path: path.to_owned(), why: format!("cannot be made: {error}") })
+        }
+        _ => Ok(()),
     }
-    let found = fs::symlink_metadata(&path).map_err(|error| bad(format!("cannot be looked at: {error}")))?;
-    if !found.is_dir() || found.uid() != user {
-        return Err(bad("is not a directory of this user".to_owned()));
+}
+
+/// Somebody else may have been there first: a directory in such a place is looked at before it is trusted.
+fn check_private(path: &Path, user: u32) -> Result<(), Trouble> {
+    let bad = |why: String| Err(Trouble::BadDirectory { path: path.to_owned(), why });
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => bad(format!("cannot be looked at: {error}")),
+        Ok(found) if !found.is_dir() || found.uid() != user => {
+            bad("is not a directory of this user".to_owned())
+        }
+        Ok(found) if found.mode() & OTHERS != 0 => bad("is open to other users".to_owned()),
+        Ok(_) => Ok(()),
     }
-    if found.mode() & OTHERS != 0 {
-        return Err(bad("is open to other users".to_owned()));
-    }
-    Ok(path)
 }
 
 #[cfg(test)]
@@ -139,6 +158,35 @@ mod tests {
     #[test]
     fn another_scheme_is_left_to_the_library() {
         assert_eq!(url("leasehold://host:4570"), "leasehold://host:4570");
+    }
+
+    #[test]
+    fn the_default_lies_in_the_state_of_the_user() {
+        let path = |state: Option<&str>, home: Option<&str>| {
+            default_path(state.map(Into::into), home.map(Into::into), 7).display().to_string()
+        };
+        assert_eq!(path(Some("/s"), Some("/h")), "/s/leasehold");
+        // The standard says that a relative one is to be ignored.
+        assert_eq!(path(Some("s"), Some("/h")), "/h/.local/state/leasehold");
+        assert_eq!(path(None, Some("/h")), "/h/.local/state/leasehold");
+        assert_eq!(path(None, None), "/tmp/leasehold-7");
+        assert_eq!(path(None, Some("")), "/tmp/leasehold-7");
+    }
+
+    #[test]
+    fn a_directory_of_others_is_not_trusted() {
+        let root = tempfile::tempdir().unwrap();
+        let user = rustix::process::getuid().as_raw();
+        let path = root.path().join("leases");
+        check_private(&path, user).unwrap();
+        make_private(&path).unwrap();
+        check_private(&path, user).unwrap();
+        assert!(check_private(&path, user + 1).is_err());
+        fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        assert!(check_private(&path, user).is_err());
+        let link = root.path().join("link");
+        std::os::unix::fs::symlink(root.path(), &link).unwrap();
+        assert!(check_private(&link, user).is_err());
     }
 
     #[test]

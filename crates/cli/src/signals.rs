@@ -27,7 +27,10 @@ impl Signals {
         for (stream, (number, kind)) in streams.iter_mut().zip(ASKED_BY) {
             if ignored & (1 << (number.as_raw() - 1)) == 0 {
                 let listened = signal(kind);
-                *stream = Some(listened.map_err(|source| Trouble::System { what: "cannot listen to signals", source })?);
+                *stream = Some(
+                    listened
+                        .map_err(|source| Trouble::System { what: "cannot listen to signals", source })?,
+                );
             }
         }
         Ok(Self { streams })
@@ -50,7 +53,7 @@ async fn heard(stream: &mut Option<Stream>) {
         None => true,
     };
     if gone {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 

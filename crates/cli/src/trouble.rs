@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use leasehold::{Error, ResourceName, Token};
+use leasehold::{Error, Refusal, ResourceName, Token};
 
 use crate::codes::{self, Kind};
 use crate::exit::Exit;
@@ -121,6 +121,13 @@ fn words_of(error: &Error) -> String {
     let next = match error {
         Error::Unreachable(leasehold::Unreachable::ServerSilent { stopped: true, pid, .. }) => {
             format!("; continue it with: kill -CONT {pid}")
+        }
+        Error::Unreachable(leasehold::Unreachable::Directory(_)) => {
+            "; make it usable, or name another store with --store".to_owned()
+        }
+        Error::Refused(Refusal::TtlOutOfRange { .. }) => "; choose a ttl in between".to_owned(),
+        Error::Refused(Refusal::WrongKind { .. }) => {
+            "; every user of a name says the same --shared or --slots".to_owned()
         }
         Error::OutcomeUnknown => "; look with `leasehold get` before you try again".to_owned(),
         _ => String::new(),

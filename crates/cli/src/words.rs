@@ -8,16 +8,14 @@ use leasehold::core::limits::MAX_LABEL_BYTES;
 use leasehold::core::{Millis, Mode, Unavailable};
 use leasehold::{EndedWhy, Ending, Label, LeaseState};
 
-/// A length of time as people say it: three digits are enough.
+/// A length of time as people say it, rounded down: three digits are enough.
 pub(crate) fn length(length: Duration) -> String {
-    let rounded = match length {
-        l if l < Duration::from_secs(10) => Duration::from_millis(u64::try_from(l.as_millis()).unwrap_or(u64::MAX)),
-        l => Duration::from_secs(l.as_secs()),
-    };
-    if rounded < Duration::from_secs(1) || rounded.subsec_millis() == 0 {
-        return humantime::format_duration(rounded).to_string();
+    let (seconds, tenths) = (length.as_secs(), length.subsec_millis() / 100);
+    match seconds {
+        0 => humantime::format_duration(Duration::from_millis(length.subsec_millis().into())).to_string(),
+        1..10 if tenths > 0 => format!("{seconds}.{tenths}s"),
+        _ => humantime::format_duration(Duration::from_secs(seconds)).to_string(),
     }
-    format!("{:.1}s", rounded.as_secs_f64())
 }
 
 pub(crate) fn millis(millis: Millis) -> String {
@@ -96,10 +94,21 @@ pub(crate) fn mode(mode: Mode) -> String {
 /// Up to when a lease was confirmed, as a moment and as an age. Wall time is for people and decides nothing.
 pub(crate) fn confirmed_until(ago: Option<Duration>) -> String {
     let Some(ago) = ago else { return "it was never confirmed".to_owned() };
-    #[expect(clippy::disallowed_methods, reason = "a moment shown to people, on which nothing depends")]
-    let now = SystemTime::now();
+    let now = wall_time();
     let moment = now.checked_sub(ago).unwrap_or(now);
     format!("it was confirmed until {}, {} ago", humantime::format_rfc3339_millis(moment), length(ago))
+}
+
+/// The same for a moment that lies ahead.
+pub(crate) fn confirmed_for(left: Duration) -> String {
+    let now = wall_time();
+    let moment = now.checked_add(left).unwrap_or(now);
+    format!("it was confirmed until {}", humantime::format_rfc3339_millis(moment))
+}
+
+#[expect(clippy::disallowed_methods, reason = "a moment shown to people, on which nothing depends")]
+fn wall_time() -> SystemTime {
+    SystemTime::now()
 }
 
 /// Why a resource is not free, and for how long, in words and with the next step.
@@ -115,10 +124,16 @@ pub(crate) fn unavailable(why: &Unavailable) -> String {
             millis(*remaining)
         ),
         Unavailable::CoolDown { remaining } => {
-            format!("after an involuntary end it goes to nobody for another {}; wait with --wait", millis(*remaining))
+            format!(
+                "after an involuntary end it goes to nobody for another {}; wait with --wait",
+                millis(*remaining)
+            )
         }
         Unavailable::RestoreWait { remaining } => {
-            format!("the store was restored and grants nothing for another {}; wait with --wait", millis(*remaining))
+            format!(
+                "the store was restored and grants nothing for another {}; wait with --wait",
+                millis(*remaining)
+            )
         }
     }
 }
@@ -130,8 +145,7 @@ pub(crate) fn somebody(label: &Label) -> &str {
 
 /// What this process is called in lists: user, host, pid, and what it runs.
 pub(crate) fn own_label(doing: Option<&OsStr>) -> Label {
-    let user = ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok()).filter(|user| !user.is_empty());
-    let user = user.unwrap_or_else(|| rustix::process::getuid().as_raw().to_string());
+    let user = user_name();
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let mut text = format!("{user}@{host}:{}", std::process::id());
     if let Some(name) = doing.and_then(|program| Path::new(program).file_name()) {
@@ -143,6 +157,18 @@ pub(crate) fn own_label(doing: Option<&OsStr>) -> Label {
         text.pop();
     }
     Label::new(&text).expect("a text without control characters, cut to the limit, is a label")
+}
+
+/// The name of the user that this process runs as; jobs of a timer often have no variable that says it.
+fn user_name() -> String {
+    let user = rustix::process::getuid().as_raw().to_string();
+    let named = |line: &str| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)? == user && !name.is_empty()).then(|| name.to_owned())
+    };
+    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    users.lines().find_map(named).unwrap_or(user)
 }
 
 #[cfg(test)]
@@ -157,6 +183,8 @@ mod tests {
             (999, "999ms"),
             (1_000, "1s"),
             (1_234, "1.2s"),
+            (9_098, "9s"),
+            (9_998, "9.9s"),
             (12_345, "12s"),
             (90_999, "1m 30s"),
             (3_600_000, "1h"),

@@ -19,6 +19,8 @@ mod items;
 mod lease;
 mod link;
 mod message;
+mod opening;
+mod receive;
 mod session;
 
 pub use commands::{MAX_BACKLOG, WINDOW};

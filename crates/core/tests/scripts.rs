@@ -93,7 +93,9 @@ fn the_documentation_lists_every_script() {
     let path = here().join("../../docs/internals/lease-table.md");
     let page = std::fs::read_to_string(&path).unwrap();
     let renewed = with_table(&page, &scripts().unwrap()).unwrap();
-    settle(&path, &page, &renewed, std::env::var_os("UPDATE").is_some()).unwrap();
+    if let Err(error) = settle(&path, &page, &renewed, std::env::var_os("UPDATE").is_some()) {
+        panic!("\n{error}");
+    }
 }
 
 #[test]

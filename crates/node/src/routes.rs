@@ -44,14 +44,14 @@ impl Routes {
             if self.attached.get(&session) == Some(&connection) {
                 self.attached.remove(&session);
             }
-            remove(&mut self.provers, session, &connection);
+            remove(&mut self.provers, &session, &connection);
         }
     }
 
     pub(crate) fn end_session(&mut self, session: SessionId) {
         self.attached.remove(&session);
         for connection in self.provers.remove(&session).unwrap_or_default() {
-            remove(&mut self.proven, connection, &session);
+            remove(&mut self.proven, &connection, &session);
         }
     }
 
@@ -61,11 +61,11 @@ impl Routes {
 }
 
 /// Takes `value` out of the set of `key`, and the set away with its last value.
-fn remove<K: Ord, V: Ord>(sets: &mut BTreeMap<K, BTreeSet<V>>, key: K, value: &V) {
-    if let Some(set) = sets.get_mut(&key) {
+fn remove<K: Ord, V: Ord>(sets: &mut BTreeMap<K, BTreeSet<V>>, key: &K, value: &V) {
+    if let Some(set) = sets.get_mut(key) {
         set.remove(value);
         if set.is_empty() {
-            sets.remove(&key);
+            sets.remove(key);
         }
     }
 }

@@ -122,9 +122,6 @@ fn start(
     let watched = std::thread::Builder::new().name("leasehold-watch".into()).spawn(move || {
         let stopped = node.join().unwrap_or_else(|_| Stopped::Failed("the node's loop panicked".into()));
         let _ = stop_on_failure.send(true);
-        if let Stopped::Failed(why) = &stopped {
-            eprintln!("leasehold: this process serves the directory no more: {why}");
-        }
         stopped
     })?;
     Ok(Server { to_loop, stop_network, node: Some(watched), network: Some(network) })
@@ -136,19 +133,23 @@ impl Server {
         self.node.as_ref().is_some_and(|node| !node.is_finished())
     }
 
-    /// Finishes what is under way and gives up the lock, so that another process can take over.
-    pub fn stop(mut self) {
-        self.finish();
+    /// Finishes what is under way and gives up the lock, so that another process can take over. Says why the directory was not
+    /// served to the end, if it was not.
+    pub fn stop(mut self) -> Option<String> {
+        self.finish()
     }
 
-    fn finish(&mut self) {
+    fn finish(&mut self) -> Option<String> {
         let _ = self.to_loop.send(ToLoop::Stop);
         let _ = self.stop_network.send(true);
-        for thread in [self.network.take()].into_iter().flatten() {
-            let _ = thread.join();
+        if let Some(network) = self.network.take() {
+            let _ = network.join();
         }
-        if let Some(node) = self.node.take() {
-            let _ = node.join();
+        match self.node.take()?.join() {
+            Ok(Stopped::AsAsked) => None,
+            Ok(Stopped::LockLost) => Some("its lock file was removed".into()),
+            Ok(Stopped::Failed(why)) => Some(why),
+            Err(_) => Some("a thread panicked".into()),
         }
     }
 }

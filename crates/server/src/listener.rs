@@ -162,18 +162,73 @@ async fn write_frames<W: AsyncWriteExt + Unpin>(mut write: W, mut outgoing: mpsc
     }
 }
 
-/// One frame if it fits, else one per message. A single message always fits: pages and values are bounded.
+/// One frame if it fits, else smaller ones. Items are split down to single ones, which always fit; a response that does not fit
+/// is replaced by one that says so.
 fn encode(messages: &[ToClient], bytes: &mut Vec<u8>) {
     if encode_server(messages, bytes).is_ok() {
         return;
     }
     for message in messages {
-        if encode_server(std::slice::from_ref(message), bytes).is_err()
-            && let ToClient::Response { id, .. } = message
-        {
+        encode_alone(message, bytes);
+    }
+}
+
+fn encode_alone(message: &ToClient, bytes: &mut Vec<u8>) {
+    if encode_server(std::slice::from_ref(message), bytes).is_ok() {
+        return;
+    }
+    match message {
+        ToClient::Items { session, items } if items.len() > 1 => {
+            for half in items.chunks(items.len().div_ceil(2)) {
+                encode_alone(&ToClient::Items { session: *session, items: half.to_vec() }, bytes);
+            }
+        }
+        ToClient::Items { .. } => {
+            unreachable!("one item holds at most one unit of leases, far below a frame")
+        }
+        ToClient::Response { id, .. } => {
             let why = "the answer does not fit a frame; ask for less at once".into();
             let response = Response::Failed(Failure::Unavailable { why });
-            let _ = encode_server(&[ToClient::Response { id: *id, response }], bytes);
+            let short = ToClient::Response { id: *id, response };
+            encode_server(&[short], bytes).expect("a short refusal fits a frame");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use leasehold_core::{
+        Answer, CommandNumber, Grant, Item, ItemKind, ItemNumber, ResourceName, SessionId, Token,
+    };
+    use leasehold_wire::{FrameReader, decode_server_frame};
+
+    /// A session that was away: more items, with more and longer names, than one frame can carry.
+    #[test]
+    fn items_beyond_a_frame_are_split_and_none_is_lost() {
+        let name = ResourceName::new(&"n".repeat(512)).unwrap();
+        let grant =
+            Grant { resource: name, token: Token::from_u64(1), fence: Token::from_u64(1), slot: None };
+        let item = |number: u64| Item {
+            number: ItemNumber::new(number),
+            kind: ItemKind::Answer {
+                command: CommandNumber::new(number),
+                answer: Answer::Granted(vec![grant.clone(); 64]),
+            },
+        };
+        let items: Vec<Item> = (1..=512).map(item).collect();
+        let sent = ToClient::Items { session: SessionId::from_u64(7), items: items.clone() };
+        let mut bytes = Vec::new();
+        encode(&[sent], &mut bytes);
+        let mut reader = FrameReader::new();
+        reader.push(&bytes);
+        let mut received = Vec::new();
+        while let Some(frame) = reader.next_frame().unwrap() {
+            for message in decode_server_frame(frame).unwrap() {
+                let ToClient::Items { items, .. } = message else { panic!("only items were sent") };
+                received.extend(items);
+            }
+        }
+        assert_eq!(received, items);
     }
 }

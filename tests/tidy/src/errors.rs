@@ -1,38 +1,45 @@
-//! Errors: every variant that a caller can meet stands in the reference, under its name in lower case with dashes.
+//! Errors: every code that a program can be shown stands in the reference, and every public error has a code.
 
 use std::collections::BTreeSet;
 
-use crate::{Complaint, Tree};
+use crate::{Complaint, File, Tree};
 
 /// Where the errors are explained.
 const REFERENCE: &str = "docs/reference/errors.md";
 
-/// Public errors: the file and the enum.
-const ENUMS: [(&str, &str); 4] = [
+/// Where public errors get their codes.
+const CODES: &str = "crates/cli/src/codes.rs";
+/// Where the command's own troubles get theirs.
+const TROUBLES: &str = "crates/cli/src/trouble.rs";
+
+/// Public errors that must be given a code by name: the file and the enum.
+const NAMED: [(&str, &str); 3] = [
     ("crates/client/src/error.rs", "Error"),
     ("crates/client/src/error.rs", "Unreachable"),
     ("crates/core/src/answer.rs", "Refusal"),
-    ("crates/core/src/protocol.rs", "Failure"),
 ];
 
-/// Errors that are not explained, and explanations of errors that do not exist.
+/// What only crosses the wire: its code is its name in lower case with dashes.
+const ON_THE_WIRE: (&str, &str) = ("crates/core/src/protocol.rs", "Failure");
+
+/// Errors without a code, codes that are not explained, and explanations of codes that do not exist.
 pub fn check(tree: &Tree) -> Vec<Complaint> {
     let Some(reference) = tree.get(REFERENCE) else { return vec![format!("{REFERENCE} is missing")] };
     let mut complaints = Vec::new();
-    let mut known = BTreeSet::new();
-    for (path, name) in ENUMS {
-        let variants = tree.get(path).map(|file| variants(&file.text, name)).unwrap_or_default();
-        if variants.is_empty() {
-            complaints.push(format!("{path}: there is no enum {name} with variants"));
-        }
-        for variant in variants {
-            let code = code(&variant);
-            if !reference.text.contains(&format!("`{code}`")) {
-                complaints
-                    .push(format!("{REFERENCE}: `{code}` ({name}::{variant} of {path}) is not explained"));
+    let given = tree.get(CODES).map_or("", |file| &file.text);
+    for (path, name) in NAMED {
+        for variant in variants(tree, path, name, &mut complaints) {
+            if !given.contains(&format!("{name}::{variant}")) {
+                complaints.push(format!("{CODES}: {name}::{variant} of {path} has no code"));
             }
-            known.insert(code);
         }
+    }
+    let (path, name) = ON_THE_WIRE;
+    let mut known: BTreeSet<String> =
+        variants(tree, path, name, &mut complaints).iter().map(|variant| code(variant)).collect();
+    known.extend([CODES, TROUBLES].into_iter().filter_map(|path| tree.get(path)).flat_map(codes));
+    for code in known.iter().filter(|code| !reference.text.contains(&format!("`{code}`"))) {
+        complaints.push(format!("{REFERENCE}: `{code}` is not explained"));
     }
     // The first cell of a row that is a code and nothing else.
     for (number, line) in reference.lines() {
@@ -45,12 +52,25 @@ pub fn check(tree: &Tree) -> Vec<Complaint> {
 }
 
 /// The names of an enum's variants, from code that was formatted.
-fn variants(text: &str, name: &str) -> Vec<String> {
+fn variants(tree: &Tree, path: &str, name: &str, complaints: &mut Vec<Complaint>) -> Vec<String> {
     let heading = format!("pub enum {name} {{");
-    let body = text.lines().skip_while(|line| *line != heading).skip(1).take_while(|line| *line != "}");
+    let lines = tree.get(path).map_or("", |file| &file.text).lines();
+    let body = lines.skip_while(|line| *line != heading).skip(1).take_while(|line| *line != "}");
     let indented = body.filter_map(|line| line.strip_prefix("    "));
     let named = indented.filter(|line| line.starts_with(|first: char| first.is_ascii_uppercase()));
-    named.map(|line| line.chars().take_while(|c| c.is_ascii_alphanumeric()).collect()).collect()
+    let found: Vec<String> =
+        named.map(|line| line.chars().take_while(char::is_ascii_alphanumeric).collect()).collect();
+    if found.is_empty() {
+        complaints.push(format!("{path}: there is no enum {name} with variants"));
+    }
+    found
+}
+
+/// Codes that a file gives: the first text behind an arrow.
+fn codes(file: &File) -> BTreeSet<String> {
+    let arms = file.product_lines().filter_map(|(_, line)| line.split_once("=> "));
+    let texts = arms.filter_map(|(_, given)| given.trim_start_matches('(').strip_prefix('"')?.split_once('"'));
+    texts.map(|(text, _)| text.to_owned()).filter(|text| is_code(text)).collect()
 }
 
 /// `SessionEnded` is `session-ended`.
@@ -65,8 +85,8 @@ fn code(variant: &str) -> String {
     code
 }
 
-fn is_code(cell: &str) -> bool {
-    cell.chars().all(|c| c.is_ascii_lowercase() || c == '-')
+fn is_code(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_lowercase() || c == '-')
 }
 
 #[cfg(test)]
@@ -74,39 +94,50 @@ mod tests {
     use super::*;
 
     const ERRORS: &str = "/// Words.\npub enum Error {\n    /// One.\n    #[error(\n        \"Text {x}\"\n    )]
-    NotFree {\n        /// Which.\n        Resource: u8,\n    },\n    /// Two.\n    Cancelled,\n    Text(#[from] A),\n}\n";
-
-    fn tree(reference: &str) -> Tree {
-        Tree::of(&[
-            ("crates/client/src/error.rs", &format!("{ERRORS}pub enum Unreachable {{\n    Gone,\n}}\n")),
-            ("crates/core/src/answer.rs", "pub enum Refusal {\n    SessionEnded,\n}\n"),
-            ("crates/core/src/protocol.rs", "pub enum Failure {\n    OutcomeUnknown,\n}\n"),
-            (REFERENCE, reference),
-        ])
-    }
-
-    const FULL: &str = "| code | x |\n|---|---|\n| `not-free` | a |\n| `cancelled` | b |\n| `text` | c |
+    NotFree {\n        /// Which.\n        Resource: u8,\n    },\n    /// Two.\n    Cancelled,\n    Text(#[from] A),\n}
+pub enum Unreachable {\n    Gone,\n}\n";
+    const GIVEN: &str = "match error {\n    Error::NotFree { .. } => (\"not-free\", Kind::Refused),
+    Error::Cancelled => (\"cancelled\", Kind::Failed),\n    Error::Text(_) => (\"bad-text\", Kind::Failed),
+    Unreachable::Gone => \"gone\",\n    Refusal::SessionEnded => \"session-ended\",\n}\n";
+    const FULL: &str = "| code | x |\n|---|---|\n| `not-free` | a |\n| `cancelled` | b |\n| `bad-text` | c |
 | `gone` | d |\n| `session-ended` | e |\n| `outcome-unknown` | f |\n";
 
-    #[test]
-    fn variants_are_read_from_formatted_code() {
-        assert_eq!(variants(ERRORS, "Error"), ["NotFree", "Cancelled", "Text"]);
+    fn found(given: &str, reference: &str) -> Vec<Complaint> {
+        check(&Tree::of(&[
+            ("crates/client/src/error.rs", ERRORS),
+            ("crates/core/src/answer.rs", "pub enum Refusal {\n    SessionEnded,\n}\n"),
+            ("crates/core/src/protocol.rs", "pub enum Failure {\n    OutcomeUnknown,\n}\n"),
+            (CODES, given),
+            (REFERENCE, reference),
+        ]))
     }
 
     #[test]
     fn a_full_reference_is_good() {
-        assert_eq!(check(&tree(FULL)), Vec::<String>::new());
+        assert_eq!(found(GIVEN, FULL), Vec::<String>::new());
     }
 
     #[test]
-    fn an_error_that_is_not_explained_is_found() {
-        let found = check(&tree(&FULL.replace("`cancelled`", "`canceled`")));
-        assert_eq!(found.len(), 2, "{found:?}");
+    fn variants_are_read_from_formatted_code() {
+        let tree = Tree::of(&[("a.rs", ERRORS)]);
+        assert_eq!(variants(&tree, "a.rs", "Error", &mut Vec::new()), ["NotFree", "Cancelled", "Text"]);
+    }
+
+    #[test]
+    fn an_error_without_a_code_is_found() {
+        let found = found(&GIVEN.replace("Error::Cancelled", "_"), FULL);
+        assert_eq!(found, [format!("{CODES}: Error::Cancelled of crates/client/src/error.rs has no code")]);
+    }
+
+    #[test]
+    fn a_code_that_is_not_explained_and_one_that_does_not_exist_are_found() {
+        assert_eq!(found(GIVEN, &FULL.replace("`cancelled`", "`canceled`")).len(), 2);
+        assert_eq!(found(GIVEN, &FULL.replace("| `outcome-unknown` | f |\n", "")).len(), 1);
     }
 
     #[test]
     fn an_enum_that_moved_is_found() {
-        let found = check(&Tree::of(&[(REFERENCE, FULL)]));
+        let found = check(&Tree::of(&[(REFERENCE, FULL), (CODES, GIVEN)]));
         assert!(found.iter().any(|complaint| complaint.contains("no enum Refusal")), "{found:?}");
     }
 }

@@ -39,7 +39,11 @@ fn at_most(what: &str, length: Duration, limit: Duration) -> Result<Duration, St
     if length <= limit {
         return Ok(length);
     }
-    Err(format!("{what} of {} ms is above the maximum of {} ms; choose a shorter one", length.as_millis(), limit.as_millis()))
+    Err(format!(
+        "{what} of {} ms is above the maximum of {} ms; choose a shorter one",
+        length.as_millis(),
+        limit.as_millis()
+    ))
 }
 
 pub(super) fn name(text: &str) -> Result<ResourceName, String> {
@@ -58,18 +62,23 @@ pub(super) fn reason(text: &str) -> Result<Reason, String> {
 }
 
 pub(super) fn token(text: &str) -> Result<Token, String> {
-    let token: Token = text
-        .parse()
-        .map_err(|_| format!("{} is not a token; a token is a whole number, as `leasehold get` shows it", quote(text)))?;
+    let token: Token = text.parse().map_err(|_| {
+        format!("{} is not a token; a token is a whole number, as `leasehold get` shows it", quote(text))
+    })?;
     if i64::try_from(token.get()).is_err() {
-        return Err(format!("token {token} is above the maximum of {}; copy it from `leasehold get`", i64::MAX));
+        return Err(format!(
+            "token {token} is above the maximum of {}; copy it from `leasehold get`",
+            i64::MAX
+        ));
     }
     Ok(token)
 }
 
 pub(super) fn slots(text: &str) -> Result<u32, String> {
     let slots = text.parse().ok().filter(|slots| (1..=MAX_SLOTS).contains(slots));
-    slots.ok_or_else(|| format!("{} is not a number of slots; give a whole number from 1 to {MAX_SLOTS}", quote(text)))
+    slots.ok_or_else(|| {
+        format!("{} is not a number of slots; give a whole number from 1 to {MAX_SLOTS}", quote(text))
+    })
 }
 
 /// Bytes, because values need not be text.

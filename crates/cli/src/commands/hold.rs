@@ -2,49 +2,153 @@
 
 use std::future::pending;
 use std::io::Read;
+use std::time::Duration;
 
-use leasehold::{Lease, LeaseState};
+use leasehold::{LeaseState, ReleaseRequest};
 use rustix::fs::{FileType, fstat};
 use serde::Serialize;
 use tokio::sync::oneshot;
+use tokio::time::sleep;
 
 use crate::acquire::{self, Holding};
 use crate::args::AcquireArgs;
 use crate::console::Console;
 use crate::exit::Exit;
+use crate::loss::lost;
 use crate::place::Place;
 use crate::signals::Signals;
 use crate::trouble::Trouble;
 use crate::words;
 
-/// One line: what has happened to the lease.
-#[derive(Serialize)]
-struct Line<'a> {
-    event: &'a str,
-    resource: &'a str,
+/// How often is looked how the lease stands when nothing is heard.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// One line of output: what has happened to the lease.
+#[derive(Debug, Clone, Serialize)]
+struct Line {
+    event: &'static str,
+    resource: String,
     token: String,
     fence_token: String,
     slot: Option<u32>,
     session: String,
     remaining_ms: Option<u64>,
-    by: Option<&'a str>,
+    by: Option<String>,
+    ended: Option<&'static str>,
 }
 
 pub(super) async fn run(console: &Console, place: &Place, args: &AcquireArgs) -> Result<Exit, Trouble> {
     let mut signals = Signals::listen()?;
     let holding = acquire::acquire(console, place, args, words::own_label(None), &mut signals).await?;
-    let teller = Teller { console, holding: &holding };
-    teller.tell("granted", None);
-    let drained = match watch(&teller, &mut signals).await {
-        Ok(drained) => drained,
-        Err(trouble) => {
-            teller.tell("ended", None);
-            let _ = holding.close().await;
-            return Err(trouble);
+    line("granted", &holding, None).say(console)?;
+    match watch(console, &holding, &mut signals).await? {
+        Over::Asked { drained } => {
+            let released = line("released", &holding, None);
+            holding.give_back(drained).await?;
+            released.say(console)?;
+            Ok(Exit::OK)
         }
+        Over::Lost(trouble) => {
+            line("ended", &holding, None).say(console)?;
+            let _ = holding.close().await;
+            Err(trouble)
+        }
+    }
+}
+
+/// Why it is over.
+enum Over {
+    /// Somebody wants it to be.
+    Asked { drained: bool },
+    /// Nobody does.
+    Lost(Trouble),
+}
+
+async fn watch(console: &Console, holding: &Holding, signals: &mut Signals) -> Result<Over, Trouble> {
+    let lease = &holding.lease;
+    let mut input_ended = end_of_input();
+    let mut shown = "held";
+    loop {
+        tokio::select! {
+            _ = lease.changed() => {}
+            request = lease.release_requested() => {
+                let ReleaseRequest { by, .. } = request;
+                line("release-requested", holding, Some(by.to_string())).say(console)?;
+                return Ok(Over::Asked { drained: true });
+            }
+            _ = signals.next() => return Ok(Over::Asked { drained: false }),
+            () = ended(&mut input_ended) => return Ok(Over::Asked { drained: false }),
+            () = sleep(LOOK_EVERY) => {}
+        }
+        let state = lease.state();
+        if matches!(state, LeaseState::Ended { .. }) {
+            return Ok(Over::Lost(lost(lease, &state)));
+        }
+        let word = words::state_code(&state);
+        if word != shown {
+            shown = word;
+            line(word, holding, None).say(console)?;
+        }
+    }
+}
+
+fn line(event: &'static str, holding: &Holding, by: Option<String>) -> Line {
+    let lease = &holding.lease;
+    let state = lease.state();
+    let remaining = match &state {
+        LeaseState::Held { remaining } | LeaseState::Retrying { remaining, .. } => Some(*remaining),
+        _ => None,
     };
-    let text = teller.line("released");
-    holding.give_back(drained).await?;
-    text.say(console);
-    Ok(Exit::OK)
+    Line {
+        event,
+        resource: lease.fence_name(),
+        token: lease.token().to_string(),
+        fence_token: lease.fence().to_string(),
+        slot: lease.slot(),
+        session: holding.keeper.session.id().to_string(),
+        remaining_ms: remaining.map(|left| u64::try_from(left.as_millis()).unwrap_or(u64::MAX)),
+        by,
+        ended: match &state {
+            LeaseState::Ended { why, .. } => Some(words::ended_code(why)),
+            _ => None,
+        },
+    }
+}
+
+impl Line {
+    fn say(&self, console: &Console) -> Result<(), Trouble> {
+        let by = self.by.as_deref().map(|by| format!(" by {by}")).unwrap_or_default();
+        let how = self.ended.map(|how| format!(" {how}")).unwrap_or_default();
+        let text = format!("{} {} token {}{by}{how}", self.event, self.resource, self.fence_token);
+        let said = console.result(text, self);
+        match said {
+            // Whoever has read the first line and closed the pipe still wants the lease to be held.
+            Err(trouble) if trouble.is_closed_output() => Ok(()),
+            said => said,
+        }
+    }
+}
+
+/// Told at the end of standard input if that is a pipe or a socket: whoever started this program is gone or has closed it.
+fn end_of_input() -> Option<oneshot::Receiver<()>> {
+    let kind = FileType::from_raw_mode(fstat(rustix::stdio::stdin()).ok()?.st_mode);
+    if !matches!(kind, FileType::Fifo | FileType::Socket) {
+        return None;
+    }
+    let (tell, told) = oneshot::channel();
+    let thread = std::thread::Builder::new().name("stdin".into()).spawn(move || {
+        let mut waste = [0; 4096];
+        let mut input = std::io::stdin().lock();
+        while matches!(input.read(&mut waste), Ok(count) if count > 0) {}
+        let _ = tell.send(());
+    });
+    thread.is_ok().then_some(told)
+}
+
+async fn ended(input: &mut Option<oneshot::Receiver<()>>) {
+    match input {
+        // An error is the end of the thread, which is the end of what it reads.
+        Some(told) => drop(told.await),
+        None => pending().await,
+    }
 }

@@ -50,7 +50,15 @@ fn add_rows(table: &mut Table, view: &LeaseView) {
     if view.holders.is_empty() {
         let state = if view.cool_down.is_some() { "cooling" } else { "free" };
         let remaining = view.cool_down.map_or_else(none, words::millis);
-        table.row(vec![view.resource.to_string(), state.to_owned(), none(), none(), remaining, waiting, none()]);
+        table.row(vec![
+            view.resource.to_string(),
+            state.to_owned(),
+            none(),
+            none(),
+            remaining,
+            waiting,
+            none(),
+        ]);
         return;
     }
     for holder in &view.holders {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leasehold::core::protocol::TokenCheck;
-use leasehold::{Error, Ending, Label, Store, Token};
+use leasehold::{Ending, Error, Label, Store, Token};
 use serde::Serialize;
 use tokio::time::{sleep, timeout};
 
@@ -33,7 +33,8 @@ pub(super) async fn run(console: &Console, place: &Place, args: &ReleaseArgs) ->
     store.close().await;
     let (token, holder, ended) = outcome?;
     let holder = words::somebody(&holder);
-    let how = ended.as_ref().map_or_else(|| "it is free, and nobody knows how it ended".to_owned(), words::ending);
+    let how =
+        ended.as_ref().map_or_else(|| "it is free, and nobody knows how it ended".to_owned(), words::ending);
     let json = Released {
         resource: args.name.as_str(),
         token: token.to_string(),

@@ -38,10 +38,9 @@ pub(super) async fn run(console: &Console, place: &Place, args: &RevokeArgs) -> 
     let after = match (args.now, held_back.is_zero()) {
         (true, _) => "it may be granted now: only tokens protect against the old holder".to_owned(),
         (false, true) => "it may be granted now".to_owned(),
-        (false, false) => format!(
-            "it goes to nobody until the holder has stopped, at most {}",
-            words::length(held_back)
-        ),
+        (false, false) => {
+            format!("it goes to nobody until the holder has stopped, at most {}", words::length(held_back))
+        }
     };
     console.result(format!("{}: token {token} of {holder} is revoked; {after}", args.name), &json)?;
     Ok(Exit::OK)
@@ -88,13 +87,17 @@ fn choose<'a>(args: &RevokeArgs, view: Option<&'a LeaseView>) -> Result<&'a Hold
 
 fn confirm(args: &RevokeArgs, holder: &HolderView) -> Result<(), Trouble> {
     let (who, name, token) = (words::somebody(&holder.label), &args.name, holder.token);
-    let question = format!("{name} is held by {who} with token {token} for {}", words::millis(holder.held_for));
+    let question =
+        format!("{name} is held by {who} with token {token} for {}", words::millis(holder.held_for));
     if !io::stdin().is_terminal() {
-        return Err(Trouble::Misuse(format!("{question}; nobody can be asked here: revoke it with --token {token} --yes")));
+        return Err(Trouble::Misuse(format!(
+            "{question}; nobody can be asked here: revoke it with --token {token} --yes"
+        )));
     }
     let warning = if args.now { "; with --now only tokens protect against it" } else { "" };
     let mut answer = String::new();
-    let asked = write!(io::stderr(), "{question}{warning}. Revoke it? [y/N] ").and_then(|()| io::stdin().read_line(&mut answer));
+    let asked = write!(io::stderr(), "{question}{warning}. Revoke it? [y/N] ")
+        .and_then(|()| io::stdin().read_line(&mut answer));
     match asked {
         Ok(_) if matches!(answer.trim(), "y" | "Y" | "yes") => Ok(()),
         _ => Err(Trouble::NotConfirmed),

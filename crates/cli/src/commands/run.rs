@@ -18,6 +18,7 @@ use crate::args::RunArgs;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::guardian::clock::Point;
+use crate::loss::{lost, point, ran_out};
 use crate::place::Place;
 use crate::signals::Signals;
 use crate::supervise::{Cause, Event, Launch, Leads, Supervised};
@@ -58,8 +59,10 @@ pub(super) async fn run(console: &Console, place: &Place, args: &RunArgs) -> Res
     let told = if lost { holding.close().await } else { holding.give_back(drained).await };
     if let Err(error) = told {
         let ttl = words::length(args.acquire.ttl);
-        let message = format!("could not tell the store that {fence_name} is free: {error}; it is free in {ttl}");
-        console.note(&message, &Note { event: "not-released", resource: &fence_name, token, message: &message });
+        let message =
+            format!("could not tell the store that {fence_name} is free: {error}; it is free in {ttl}");
+        console
+            .note(&message, &Note { event: "not-released", resource: &fence_name, token, message: &message });
     }
     result
 }
@@ -71,7 +74,12 @@ struct End {
 }
 
 /// Starts the command as soon as enough of the lease is confirmed.
-async fn start(place: &Place, args: &RunArgs, holding: &Holding, leads: Leads) -> Result<Supervised, Trouble> {
+async fn start(
+    place: &Place,
+    args: &RunArgs,
+    holding: &Holding,
+    leads: Leads,
+) -> Result<Supervised, Trouble> {
     let lease = &holding.lease;
     let deadline = believed(lease, leads, args.acquire.ttl).await?;
     let variable = |name: &str, value: &str| (OsString::from(name), OsString::from(value));
@@ -120,7 +128,8 @@ async fn watch(
     let lease = &holding.lease;
     let mut children = signal(SignalKind::child())
         .map_err(|source| Trouble::System { what: "cannot listen to signals", source })?;
-    let mut watched = Watched { console, lease, supervised, told: None, exit: Exit::FAILURE, lost: None, drained: false };
+    let mut watched =
+        Watched { console, lease, supervised, told: None, exit: Exit::FAILURE, lost: None, drained: false };
     let mut often = 0;
     loop {
         let nap = if often > 0 { LOOK_OFTEN } else { LOOK_EVERY };
@@ -169,10 +178,14 @@ impl Watched<'_> {
     fn hear(&mut self) -> bool {
         while let Ok(event) = self.supervised.events().try_recv() {
             match event {
-                Event::Terminating(Cause::Deadline) | Event::Killing(Cause::Deadline) if self.lost.is_none() => {
+                Event::Terminating(Cause::Deadline) | Event::Killing(Cause::Deadline)
+                    if self.lost.is_none() =>
+                {
                     self.lost = Some(ran_out(self.lease));
                 }
-                Event::GuardianLost => self.say("guardian-lost", "the guardian is gone; the command is killed from here"),
+                Event::GuardianLost => {
+                    self.say("guardian-lost", "the guardian is gone; the command is killed from here");
+                }
                 Event::Exited(ending) => self.exit = Exit::of_command(ending.exit_code()),
                 Event::AllGone => return true,
                 _ => {}
@@ -185,7 +198,10 @@ impl Watched<'_> {
     fn drain(&mut self, request: &ReleaseRequest) {
         self.drained = true;
         let by = words::somebody(&request.by);
-        self.say("release-requested", &format!("{by} asks for {}; ending the command", self.lease.fence_name()));
+        self.say(
+            "release-requested",
+            &format!("{by} asks for {}; ending the command", self.lease.fence_name()),
+        );
         self.supervised.terminate();
     }
 
@@ -202,26 +218,4 @@ impl Watched<'_> {
         let (resource, token) = (self.lease.fence_name(), self.lease.fence().to_string());
         self.console.note(message, &Note { event, resource: &resource, token, message });
     }
-}
-
-fn lost(lease: &Lease, state: &LeaseState) -> Trouble {
-    let (how, confirmed) = match state {
-        LeaseState::Ended { why, confirmed_until } => (words::ended_why(why), words::confirmed_until(*confirmed_until)),
-        LeaseState::Lapsed { since } => ("not renewed in time".to_owned(), words::confirmed_until(Some(*since))),
-        _ => ("it could not be confirmed in time".to_owned(), words::confirmed_until(None)),
-    };
-    let (name, token) = (lease.fence_name(), lease.token());
-    Trouble::Lost(format!("lost {name} with token {token}: {how}; {confirmed}: check what was done after that"))
-}
-
-/// The deadline came near, and the guardian has ended the command before it.
-fn ran_out(lease: &Lease) -> Trouble {
-    let (name, token) = (lease.fence_name(), lease.token());
-    Trouble::Lost(format!(
-        "lost {name} with token {token}: it could not be renewed, and the command was ended before the lease was over"
-    ))
-}
-
-fn point(reading: Reading) -> Point {
-    Point::new(Duration::from_nanos(reading.boot), Duration::from_nanos(reading.raw))
 }

@@ -21,7 +21,8 @@ pub(super) async fn run(console: &Console, place: &Place) -> Result<Exit, Troubl
     let found = pages(&store).await;
     store.close().await;
     let views = found?;
-    let mut table = Table::new(&["SESSION", "STATE", "TTL", "REMAINING", "AGE", "RENEWED", "LEASES", "WAITS", "LABEL"]);
+    let mut table =
+        Table::new(&["SESSION", "STATE", "TTL", "REMAINING", "AGE", "RENEWED", "LEASES", "WAITS", "LABEL"]);
     for view in &views {
         table.row(vec![
             view.session.to_string(),

@@ -25,7 +25,8 @@ impl Table {
             let rows = self.rows.iter().map(|row| row[column].chars().count());
             rows.chain([self.head[column].chars().count()]).max().unwrap_or(0)
         };
-        let widths: Vec<usize> = (0..self.head.len()).map(|column| if aligned { width(column) } else { 0 }).collect();
+        let widths: Vec<usize> =
+            (0..self.head.len()).map(|column| if aligned { width(column) } else { 0 }).collect();
         let line = |fields: &[&str]| {
             let padded: Vec<String> =
                 fields.iter().zip(&widths).map(|(field, width)| format!("{field:width$}")).collect();

@@ -28,10 +28,14 @@ fn a_command_that_obeys_sigterm_is_not_killed() {
 
 #[test]
 fn the_deadline_counts_from_the_send_however_late_the_answer_came() {
-    // The imagined answer takes 800 ms of each 2000: counted from receipt, the end would come 600 ms too late.
-    let stage = Stage::run(&["--ttl", "2000", "--age", "800", "--renewals", "2"], &deaf_tree());
+    // The imagined answer takes 500 ms of each 2000: counted from receipt, the end would come 300 ms too late.
+    let stage = Stage::run(&["--ttl", "2000", "--age", "500", "--renewals", "2"], &deaf_tree());
     let tree = stage.tree();
     assert_before(when_gone(&tree), stage.last_deadline());
+    // The wrapper, which would have noticed, had no reason to step in.
+    stage.wait_log("event AllGone");
+    assert!(!stage.log().contains("GuardianLost"));
+    assert_eq!(stage.log().matches("taken true").count(), 2, "both renewals moved the deadline");
 }
 
 #[test]

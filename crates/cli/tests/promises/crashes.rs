@@ -8,7 +8,8 @@ use rustix::process::Signal;
 
 const KILLS: u32 = 200;
 const WORKERS: usize = 5;
-const NAMES: &str = "3";
+/// Many: a name whose holder was killed is taken for a ttl.
+const NAMES: &str = "60";
 
 struct Held {
     token: u64,

@@ -51,7 +51,8 @@ fn a_client_whose_answers_are_late_by_more_than_the_ttl_does_not_believe() {
     pause(Duration::from_millis(200));
     held.store(true, Ordering::SeqCst);
     pause(Duration::from_millis(50));
-    let last = holder.drain().into_iter().filter(|words| words[0] == "deadline").last().expect("it has a deadline");
+    let last =
+        holder.drain().into_iter().filter(|words| words[0] == "deadline").last().expect("it has a deadline");
     let deadline = number(&last[1]);
     pause(Duration::from_millis(1_500));
     held.store(false, Ordering::SeqCst);
@@ -60,7 +61,10 @@ fn a_client_whose_answers_are_late_by_more_than_the_ttl_does_not_believe() {
     for words in holder.drain() {
         if words[0] == "guard" {
             let at = number(&words[1]);
-            assert!(at < deadline || at >= delivered, "a guard between the deadline and the arrival of the answers");
+            assert!(
+                at < deadline || at >= delivered,
+                "a guard between the deadline and the arrival of the answers"
+            );
         }
         if words[0] == "deadline" {
             // An answer that was held back for 1.5 s at a ttl of 1 s says nothing about now: only what was sent lately counts.

@@ -13,7 +13,8 @@ fn a_planned_release_with_a_waiter_leaves_a_gap_below_five_milliseconds() {
     let place = Place::new();
     let server = place.worker("idle", &[]);
     server.wait_for("connected", Duration::from_secs(10)).expect("the server starts");
-    let (one, two) = (wait(Store::connect(&place.url())).unwrap(), wait(Store::connect(&place.url())).unwrap());
+    let (one, two) =
+        (wait(Store::connect(&place.url())).unwrap(), wait(Store::connect(&place.url())).unwrap());
     let open = |store: &Store| wait(store.session_with(&SessionOptions::new())).unwrap();
     let sessions = [open(&one), open(&two)];
     let name = leasehold::ResourceName::new("job").unwrap();
@@ -37,6 +38,10 @@ fn a_planned_release_with_a_waiter_leaves_a_gap_below_five_milliseconds() {
     }
     gaps.sort_unstable();
     let (median, worst) = (gaps[gaps.len() / 2], gaps[gaps.len() - 1]);
-    println!("gap between release and the next grant: median {} us, worst {} us", median / 1_000, worst / 1_000);
+    println!(
+        "gap between release and the next grant: median {} us, worst {} us",
+        median / 1_000,
+        worst / 1_000
+    );
     assert!(median < 5_000_000, "median gap of {} us", median / 1_000);
 }

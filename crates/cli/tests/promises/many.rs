@@ -102,7 +102,8 @@ fn nothing_overlaps_while_processes_are_killed_at_random() {
     assert!(overlaps.is_empty(), "{overlaps:?}");
     let starts: Vec<Line> = lines(&log).into_iter().filter(|line| line.starts).collect();
     println!("{kills} kills, {servers_killed} of them of the server, {} grants", starts.len());
-    assert!(starts.len() as u64 > seconds, "only {} grants in {seconds} s", starts.len());
+    // Each holder that is killed costs the others a ttl.
+    assert!(starts.len() as u64 > seconds / 3, "only {} grants in {seconds} s", starts.len());
     let fell = starts.windows(2).find(|pair| pair[0].token >= pair[1].token);
     assert!(fell.is_none(), "a token fell: {:?}", fell.map(|pair| (pair[0].token, pair[1].token)));
     // Nothing of it is left: the guardians outlive their wrappers only until the deadline.

@@ -21,12 +21,16 @@ fn a_stopped_holder_learns_of_its_loss_before_any_guard() {
         holder.drain();
         let stopped = now();
         let next = place.worker("hold", &["job", "1000"]);
-        let granted = next.wait_for("granted", Duration::from_secs(10)).expect("the next holder gets the lease");
+        let granted =
+            next.wait_for("granted", Duration::from_secs(10)).expect("the next holder gets the lease");
         let granted_at = number(&granted[2]);
         pause(Duration::from_millis(3_000).saturating_sub(Duration::from_nanos(now() - stopped)));
         holder.signal(Signal::CONT);
         let lines = holder.rest();
-        assert!(lines.iter().any(|words| words[0] == "state" && words[1] == "ended"), "it never says that it lost it");
+        assert!(
+            lines.iter().any(|words| words[0] == "state" && words[1] == "ended"),
+            "it never says that it lost it"
+        );
         for words in lines {
             if words[0] == "guard" {
                 assert!(number(&words[1]) < granted_at, "a guard after the next holder's grant");
@@ -53,11 +57,15 @@ fn a_stopped_server_costs_no_live_holder_its_lease() {
     server.signal(Signal::STOP);
     dead.kill();
     pause(Duration::from_millis(3_000));
-    assert!(waiter.wait_for("granted", Duration::from_millis(10)).is_none(), "nobody steals from a stopped server");
+    assert!(
+        waiter.wait_for("granted", Duration::from_millis(10)).is_none(),
+        "nobody steals from a stopped server"
+    );
     living.drain();
     server.signal(Signal::CONT);
     let continued = now();
-    let granted = waiter.wait_for("granted", Duration::from_secs(10)).expect("the dead holder's lease is freed");
+    let granted =
+        waiter.wait_for("granted", Duration::from_secs(10)).expect("the dead holder's lease is freed");
     let late = millis(number(&granted[2]).saturating_sub(continued));
     println!("the dead holder's lease was freed {late} ms after the server went on");
     assert!(late <= 1_000 * 1_003 / 1_000 + 200, "freed {late} ms after the server went on");

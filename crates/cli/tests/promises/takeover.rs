@@ -38,10 +38,18 @@ fn a_killed_holder_is_replaced_after_its_ttl_and_not_before() {
             server.wait_for("connected", Duration::from_secs(10)).expect("the server starts");
         }
         let after = replaced_after(&place, Duration::from_millis(300 + attempt * 67));
-        assert!(after >= TTL * 1_000_000, "try {attempt}: replaced after {} ms, before the ttl", millis(after));
+        assert!(
+            after >= TTL * 1_000_000,
+            "try {attempt}: replaced after {} ms, before the ttl",
+            millis(after)
+        );
         late.push(millis(after) - TTL);
         let limit = TTL * 1_003 / 1_000 + 100;
-        assert!(millis(after) <= limit, "try {attempt}: replaced after {} ms, limit {limit} ms", millis(after));
+        assert!(
+            millis(after) <= limit,
+            "try {attempt}: replaced after {} ms, limit {limit} ms",
+            millis(after)
+        );
     }
     println!("later than the ttl by, in ms: {late:?}");
 }

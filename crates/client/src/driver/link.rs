@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use leasehold_core::Millis;
 use leasehold_core::protocol::{Request, RequestId};
 use leasehold_wire::{FrameReader, Hello, OpeningReader, decode_server_frame, encode_client, encode_opening};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -171,6 +172,7 @@ struct Home {
     #[cfg(feature = "embedded")]
     server: Option<leasehold_server::Server>,
     silent_since: Option<leasehold_core::holder::Reading>,
+    hello_time: Duration,
 }
 
 impl Home {
@@ -185,6 +187,8 @@ impl Home {
             #[cfg(feature = "embedded")]
             server: None,
             silent_since: None,
+            // A short patience must still leave time to find out who is silent.
+            hello_time: HELLO_TIME.min(options.patience / 2),
         }
     }
 
@@ -193,13 +197,14 @@ impl Home {
         match self.address.clone() {
             #[cfg(feature = "embedded")]
             Address::Directory(path) => {
+                let began = leasehold_clock::read();
                 self.serve_if_free(&path).await?;
                 match self.connect_directory(&path).await {
                     Ok(connected) => {
                         self.silent_since = None;
                         Ok(connected)
                     }
-                    Err(error) => Err(self.silent(path, &error)),
+                    Err(error) => Err(self.silent(path, began, &error)),
                 }
             }
         }
@@ -212,17 +217,15 @@ impl Home {
         }
         let (old, path, options) = (self.server.take(), path.to_owned(), self.options.clone());
         let served = tokio::task::spawn_blocking(move || {
-            drop(old);
-            leasehold_server::try_serve(&path, &options)
-        });
-        match served.await {
-            Ok(Ok(server)) => {
-                self.server = server;
-                Ok(())
+            if let Some(why) = old.and_then(leasehold_server::Server::stop) {
+                let failed = format!("this process serves {} no more: {why}", path.display());
+                return Err(Unreachable::Directory(failed));
             }
-            Ok(Err(error)) => Err(Unreachable::Directory(error.to_string())),
-            Err(error) => Err(Unreachable::Directory(error.to_string())),
-        }
+            leasehold_server::try_serve(&path, &options)
+                .map_err(|error| Unreachable::Directory(error.to_string()))
+        });
+        self.server = served.await.unwrap_or_else(|error| Err(Unreachable::Directory(error.to_string())))?;
+        Ok(())
     }
 
     #[cfg(feature = "embedded")]
@@ -233,16 +236,22 @@ impl Home {
             let frames = greet(&mut stream).await?;
             Ok((stream, frames))
         };
-        tokio::time::timeout(HELLO_TIME, attempt)
+        tokio::time::timeout(self.hello_time, attempt)
             .await
             .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
 
     /// Names the process that holds the directory and does not answer.
     #[cfg(feature = "embedded")]
-    fn silent(&mut self, path: PathBuf, error: &io::Error) -> Unreachable {
-        let now = leasehold_clock::read();
-        let waited = now.since(*self.silent_since.get_or_insert(now)).greater();
+    fn silent(
+        &mut self,
+        path: PathBuf,
+        began: leasehold_core::holder::Reading,
+        error: &io::Error,
+    ) -> Unreachable {
+        let waited = leasehold_clock::read().since(*self.silent_since.get_or_insert(began)).greater();
+        // Said to people, who do not count in nanoseconds.
+        let waited = Millis::from_duration(waited).duration();
         if is_opening_error(error) {
             return Unreachable::Protocol(error.to_string());
         }

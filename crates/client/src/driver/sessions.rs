@@ -6,7 +6,7 @@ use std::sync::Arc;
 use leasehold_core::client::{
     ClientSession, Frame, Incoming, Input, Outcome, Output, Profile, SessionEnd, WaitOver,
 };
-use leasehold_core::holder::Strictness;
+use leasehold_core::holder::{Reading, Strictness};
 use leasehold_core::protocol::{Failure, Request, RequestId, Response, ToClient};
 use leasehold_core::{
     Acquire, Answer, AttachNumber, CommandNumber, Grant, Nonce, Op, Refusal, Reply as TableReply, SessionId,
@@ -33,6 +33,8 @@ pub(super) struct Slot {
     answers: HashMap<CommandNumber, Option<Reply<Answer>>>,
     tickets: HashMap<u64, CommandNumber>,
     leases: HashMap<Token, Arc<Shared>>,
+    /// The deadline that the leases were last told.
+    told: Option<Reading>,
     /// What the responses on this connection answer.
     asked: HashMap<RequestId, Asked>,
     ended: Option<SessionEnd>,
@@ -69,6 +71,7 @@ impl Driver {
             answers: HashMap::new(),
             tickets: HashMap::new(),
             leases: HashMap::new(),
+            told: None,
             asked: HashMap::new(),
             ended: None,
         };
@@ -176,7 +179,9 @@ impl Driver {
                     Output::Event(event) => self.event(key, event),
                 }
             }
-            if self.slots.get(&key).is_some_and(|slot| slot.ended.is_some()) {
+            let Some(slot) = self.slots.get_mut(&key) else { continue };
+            slot.tell_leases();
+            if slot.ended.is_some() {
                 self.slots.remove(&key);
             }
         }
@@ -231,11 +236,7 @@ impl Driver {
                         slot.asked.remove(&id).and_then(|asked| asked.answer(&response))
                     };
                     if let Some(incoming) = incoming {
-                        let renewed = matches!(incoming, Incoming::Renewed { .. });
                         slot.machine.handle(Input::Received(incoming), now);
-                        if renewed {
-                            slot.publish_all();
-                        }
                         return;
                     }
                 }
@@ -334,6 +335,15 @@ fn command_response(session: SessionId, response: &Response) -> Option<Incoming>
 }
 
 impl Slot {
+    /// Tells the leases when their common deadline has moved.
+    fn tell_leases(&mut self) {
+        let until = self.machine.leases().next().map(|lease| lease.until());
+        if until != self.told {
+            self.told = until;
+            self.publish_all();
+        }
+    }
+
     /// Tells every lease what the session believes now.
     fn publish_all(&self) {
         for (token, lease) in &self.leases {

@@ -42,7 +42,7 @@ impl ClientSession {
                 self.events.push(Event::Offered { resource, token, from, length });
             }
             ItemKind::OfferEnded { resource, token } => {
-                self.events.push(Event::OfferEnded { resource, token })
+                self.events.push(Event::OfferEnded { resource, token });
             }
         }
         // Last: a kept answer to a renewal may count from here on, and must find the leases as this item left them.

@@ -8,8 +8,8 @@ use core::time::Duration;
 use super::commands::{Commands, MAX_BACKLOG, Origin};
 use super::lease::{EndedWhy, Held, LeaseHandle, LeaseState};
 use super::link::Link;
-use super::message::{Event, Frame, Incoming, Input, Outcome, Output, SessionEnd, SubmitError, WaitOver};
-use crate::answer::{Opened, Refusal};
+use super::message::{Event, Frame, Input, Outcome, Output, SessionEnd, SubmitError, WaitOver};
+use super::opening::Opening;
 use crate::command::{Attach, Op, Open, Policies, Sequence, SessionCommand, SessionKind};
 use crate::holder::mistake::{Mistake, Planted};
 use crate::holder::{Fraction, NoGuard, Output as HolderOutput, Reading, Scheduler, Strictness};
@@ -29,18 +29,9 @@ pub struct Profile {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Opening {
-    nonce: Nonce,
-    first_sent: Option<Reading>,
-    last_sent: Reading,
-    /// Whether to send at once.
-    wanted: bool,
-}
-
-#[derive(Debug, Clone)]
 pub(super) struct Live {
     pub(super) session: SessionId,
-    nonce: Nonce,
+    pub(super) nonce: Nonce,
     pub(super) scheduler: Scheduler,
 }
 
@@ -56,7 +47,7 @@ pub(super) enum Phase {
 /// One session, from its open to its end. See the [module](super) for how to drive it.
 #[derive(Debug, Clone)]
 pub struct ClientSession {
-    profile: Profile,
+    pub(super) profile: Profile,
     pub(super) phase: Phase,
     pub(super) closing: bool,
     pub(super) link: Link,
@@ -71,7 +62,7 @@ pub struct ClientSession {
     pub(super) cancelled: BTreeSet<CommandNumber>,
     pub(super) leases: BTreeMap<Token, Held>,
     pub(super) events: Vec<Event>,
-    jitter: Fraction,
+    pub(super) jitter: Fraction,
     pub(super) planted: Planted,
 }
 
@@ -246,9 +237,7 @@ impl ClientSession {
             return;
         }
         if self.link.is_up() && opening.is_due(&self.profile.numbers, now) {
-            opening.first_sent.get_or_insert(now);
-            opening.last_sent = now;
-            opening.wanted = false;
+            opening.sent(now);
             outputs.push(Output::Send(Frame::Open(Open {
                 nonce: opening.nonce,
                 label: self.profile.label.clone(),
@@ -299,82 +288,6 @@ impl ClientSession {
             || live.scheduler.keeps_an_answer()
     }
 
-    fn receive(&mut self, incoming: Incoming, now: Reading) {
-        match incoming {
-            Incoming::Opened { nonce, opened } => self.opened(nonce, &opened, now),
-            Incoming::OpenRefused { nonce, refusal } => {
-                if matches!(&self.phase, Phase::Opening(opening) if opening.nonce == nonce) {
-                    self.end(SessionEnd::OpenRefused(refusal));
-                }
-            }
-            Incoming::Attached { session, .. }
-            | Incoming::Item { session, .. }
-            | Incoming::Renewed { session, .. }
-            | Incoming::StaleRenewal { session, .. }
-            | Incoming::Closed { session }
-            | Incoming::Refused { session, .. } => {
-                if self.session() == Some(session) {
-                    self.receive_in_session(session, incoming, now);
-                }
-            }
-        }
-    }
-
-    fn receive_in_session(&mut self, session: SessionId, incoming: Incoming, now: Reading) {
-        let Phase::Live(live) = &mut self.phase else { return };
-        match incoming {
-            Incoming::Attached { attach, last_command, last_item, .. } if attach == self.link.attach() => {
-                if last_item < self.link.attached_seen() || self.commands.resume_after(last_command).is_err()
-                {
-                    return self.end(SessionEnd::SetBack);
-                }
-                self.newest = self.newest.max(last_item);
-                self.link.attached();
-            }
-            Incoming::Item { item, .. } => self.item(item, now),
-            Incoming::Renewed { renewed, .. } => live.scheduler.answered(renewed.number, renewed.after, now),
-            Incoming::StaleRenewal { number, highest, .. } => live.scheduler.stale(number, highest, now),
-            Incoming::Closed { .. } => self.end(SessionEnd::Closed),
-            Incoming::Refused { refusal, .. } => match refusal {
-                Refusal::SessionEnded { session: ended } if ended == session => {
-                    self.end(SessionEnd::ByService(session));
-                }
-                Refusal::SeenAhead { .. } | Refusal::WrongSessionKind => self.end(SessionEnd::SetBack),
-                Refusal::OlderAttach { attach, current } if attach == self.link.attach() => {
-                    self.link.trouble();
-                    self.link.overtaken_by(current);
-                }
-                // Frames of our own older attachments: the newer one has sent, or will send, the same again.
-                Refusal::OlderAttach { .. } => {}
-                _ => self.link.trouble(),
-            },
-            Incoming::Attached { .. } | Incoming::Opened { .. } | Incoming::OpenRefused { .. } => {}
-        }
-    }
-
-    fn opened(&mut self, nonce: Nonce, opened: &Opened, now: Reading) {
-        let Phase::Opening(opening) = &self.phase else { return };
-        // Another nonce is one that was given up: its session is older than the present nonce's first sending.
-        let (true, Some(first_sent)) = (opening.nonce == nonce, opening.first_sent) else { return };
-        let numbers = self.profile.numbers;
-        if opened.drift < numbers.drift() {
-            return self.end(SessionEnd::DriftTooSmall { service: opened.drift, own: numbers.drift() });
-        }
-        if opened.ttl != numbers.ttl() {
-            return self.end(SessionEnd::OtherTtl { asked: numbers.ttl(), given: opened.ttl });
-        }
-        let from = if self.planted.is(Mistake::OpenFromLastSending) { opening.last_sent } else { first_sent };
-        let mut scheduler = Scheduler::new(numbers, from, self.jitter);
-        scheduler.planted = self.planted;
-        if self.link.is_up() {
-            scheduler.connected(now);
-        } else {
-            scheduler.disconnected(now);
-        }
-        self.phase = Phase::Live(Box::new(Live { session: opened.session, nonce, scheduler }));
-        self.events.push(Event::Opened { session: opened.session });
-    }
-
     /// The end, for good: nothing is believed, and what was not answered is unknown.
     pub(super) fn end(&mut self, why: SessionEnd) {
         self.end_all_belief(&EndedWhy::SessionEnded);
@@ -394,31 +307,5 @@ impl ClientSession {
         self.cancelled.clear();
         self.phase = Phase::Ended;
         self.events.push(Event::SessionEnded { why });
-    }
-}
-
-impl Opening {
-    const fn new(nonce: Nonce) -> Self {
-        Self { nonce, first_sent: None, last_sent: Reading { boot: 0, raw: 0 }, wanted: true }
-    }
-
-    /// Whether a session made by the first sending would have lapsed by now: the nonce is of no more use.
-    fn is_worn_out(&self, numbers: &Numbers, now: Reading) -> bool {
-        self.first_sent.is_some_and(|sent| now.since(sent).greater() >= numbers.usable().duration())
-    }
-
-    fn is_due(&self, numbers: &Numbers, now: Reading) -> bool {
-        self.wanted || now.since(self.last_sent).greater() >= numbers.request_timeout().duration()
-    }
-
-    fn next_wake(&self, numbers: &Numbers, up: bool, now: Reading) -> Option<Duration> {
-        let left = |since: Reading, length: Duration| length.saturating_sub(now.since(since).greater());
-        let worn_out = self.first_sent.map(|sent| left(sent, numbers.usable().duration()));
-        let again = match (up, self.wanted) {
-            (false, _) => None,
-            (true, true) => Some(Duration::ZERO),
-            (true, false) => Some(left(self.last_sent, numbers.request_timeout().duration())),
-        };
-        again.into_iter().chain(worn_out).min()
     }
 }

@@ -32,7 +32,9 @@ fn scheduler() -> Scheduler {
 
 fn sends(scheduler: &mut Scheduler, now: Reading) -> Vec<u64> {
     let outputs = scheduler.poll(now, NO_JITTER).into_iter();
-    outputs.filter_map(|output| if let Output::SendRenewal(n) = output { Some(n.get()) } else { None }).collect()
+    outputs
+        .filter_map(|output| if let Output::SendRenewal(n) = output { Some(n.get()) } else { None })
+        .collect()
 }
 
 fn standing(scheduler: &Scheduler, now: Reading) -> Standing {
@@ -156,7 +158,9 @@ fn jitter_only_shortens_and_by_a_fifth_at_most() {
 #[test]
 fn a_hint_is_heard_within_the_safe_window_only() {
     // From the request timeout after the last sending to the last moment that leaves room for a second attempt.
-    for (hint, heard) in [(0, 400), (399, 400), (400, 400), (2_000, 2_000), (5_567, 5_567), (5_568, 5_567), (60_000, 5_567)] {
+    for (hint, heard) in
+        [(0, 400), (399, 400), (400, 400), (2_000, 2_000), (5_567, 5_567), (5_568, 5_567), (60_000, 5_567)]
+    {
         let mut scheduler = scheduler();
         scheduler.hint(ms(hint), at(0));
         assert_eq!(scheduler.poll_timeout(at(0)), Some(ms(heard)), "{hint} ms");
@@ -208,7 +212,10 @@ fn a_suspend_makes_uncertain_until_a_renewal_sent_afterwards_is_confirmed() {
     assert!(matches!(standing(&scheduler, awake), Standing::Uncertain { .. }), "seen by whoever asks first");
     assert_eq!(sends(&mut scheduler, awake), [2], "a renewal is sent at once");
     scheduler.answered(number(1), ItemNumber::NONE, apart(7_010, 3_410));
-    assert!(matches!(standing(&scheduler, apart(7_010, 3_410)), Standing::Uncertain { .. }), "sent before it");
+    assert!(
+        matches!(standing(&scheduler, apart(7_010, 3_410)), Standing::Uncertain { .. }),
+        "sent before it"
+    );
     scheduler.answered(number(2), ItemNumber::NONE, apart(7_050, 3_450));
     assert!(matches!(standing(&scheduler, apart(7_050, 3_450)), Standing::Held { .. }));
 }

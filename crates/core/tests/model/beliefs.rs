@@ -71,6 +71,8 @@ impl Beliefs {
                 Event::SessionEnded { .. } | Event::WaitGranted { .. } | Event::WaitEnded { .. } => {}
             }
         }
+        // What was granted and given up in one and the same entry.
+        self.believed.retain(|belief| belief.held || !given_up(entry, belief));
         Ok(())
     }
 

@@ -26,12 +26,11 @@ impl Naive {
         }
         let running: Vec<&Cooling> =
             self.cooling.iter().filter(|c| c.resource == *name && self.now <= c.until).collect();
-        let cool_down = |running: &[&Cooling]| {
-            let first = running.iter().map(|cooling| cooling.until).min();
-            first.map(|until| Unavailable::CoolDown { remaining: Millis::new(until - self.now) })
+        let cool_down = |until: Option<u64>| {
+            until.map(|until| Unavailable::CoolDown { remaining: Millis::new(until - self.now) })
         };
         let Mode::Slot { of } = mode else {
-            if let Some(why) = cool_down(&running) {
+            if let Some(why) = cool_down(running.iter().map(|cooling| cooling.until).max()) {
                 return Err(why);
             }
             let staying: Vec<&&Lease> = holders.iter().filter(|lease| !self.can_be_taken(lease)).collect();
@@ -47,8 +46,8 @@ impl Naive {
                 None => Ok(Place { fence: Some(first.fence), ..Place::default() }),
             };
         };
-        let whole: Vec<&Cooling> = running.iter().filter(|cooling| cooling.slot.is_none()).copied().collect();
-        if let Some(why) = cool_down(&whole) {
+        let whole = running.iter().filter(|cooling| cooling.slot.is_none());
+        if let Some(why) = cool_down(whole.map(|cooling| cooling.until).max()) {
             return Err(why);
         }
         for slot in 0..of {
@@ -64,7 +63,10 @@ impl Naive {
         }
         match holders.first() {
             Some(lease) => Err(self.why_not(lease)),
-            None => Err(cool_down(&running).expect("no slot is free and none is held, so some cool down")),
+            None => {
+                let first = running.iter().map(|cooling| cooling.until).min();
+                Err(cool_down(first).expect("no slot is free and none is held, so all cool down"))
+            }
         }
     }
 

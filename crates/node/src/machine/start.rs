@@ -55,11 +55,11 @@ impl Node {
         let last = recovered.entries.last().map_or(covered.0, |entry| entry.index);
         if hard_state.commit > last {
             let commit = hard_state.commit;
-            return Err(Fatal::Invariant(format!("the log ends at entry {last}, before its commit {commit}")));
+            return Err(Fatal::Invariant(format!(
+                "the log ends at entry {last}, before its commit {commit}"
+            )));
         }
         let mut log = MemoryLog::new(hard_state, conf, covered);
-        let bytes = recovered.entries.iter().map(|entry| entry.payload.len() as u64).sum();
-        let entries = recovered.entries.len() as u64;
         log.append(&recovered.entries.into_iter().map(to_raft).collect::<Vec<_>>());
         let raft_config = RaftConfig {
             id: FOUNDER,
@@ -99,7 +99,8 @@ impl Node {
             stamped,
             found: (!has_snapshot).then_some(config),
             cut_before: Millis::ZERO,
-            since_snapshot: SinceSnapshot { entries, bytes, saving: false },
+            // What the files held behind the snapshot counts when it is applied.
+            since_snapshot: SinceSnapshot::default(),
         };
         node.draw_election_timeout();
         let alone = node.raft.store().conf_state().voters == [FOUNDER];

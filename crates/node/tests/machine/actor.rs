@@ -2,9 +2,9 @@
 
 use leasehold_core::protocol::{Request, RequestId};
 use leasehold_core::{
-    Acquire, Answer, Attach, AttachNumber, CommandNumber, Item, ItemKind, ItemNumber, Label, Millis, Mode, Nonce,
-    Op, Open, Policies, RenewalNumber, Reply, ResourceName, Sequence, SessionCommand, SessionId, SessionKind,
-    Token, Value, command,
+    Acquire, Answer, Attach, AttachNumber, CommandNumber, Item, ItemKind, ItemNumber, Label, Millis, Mode,
+    Nonce, Op, Open, Policies, RenewalNumber, Reply, ResourceName, Sequence, SessionCommand, SessionId,
+    SessionKind, Token, Value, command,
 };
 use leasehold_node::ConnectionId;
 
@@ -25,7 +25,7 @@ pub(crate) struct Actor {
 }
 
 pub(crate) fn name(text: &str) -> ResourceName {
-    ResourceName::new(text).unwrap()
+    ResourceName::new(text).expect("tests use good names")
 }
 
 /// Tokens granted by items, in order.
@@ -77,7 +77,7 @@ impl Actor {
     pub(crate) fn open(&self) -> Request {
         Request::Open(Open {
             nonce: self.nonce,
-            label: Label::new(&format!("client-{}", self.nonce.0[0])).unwrap(),
+            label: Label::new(&format!("client-{}", self.nonce.0[0])).expect("a short label"),
             ttl: Millis::new(self.ttl),
             policies: self.policies,
             kind: self.kind,

@@ -51,7 +51,11 @@ impl FakeDisk {
             self.vote = vote;
         }
         for entry in write.entries {
-            assert_eq!(entry.index, self.synced.len() as u64 + 1, "the only voter never writes an entry again");
+            assert_eq!(
+                entry.index,
+                self.synced.len() as u64 + 1,
+                "the only voter never writes an entry again"
+            );
             self.synced.push(entry);
         }
     }

@@ -156,7 +156,8 @@ fn ending_everything_waits_the_longest_ttl_with_its_drift() {
     actor.send(&mut world, acquire);
     world.rest();
     let items = world.items(actor.connection);
-    let ItemKind::Answer { answer: Answer::Refused(Refusal::NotFree { why, .. }), .. } = &items[0].kind else {
+    let ItemKind::Answer { answer: Answer::Refused(Refusal::NotFree { why, .. }), .. } = &items[0].kind
+    else {
         panic!("{items:?}");
     };
     assert_eq!(*why, Unavailable::RestoreWait { remaining: Millis::new(WAIT) });

@@ -17,7 +17,7 @@ fn ask_release() -> Request {
         resource: name("nobody-holds-this"),
         token: None,
         successor: None,
-        by: Label::new("op").unwrap(),
+        by: Label::new("op").expect("a short label"),
     })
 }
 
@@ -53,7 +53,8 @@ fn more_than_may_wait_for_the_start_is_refused_as_unavailable() {
 #[test]
 fn many_commands_are_split_into_entries_in_their_order() {
     let mut world = World::served();
-    let ids: Vec<RequestId> = (0..2 * MAX_BATCH_COMMANDS + 1).map(|_| world.ask(OPERATOR, ask_release())).collect();
+    let ids: Vec<RequestId> =
+        (0..2 * MAX_BATCH_COMMANDS + 1).map(|_| world.ask(OPERATOR, ask_release())).collect();
     world.turn();
     let mut sizes = Vec::new();
     while let Some(payload) = world.entry_in_flight() {
@@ -114,7 +115,10 @@ fn a_renewal_behind_more_than_an_entry_of_commands_is_in_the_next_entry() {
     world.turn();
     world.sync_and_turn();
     let commands = world.entry_in_flight().unwrap().entry.commands;
-    assert!(commands.iter().any(|command| matches!(command, Command::Renew { .. })), "the renewal has to wait");
+    assert!(
+        commands.iter().any(|command| matches!(command, Command::Renew { .. })),
+        "the renewal has to wait"
+    );
     world.pass(millis(90));
     world.turn();
     world.pass(millis(90));

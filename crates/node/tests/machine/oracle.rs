@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 
 use leasehold_core::holder::Reading;
 use leasehold_core::protocol::{Response, ToClient};
-use leasehold_core::{Command, Config, Event, Item, ItemNumber, LeaseTable, Refusal, Reply, SessionId, Token};
+use leasehold_core::{
+    Command, Config, Event, Item, ItemNumber, LeaseTable, Refusal, Reply, SessionId, Token,
+};
 use leasehold_node::clock::MAX_LEAD;
 use leasehold_node::payload::Payload;
 use leasehold_node::{LogEntry, Node};
@@ -62,7 +64,7 @@ impl Oracle {
         if entry.payload.is_empty() {
             return;
         }
-        let at = Payload::decode(&entry.payload).unwrap().entry.at.get();
+        let at = Payload::decode(&entry.payload).expect("the node wrote it").entry.at.get();
         for stamp in &self.stamps {
             assert!(at >= stamp.at, "log time fell from {} to {at}", stamp.at);
             let Some(reading) = stamp.reading else { continue };
@@ -82,9 +84,9 @@ impl Oracle {
         if entry.payload.is_empty() {
             return;
         }
-        let payload = Payload::decode(&entry.payload).unwrap();
+        let payload = Payload::decode(&entry.payload).expect("the node wrote it");
         let applied = self.table.apply(&payload.entry);
-        self.table.check_invariants().unwrap();
+        self.table.check_invariants().expect("the table keeps its invariants");
         for (command, reply) in payload.entry.commands.iter().zip(applied.replies) {
             if !matches!(command, Command::Tidy(_) | Command::System(_)) {
                 *self.replies.entry(format!("{reply:?}")).or_default() += 1;
@@ -112,7 +114,10 @@ impl Oracle {
                 }
             }
             // Judged before the log: true from what was applied, and never to change again.
-            ToClient::Response { response: Response::Reply(Reply::Refused(Refusal::SessionEnded { session })), .. } => {
+            ToClient::Response {
+                response: Response::Reply(Reply::Refused(Refusal::SessionEnded { session })),
+                ..
+            } => {
                 assert_eq!(self.table.nonce(*session), None, "a living session was said to have ended");
             }
             ToClient::Response { response: Response::Reply(reply), .. } => {
@@ -134,7 +139,10 @@ impl Oracle {
         assert!(node.applied() <= self.applied, "the node has applied an entry that is not synced");
         if node.applied() == self.applied && self.compared != self.applied {
             self.compared = self.applied;
-            assert!(node.table().encode() == self.table.encode(), "the node's table is not what its log says");
+            assert!(
+                node.table().encode() == self.table.encode(),
+                "the node's table is not what its log says"
+            );
         }
     }
 }

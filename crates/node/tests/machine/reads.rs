@@ -106,7 +106,9 @@ fn a_page_of_large_values_is_cut_by_bytes() {
         actor.send(&mut world, acquire);
     }
     world.rest();
-    let ReadAnswer::Leases { leases, more } = world.read(leases("", None, usize::MAX)) else { panic!("not a page") };
+    let ReadAnswer::Leases { leases, more } = world.read(leases("", None, usize::MAX)) else {
+        panic!("not a page")
+    };
     assert!(more && !leases.is_empty());
     let bytes: usize = leases.iter().map(|lease| lease.holders[0].value.as_bytes().len()).sum();
     assert!(bytes <= 1024 * 1024, "{bytes}");
@@ -126,9 +128,12 @@ fn a_page_has_at_most_a_thousand_rows_whatever_was_asked_for() {
         actor.send(&mut world, request);
     }
     world.rest();
-    let ReadAnswer::Leases { leases, more } = world.read(leases("", None, usize::MAX)) else { panic!("not a page") };
+    let ReadAnswer::Leases { leases, more } = world.read(leases("", None, usize::MAX)) else {
+        panic!("not a page")
+    };
     assert_eq!((leases.len(), more), (MAX_PAGE, true));
-    let ReadAnswer::Sessions { sessions, more } = world.read(Query::Sessions { after: None, limit: 0 }) else {
+    let ReadAnswer::Sessions { sessions, more } = world.read(Query::Sessions { after: None, limit: 0 })
+    else {
         panic!("not a page");
     };
     assert_eq!((sessions.len(), more), (0, true));

@@ -33,7 +33,11 @@ enum Step {
     Slew(u64),
     SnapshotSaved,
     Disconnect(usize),
-    Crash { keeps_written: bool, down_ms: u64, loses_messages: bool },
+    Crash {
+        keeps_written: bool,
+        down_ms: u64,
+        loses_messages: bool,
+    },
     Reboot,
 }
 
@@ -121,8 +125,11 @@ impl Play {
         let mut actor = Actor::new(self.nonces, [500, 1_000, 3_000][usize::from(self.nonces) % 3]);
         actor.nonce = Nonce([self.nonces; 16]);
         let grace = Millis::new(number % 2 * 200);
-        actor.policies =
-            Policies { grace, hard: Millis::new(grace.get() + number % 3 * 400), delay: Millis::new(number % 5 * 60) };
+        actor.policies = Policies {
+            grace,
+            hard: Millis::new(grace.get() + number % 3 * 400),
+            delay: Millis::new(number % 5 * 60),
+        };
         actor.connection = self.connection();
         let (sent, kept, held) = (BTreeMap::new(), Vec::new(), BTreeMap::new());
         Client { actor, is_open: false, is_attached: false, sent, confirmed: 0, kept, held }
@@ -328,15 +335,16 @@ impl Client {
         assert_eq!(number, self.actor.seen.next(), "an item was skipped");
         self.actor.seen = number;
         match kind {
-            ItemKind::Answer { answer: Answer::Granted(grants), .. } | ItemKind::WaitGranted { grants, .. } => {
+            ItemKind::Answer { answer: Answer::Granted(grants), .. }
+            | ItemKind::WaitGranted { grants, .. } => {
                 for grant in grants {
                     self.held.insert(grant.resource.as_str().to_owned(), grant.token);
                 }
             }
-            ItemKind::LeaseEnded { resource, token, .. } => {
-                if self.held.get(resource.as_str()) == Some(token) {
-                    self.held.remove(resource.as_str());
-                }
+            ItemKind::LeaseEnded { resource, token, .. }
+                if self.held.get(resource.as_str()) == Some(token) =>
+            {
+                self.held.remove(resource.as_str());
             }
             _ => {}
         }

@@ -16,7 +16,10 @@ const FEWEST: usize = 10;
 
 fn paths() -> Vec<PathBuf> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts");
-    let mut paths: Vec<_> = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut paths: Vec<_> = std::fs::read_dir(directory)
+        .expect("the scripts are there")
+        .map(|entry| entry.expect("the directory can be read").path())
+        .collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "txt"));
     paths.sort();
     paths

@@ -103,6 +103,19 @@ fn a_snapshot_that_covers_the_whole_log_is_enough() {
 }
 
 #[test]
+fn a_restart_with_many_entries_behind_the_snapshot_asks_for_one_of_them_all() {
+    let mut world = World::begin(Place::Served, Config::default(), every(10)).up();
+    let mut actor = Actor::up(&mut world, 1, 60_000);
+    until_snapshot(&mut world, &mut actor);
+    let synced = world.disk.synced.len() as u64;
+    world.crash(Crash::KeepsAcknowledged);
+    world.turn();
+    assert!(world.disk.saving.is_none(), "nothing is applied yet");
+    world.rest();
+    assert!(world.disk.saving.as_ref().is_some_and(|saving| saving.index > synced));
+}
+
+#[test]
 fn snapshots_follow_one_another_through_restarts() {
     let mut world = World::begin(embedded(machine(1, 7), false), Config::default(), every(3)).up();
     let mut actor = Actor::up(&mut world, 1, 60_000);

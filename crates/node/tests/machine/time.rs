@@ -2,6 +2,7 @@
 
 use leasehold_core::protocol::{Query, ReadAnswer, TokenCheck};
 use leasehold_core::{Millis, Policies, Token};
+use leasehold_node::ConnectionId;
 
 use crate::actor::{Actor, granted, name};
 use crate::disk::Crash;
@@ -140,6 +141,10 @@ fn elapsed_is_counted_from_the_opening_entry_and_not_from_the_start_of_the_proce
     }
     world.sync_and_turn();
     assert_eq!(world.entry_in_flight().unwrap().entry.at.get(), before);
+    world.pass(millis(15));
+    world.sync_and_turn();
+    world.reply_to(ConnectionId(2), Actor::new(2, 10_000).open());
+    assert_eq!(world.last_at().get(), before + 15);
 }
 
 #[test]

@@ -7,7 +7,8 @@ use leasehold_core::protocol::{Failure, Query, ReadAnswer, Request, RequestId, R
 use leasehold_core::{Config, Item, LogTime, Millis, Reply};
 use leasehold_node::payload::Payload;
 use leasehold_node::{
-    ConnectionId, Fatal, Input, LogWrite, Machine, Node, Options, Output, Place, Recovered, ResumeError, Setup,
+    ConnectionId, Fatal, Input, LogWrite, Machine, Node, Options, Output, Place, Recovered, ResumeError,
+    Setup,
 };
 
 use crate::disk::{Crash, FakeDisk, Saving};
@@ -69,7 +70,8 @@ impl World {
     pub(crate) fn begin(place: Place, config: Config, options: Options) -> Self {
         // Neither clock begins at zero, and they do not begin together.
         let clock = Reading { boot: 9_000_000_123, raw: 5_000_000_777 };
-        let node = start(place.clone(), config.clone(), options.clone(), Recovered::default(), clock).unwrap();
+        let node = start(place.clone(), config.clone(), options.clone(), Recovered::default(), clock)
+            .expect("an empty log is good");
         Self {
             node,
             clock,
@@ -109,7 +111,7 @@ impl World {
 
     /// One turn of the loop, with everything that arrived.
     pub(crate) fn turn(&mut self) {
-        self.try_turn().unwrap();
+        self.try_turn().expect("the node goes on");
     }
 
     pub(crate) fn try_turn(&mut self) -> Result<(), Fatal> {
@@ -131,6 +133,8 @@ impl World {
                 }
                 Output::SaveSnapshot { index, term, bytes } => {
                     assert!(self.disk.saving.is_none(), "one snapshot is saved at a time");
+                    let saved = self.disk.saved.as_ref().map_or(0, |(index, ..)| *index);
+                    assert!(index > saved, "a snapshot up to {index} is no progress over {saved}");
                     self.journal.push(Happening::SavesSnapshot(index));
                     self.disk.saving = Some(Saving { index, term, bytes });
                 }
@@ -191,7 +195,7 @@ impl World {
 
     /// The process is gone, and the next one begins with what the disk kept. It has not taken a turn yet.
     pub(crate) fn crash(&mut self, crash: Crash) {
-        self.try_crash(crash).unwrap();
+        self.try_crash(crash).expect("the next process begins");
     }
 
     pub(crate) fn try_crash(&mut self, crash: Crash) -> Result<(), Fatal> {
@@ -295,8 +299,9 @@ impl World {
 
     /// The entry in flight, if there is one with a stamp.
     pub(crate) fn entry_in_flight(&self) -> Option<Payload> {
-        let entry = self.disk.in_flight.front()?.entries.iter().rev().find(|entry| !entry.payload.is_empty())?;
-        Some(Payload::decode(&entry.payload).unwrap())
+        let entry =
+            self.disk.in_flight.front()?.entries.iter().rev().find(|entry| !entry.payload.is_empty())?;
+        Some(Payload::decode(&entry.payload).expect("the node wrote it"))
     }
 
     /// The last stamp in the log, synced or not.

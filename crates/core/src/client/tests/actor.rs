@@ -3,7 +3,7 @@
 use alloc::collections::BTreeSet;
 use alloc::vec;
 
-use super::world::Random;
+use super::weather::Random;
 use crate::answer::Answer;
 use crate::client::{ClientSession, Event, LeaseState, Outcome, Profile};
 use crate::command::{Acquire, Mode, Op, Policies, Request};

@@ -11,17 +11,17 @@ use alloc::vec::Vec;
 
 use super::actor::{Actor, Clocks, DRIFT_PPM, TTL, drift};
 use super::judge::{Judge, expect};
+use super::weather::{MS, Random, Weather};
 use crate::answer::{Refusal, Reply};
 use crate::client::{Frame, Incoming, Input, LeaseState, Output};
 use crate::command::{Command, Entry, Operator, Policies};
 use crate::holder::Fraction;
 use crate::holder::mistake::Mistake;
-use crate::id::{Nonce, SessionId};
+use crate::id::SessionId;
 use crate::name::{Label, Reason, ResourceName};
 use crate::table::{Config, HoldingState, LeaseTable};
 use crate::time::{LogTime, Millis};
 
-const MS: u64 = 1_000_000;
 const CLIENTS: usize = 2;
 /// Faults last this long, and the healed world is watched as long again.
 const FAULTS: u64 = 8_000 * MS;
@@ -29,32 +29,6 @@ const HEALED: u64 = 8_000 * MS;
 
 /// An ordinary schedule has about ten thousand happenings; a machine that asks to be woken for nothing makes millions.
 const MAX_HAPPENINGS: u32 = 50_000;
-
-/// A small generator: the same seed gives the same world on every machine.
-pub(super) struct Random(u64);
-
-impl Random {
-    pub(super) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    pub(super) fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
-    }
-
-    pub(super) fn one_in(&mut self, n: u64) -> bool {
-        self.below(n) == 0
-    }
-
-    fn nonce(&mut self) -> Nonce {
-        let (a, b) = (self.next(), self.next());
-        Nonce(((u128::from(a) << 64) | u128::from(b)).to_be_bytes())
-    }
-}
 
 enum Happening {
     ToService { client: usize, connection: u64, frame: Frame },
@@ -65,41 +39,6 @@ enum Happening {
     Application { client: usize },
     Operator,
     Tick,
-}
-
-/// How bad a world is.
-struct Weather {
-    /// One in so many messages on a living connection is lost; zero loses none.
-    loss: u64,
-    /// The ordinary delay of a message is below this.
-    delay: u64,
-    /// One in so many messages takes up to half a ttl; zero makes none slow.
-    slow: u64,
-    /// The application closes its session once in so many wishes, and releases a lease once in so many.
-    close: u64,
-    release: u64,
-    /// Whether one client at a time is cut off, mostly for about a ttl, while the other waits.
-    sieges: bool,
-}
-
-impl Weather {
-    /// A good third of the worlds cut off whoever holds, a third opens many sessions, the rest is a bit of everything. In the
-    /// first two the service's clock is fastest and the holders' slowest, or errors of a few per cent would stay hidden.
-    fn draw(random: &mut Random) -> (Self, bool) {
-        match random.below(5) {
-            0 | 1 => (Self { loss: 30, delay: 2 * MS, slow: 4, close: 200, release: 30, sieges: true }, true),
-            2 | 3 => (Self { loss: 30, delay: 2 * MS, slow: 3, close: 6, release: 30, sieges: true }, true),
-            _ => {
-                let (loss, slow) = (10 + random.below(40), 10 + random.below(40));
-                let delay = 1 + random.below(60) * MS;
-                (Self { loss, delay, slow, close: 40, release: 4, sieges: false }, false)
-            }
-        }
-    }
-
-    fn fair() -> Self {
-        Self { loss: 0, delay: 20 * MS, slow: 0, close: 40, release: 4, sieges: false }
-    }
 }
 
 pub(super) struct World {
@@ -176,7 +115,9 @@ impl World {
                 break;
             }
             polls_left -= 1;
-            expect(polls_left > 0, || format!("restless: {MAX_HAPPENINGS} happenings by {} us", time / 1_000))?;
+            expect(polls_left > 0, || {
+                format!("restless: {MAX_HAPPENINGS} happenings by {} us", time / 1_000)
+            })?;
             self.now = time;
             if time > FAULTS {
                 self.weather = Weather::fair();
@@ -236,11 +177,7 @@ impl World {
     }
 
     /// Applies an entry, tidied first, and sends what comes of it: items before the reply.
-    fn apply(
-        &mut self,
-        commands: Vec<Command>,
-        from: Option<(usize, u64, Frame)>,
-    ) -> Result<(), String> {
+    fn apply(&mut self, commands: Vec<Command>, from: Option<(usize, u64, Frame)>) -> Result<(), String> {
         let at = self.log_time();
         let due = self.table.due(at);
         let entries = [vec![Command::Tidy(due)], commands];
@@ -274,7 +211,9 @@ impl World {
             Frame::Open(open) => Command::Open(open.clone()),
             Frame::Attach { attach, nonce } => {
                 let known = self.table.nonce(attach.session);
-                expect(known.is_none_or(|known| known == *nonce), || format!("client {client}: a wrong nonce"))?;
+                expect(known.is_none_or(|known| known == *nonce), || {
+                    format!("client {client}: a wrong nonce")
+                })?;
                 Command::Attach(attach.clone())
             }
             Frame::Renew { session, number, seen } => {
@@ -422,7 +361,11 @@ impl World {
             return Ok(());
         }
         let actor = &mut self.actors[client];
-        let Some(op) = actor.wish(&mut self.random, &self.resources, self.weather.close, self.weather.release) else { return Ok(()) };
+        let Some(op) =
+            actor.wish(&mut self.random, &self.resources, self.weather.close, self.weather.release)
+        else {
+            return Ok(());
+        };
         let who = (client, self.machines[client]);
         if let Ok(number) = self.actors[client].machine.submit(op.clone()) {
             self.judge.submitted(who, number, &op)?;

@@ -1,9 +1,7 @@
 //! Words for what a node hands out.
 
 use leasehold_core::protocol::{ReadAnswer, Response, ToClient};
-use leasehold_core::{
-    Answer, Command, Grant, Item, ItemKind, Op, Refusal, Reply, SessionId, System,
-};
+use leasehold_core::{Answer, Command, Grant, Item, ItemKind, Op, Refusal, Reply, SessionId, System};
 use leasehold_node::payload::Payload;
 use leasehold_node::{LogEntry, LogWrite};
 
@@ -17,7 +15,7 @@ fn entry(entry: &LogEntry) -> String {
     if entry.payload.is_empty() {
         return format!("entry {} of raft's own", entry.index);
     }
-    let payload = Payload::decode(&entry.payload).unwrap();
+    let payload = Payload::decode(&entry.payload).expect("the node wrote it");
     let commands: Vec<String> = payload.entry.commands.iter().map(command).collect();
     let commands = if commands.is_empty() { "time".to_owned() } else { commands.join(", ") };
     format!("entry {} at {}: {commands}", entry.index, payload.entry.at)
@@ -91,7 +89,8 @@ fn answer(answer: &Answer) -> String {
 }
 
 fn tokens(grants: &[Grant]) -> String {
-    let grants: Vec<String> = grants.iter().map(|grant| format!("{} t{}", grant.resource, grant.token)).collect();
+    let grants: Vec<String> =
+        grants.iter().map(|grant| format!("{} t{}", grant.resource, grant.token)).collect();
     grants.join(" ")
 }
 

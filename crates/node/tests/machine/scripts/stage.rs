@@ -142,7 +142,11 @@ impl Stage {
     fn hear(&mut self, connection: ConnectionId, message: &ToClient) -> String {
         let found = self.actors.iter_mut().find(|(_, actor)| actor.connection == connection);
         let Some((who, actor)) = found else {
-            return if connection == READER { "reader".to_owned() } else { format!("connection {}", connection.0) };
+            return if connection == READER {
+                "reader".to_owned()
+            } else {
+                format!("connection {}", connection.0)
+            };
         };
         if let Some(session) = render::opened(message) {
             actor.session = session;

@@ -1,0 +1,42 @@
+//! What is said when a lease was lost: how, and up to when it was confirmed, so that later work can be checked.
+
+use std::time::Duration;
+
+use leasehold::core::holder::Reading;
+use leasehold::{Lease, LeaseState};
+
+use crate::guardian::clock::Point;
+use crate::trouble::Trouble;
+use crate::words;
+
+/// The lease stands as `state` says, and it was needed.
+pub(crate) fn lost(lease: &Lease, state: &LeaseState) -> Trouble {
+    let (how, confirmed) = match state {
+        LeaseState::Ended { why, confirmed_until } => {
+            (words::ended_why(why), words::confirmed_until(*confirmed_until))
+        }
+        LeaseState::Lapsed { since } => {
+            ("it was not renewed in time".to_owned(), words::confirmed_until(Some(*since)))
+        }
+        _ => ("it could not be confirmed in time".to_owned(), words::confirmed_until(None)),
+    };
+    let (name, token) = (lease.fence_name(), lease.token());
+    Trouble::Lost(format!(
+        "lost {name} with token {token}: {how}; {confirmed}: check what was done after that"
+    ))
+}
+
+/// The deadline came near, and the guardian has ended the command before it.
+pub(crate) fn ran_out(lease: &Lease) -> Trouble {
+    let (name, token) = (lease.fence_name(), lease.token());
+    let left = lease.deadline().map_or(Duration::ZERO, |deadline| point(deadline).remaining(Point::now()));
+    let confirmed = words::confirmed_for(left);
+    Trouble::Lost(format!(
+        "lost {name} with token {token}: it could not be renewed; {confirmed}, and the command was ended before that"
+    ))
+}
+
+/// A reading of this machine's clocks as the guardian takes it.
+pub(crate) fn point(reading: Reading) -> Point {
+    Point::new(Duration::from_nanos(reading.boot), Duration::from_nanos(reading.raw))
+}

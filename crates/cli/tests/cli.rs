@@ -1,0 +1,20 @@
+//! The command line with the real binary and real directories: what it prints, where, and with which exit code.
+//!
+//! Nothing here waits for a fixed time: whatever takes time says when it is there.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails, and unwrap says where")]
+
+#[path = "cli/ending.rs"]
+mod ending;
+#[path = "cli/hold.rs"]
+mod hold;
+#[path = "cli/inputs.rs"]
+mod inputs;
+#[path = "cli/looking.rs"]
+mod looking;
+#[path = "cli/run.rs"]
+mod run;
+#[path = "cli/stage.rs"]
+mod stage;
+#[path = "cli/streams.rs"]
+mod streams;

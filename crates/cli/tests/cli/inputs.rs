@@ -1,0 +1,99 @@
+//! Input that cannot be: one line that names the value, the limit and the next step, and exit code 2.
+
+use crate::stage::Stage;
+
+fn refused(arguments: &[&str], parts: &[&str]) {
+    let stage = Stage::new();
+    let said = stage.say(arguments);
+    assert_eq!((said.code, said.out.as_str()), (Some(2), ""), "{arguments:?}: {said:?}");
+    assert_eq!(said.err.lines().count(), 1, "{said:?}");
+    assert!(said.err.len() < 300, "{} bytes", said.err.len());
+    for part in parts {
+        assert!(said.err.contains(part), "{part:?} is not in {said:?}");
+    }
+    assert!(!stage.store().exists(), "nothing was made");
+}
+
+#[test]
+fn bad_lengths() {
+    let run = |length: &str, parts: &[&str]| refused(&["run", "a", "--ttl", length, "--", "true"], parts);
+    run("0s", &["--ttl", "0 ms", "500 ms", "raise"]);
+    run("499ms", &["499 ms", "500 ms"]);
+    for not_a_length in ["-1", "-1s", "NaN", "inf", "", "10", "9223372036854775808"] {
+        run(not_a_length, &["--ttl", &format!("{not_a_length:?}"), "write it like 10s"]);
+    }
+    run("9223372036854775808s", &["above the maximum of 86400000 ms", "lower"]);
+    run("99999999999999999999999s", &["longer than any"]);
+    refused(
+        &["run", "a", "--wait", "25h", "--", "true"],
+        &["--wait", "90000000 ms", "86400000 ms", "shorter"],
+    );
+    refused(&["run", "a", "--grace", "25h", "--", "true"], &["--grace", "86400000 ms"]);
+    refused(&["run", "a", "--grace", "5s", "--hard", "1s", "--", "true"], &["1000 ms", "5000 ms"]);
+}
+
+#[test]
+fn bad_names() {
+    for (name, parts) in [
+        ("", &["empty", "at least 1 byte"][..]),
+        ("a#1", &["'#'", "byte 1", "choose another"]),
+        ("a\nb", &["'\\n'", "byte 1"]),
+        ("a\u{1b}[31m", &["'\\u{1b}'"]),
+        (&"a".repeat(100_000), &["100000 bytes", "512 bytes", "shorter"]),
+    ] {
+        refused(&["get", name], parts);
+        refused(&["run", name, "--", "true"], parts);
+        refused(&["hold", name], parts);
+    }
+}
+
+#[test]
+fn bad_tokens_slots_reasons_and_values() {
+    for token in ["", "x", "-1", "1.5"] {
+        refused(&["check", "a", token], &[&format!("{token:?}"), "whole number"]);
+    }
+    refused(&["check", "a", "9223372036854775808"], &["9223372036854775808", "9223372036854775807"]);
+    for slots in ["0", "-1", "10001", "x"] {
+        refused(&["hold", "a", "--slots", slots], &[&format!("{slots:?}"), "1 to 10000"]);
+    }
+    refused(&["revoke", "a", "--reason", " "], &["reason is empty"]);
+    refused(&["revoke", "a", "--reason", &"r".repeat(1_025)], &["1025 bytes", "1024 bytes"]);
+    refused(&["hold", "a", "--value", &"v".repeat(65_537)], &["65537 bytes", "65536 bytes"]);
+    refused(&["hold", "a", "--label", &"l".repeat(257)], &["257 bytes", "256 bytes"]);
+}
+
+#[test]
+fn bad_stores() {
+    refused(&["get", "a", "--store", ""], &["store is empty"]);
+    refused(&["get", "a", "--store", "dir:"], &["store is empty"]);
+    refused(&["get", "a", "--store", "ftp:x"], &["\"ftp:x\"", "dir:PATH"]);
+}
+
+#[test]
+fn a_ttl_above_the_maximum_of_the_store_is_misuse_too() {
+    let said = Stage::new().say(&["run", "a", "--ttl", "1h", "--", "true"]);
+    assert_eq!(said.code, Some(2));
+    assert_eq!(
+        said.err,
+        "leasehold: refused: ttl of 3600000 ms is outside 500 ms to 300000 ms; choose a ttl in between\n"
+    );
+}
+
+#[test]
+fn missing_and_contradictory_arguments() {
+    let stage = Stage::new();
+    for arguments in [
+        &[][..],
+        &["run", "a"],
+        &["run", "a", "true"],
+        &["run", "a", "--wait", "1s", "--no-wait", "--", "true"],
+        &["run", "a", "--shared", "--slots", "2", "--", "true"],
+        &["revoke", "a"],
+        &["check", "a"],
+        &["frobnicate"],
+    ] {
+        let said = stage.say(arguments);
+        assert_eq!((said.code, said.out.as_str()), (Some(2), ""), "{arguments:?}");
+        assert!(said.err.contains("Usage:"), "{said:?}");
+    }
+}
