@@ -4,9 +4,9 @@ use std::convert::Infallible;
 use std::future::IntoFuture;
 use std::time::Duration;
 
-use leasehold::core::WaitEnding;
 use leasehold::core::limits::MAX_WAIT;
 use leasehold::core::table::{HoldingState, LeaseView};
+use leasehold::core::{Millis, Policies, WaitEnding};
 use leasehold::{Error, Label, Lease, ResourceName, Session, SessionOptions, Store};
 use serde::Serialize;
 use tokio::time::{sleep, timeout};
@@ -82,7 +82,8 @@ pub(crate) async fn acquire(
     signals: &mut Signals,
 ) -> Result<Holding, Trouble> {
     let options = session_options(args, default_label);
-    options.numbers()?;
+    // What makes no sense is refused before anything is made or opened.
+    check_policies(args)?;
     let store = place.connect().await?;
     let session = match store.session_with(&options).await {
         Ok(session) => session,
@@ -114,6 +115,13 @@ fn session_options(args: &AcquireArgs, default_label: Label) -> SessionOptions {
         options = options.delay(delay);
     }
     options
+}
+
+fn check_policies(args: &AcquireArgs) -> Result<(), Error> {
+    let millis = |length: Option<Duration>| length.map_or(Millis::ZERO, Millis::from_duration);
+    let grace = millis(args.grace);
+    let hard = args.hard.map_or(grace, Millis::from_duration);
+    Ok(Policies { grace, hard, delay: millis(args.delay) }.check()?)
 }
 
 async fn wait_in_line(

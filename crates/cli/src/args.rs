@@ -273,6 +273,18 @@ mod tests {
     }
 
     #[test]
+    fn the_reference_names_every_command_and_option() {
+        let reference = include_str!("../../../docs/reference/cli.md");
+        for command in Cli::command().get_subcommands() {
+            let name = command.get_name();
+            assert!(reference.contains(&format!("\n## {name}\n")), "{name} has no section");
+            for option in command.get_arguments().filter_map(|argument| argument.get_long()) {
+                assert!(reference.contains(&format!("--{option}")), "{name} --{option} is not explained");
+            }
+        }
+    }
+
+    #[test]
     fn what_follows_two_dashes_is_the_command() {
         let cli = Cli::try_parse_from(["leasehold", "run", "a", "--ttl", "2s", "--", "ls", "--ttl"]).unwrap();
         let Command::Run(run) = cli.command else { panic!("not a run") };

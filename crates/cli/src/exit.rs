@@ -99,8 +99,9 @@ mod tests {
     }
 
     #[test]
-    fn own_codes_are_all_different() {
-        let mut codes = [
+    fn the_reference_explains_every_code() {
+        let reference = include_str!("../../../docs/reference/cli.md");
+        let own = [
             Exit::OK,
             Exit::FAILURE,
             Exit::MISUSE,
@@ -110,10 +111,37 @@ mod tests {
             Exit::UNKNOWN,
             Exit::NOT_EXECUTABLE,
             Exit::NOT_FOUND,
-        ]
-        .map(Exit::get)
-        .to_vec();
-        codes.dedup();
-        assert_eq!(codes, [0, 1, 2, 120, 121, 122, 123, 126, 127]);
+        ];
+        for code in own.map(Exit::get) {
+            assert_eq!(reference.matches(&format!("\n| {code} | ")).count(), 1, "{code}");
+        }
+    }
+
+    #[test]
+    fn refused_failed_and_unknown_have_different_codes() {
+        use leasehold::core::{Unavailable, WaitEnding};
+        use leasehold::{ResourceName, Unreachable};
+        let resource = ResourceName::new("job").unwrap();
+        let not_free = Error::NotFree { resource, why: Unavailable::Queue { waiting: 1 } };
+        for (error, code) in [
+            (not_free, Exit::HELD),
+            (Error::WaitEnded(WaitEnding::TimedOut), Exit::HELD),
+            (Error::Refused(Refusal::NoSuchSuccessor), Exit::FAILURE),
+            (Error::Refused(Refusal::BadPolicies), Exit::MISUSE),
+            (Error::OutcomeUnknown, Exit::UNKNOWN),
+            (Error::Unreachable(Unreachable::Directory(String::new())), Exit::UNREACHABLE),
+            (Error::Unavailable(String::new()), Exit::UNREACHABLE),
+            (Error::Cancelled, Exit::FAILURE),
+        ] {
+            assert_eq!(Exit::of_error(&error), code, "{error}");
+        }
+    }
+
+    #[test]
+    fn a_command_that_cannot_be_started_gives_what_a_shell_would() {
+        use rustix::io::Errno;
+        assert_eq!(Exit::of_start(&StartError::NotFound("x".into())).get(), 127);
+        assert_eq!(Exit::of_start(&StartError::NotExecutable("x".into(), Errno::ACCESS)).get(), 126);
+        assert_eq!(Exit::of_start(&StartError::TooLate), Exit::LOST);
     }
 }

@@ -36,8 +36,9 @@ impl Place {
             return Self::new(given, global.timeout);
         }
         let user = rustix::process::getuid().as_raw();
-        let path = default_path(std::env::var_os("XDG_STATE_HOME"), std::env::var_os("HOME"), user);
-        let exposed = path.starts_with("/tmp");
+        let own = home_path(std::env::var_os("XDG_STATE_HOME"), std::env::var_os("HOME"));
+        let exposed = own.is_none();
+        let path = own.unwrap_or_else(|| PathBuf::from(format!("/tmp/leasehold-{user}")));
         if exposed {
             check_private(&path, user)?;
         }
@@ -106,12 +107,11 @@ fn scheme(given: &str) -> Option<&str> {
     (!scheme.is_empty() && scheme.chars().all(fits)).then_some(scheme)
 }
 
-/// Where this user's leases live unless told otherwise.
-fn default_path(state: Option<OsString>, home: Option<OsString>, user: u32) -> PathBuf {
+/// Where the leases of a user with a home live unless told otherwise.
+fn home_path(state: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
     match (state.map(PathBuf::from), home.filter(|home| !home.is_empty())) {
-        (Some(state), _) if state.is_absolute() => state.join("leasehold"),
-        (_, Some(home)) => PathBuf::from(home).join(".local/state/leasehold"),
-        _ => PathBuf::from(format!("/tmp/leasehold-{user}")),
+        (Some(state), _) if state.is_absolute() => Some(state.join("leasehold")),
+        (_, home) => Some(PathBuf::from(home?).join(".local/state/leasehold")),
     }
 }
 
@@ -163,14 +163,14 @@ mod tests {
     #[test]
     fn the_default_lies_in_the_state_of_the_user() {
         let path = |state: Option<&str>, home: Option<&str>| {
-            default_path(state.map(Into::into), home.map(Into::into), 7).display().to_string()
+            home_path(state.map(Into::into), home.map(Into::into)).map(|path| path.display().to_string())
         };
-        assert_eq!(path(Some("/s"), Some("/h")), "/s/leasehold");
+        assert_eq!(path(Some("/s"), Some("/h")).as_deref(), Some("/s/leasehold"));
         // The standard says that a relative one is to be ignored.
-        assert_eq!(path(Some("s"), Some("/h")), "/h/.local/state/leasehold");
-        assert_eq!(path(None, Some("/h")), "/h/.local/state/leasehold");
-        assert_eq!(path(None, None), "/tmp/leasehold-7");
-        assert_eq!(path(None, Some("")), "/tmp/leasehold-7");
+        assert_eq!(path(Some("s"), Some("/h")).as_deref(), Some("/h/.local/state/leasehold"));
+        assert_eq!(path(None, Some("/h")).as_deref(), Some("/h/.local/state/leasehold"));
+        assert_eq!(path(None, None), None);
+        assert_eq!(path(None, Some("")), None);
     }
 
     #[test]

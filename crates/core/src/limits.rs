@@ -45,8 +45,8 @@ pub const MAX_IDLE_RESOURCES: usize = 65_536;
 pub const MAX_HISTORY: usize = 32;
 /// Registers of one resource.
 pub const MAX_REGISTERS_PER_RESOURCE: usize = 16;
-/// Answers and events that a client may leave unseen before its acquires are refused. At twice this number nothing of that
-/// session is taken in until it attaches again and says what it has seen.
+/// Answers and events that a client may leave unseen before its acquires are refused. At twice this number only what lets go of
+/// something (release, cancel, close) is taken in until the client says what it has seen.
 pub const MAX_UNSEEN: usize = 4_096;
 /// Requests to release that are pushed to one holder for one lease; later ones find the request already made.
 pub const MAX_ASKS_PER_LEASE: u32 = 8;

@@ -9,8 +9,12 @@
 mod beliefs;
 #[path = "model/compare.rs"]
 mod compare;
+#[path = "model/coverage.rs"]
+mod coverage;
 #[path = "model/naive.rs"]
 mod naive;
+#[path = "model/regressions.rs"]
+mod regressions;
 #[path = "model/resolve.rs"]
 mod resolve;
 #[path = "model/steps.rs"]
@@ -45,20 +49,36 @@ fn cases(default: u32) -> ProptestConfig {
     }
 }
 
-/// The entries of a history, made with the help of the naive table.
-fn entries(script: &Script) -> (Config, Vec<Entry>) {
+/// Plays a history: each entry is made with the help of the naive table, shown to `each`, and applied to both tables there.
+fn play(
+    script: &Script,
+    mut each: impl FnMut(&mut Naive, &mut LeaseTable, &Entry) -> Result<(), TestCaseError>,
+) -> Result<(), TestCaseError> {
     let config = resolve::config(script);
-    let (mut naive, mut table) = (Naive::new(config.clone()), LeaseTable::new(config.clone()));
-    let mut entries = vec![resolve::openings(script)];
-    naive.apply(&entries[0]);
-    table.apply(&entries[0]);
+    let (mut naive, mut table) = (Naive::new(config.clone()), LeaseTable::new(config));
+    each(&mut naive, &mut table, &resolve::openings(script))?;
     for step in &script.entries {
-        let entry = resolve::entry(&naive, &mut table, step);
-        naive.apply(&entry);
-        table.apply(&entry);
-        entries.push(entry);
+        let at = resolve::time(&naive, step);
+        while let Some(entry) = resolve::kept_alive(&naive, step, at) {
+            each(&mut naive, &mut table, &entry)?;
+        }
+        let entry = resolve::entry(script, &naive, &mut table, step, at);
+        each(&mut naive, &mut table, &entry)?;
     }
-    (config, entries)
+    Ok(())
+}
+
+/// The entries of a history.
+fn entries(script: &Script) -> (Config, Vec<Entry>) {
+    let mut entries = Vec::new();
+    let played = play(script, |naive, table, entry| {
+        naive.apply(entry);
+        table.apply(entry);
+        entries.push(entry.clone());
+        Ok(())
+    });
+    played.expect("nothing is checked here");
+    (resolve::config(script), entries)
 }
 
 fn one(at: LogTime, command: Command) -> Entry {
@@ -152,25 +172,20 @@ fn got_to_its_resources(entry: &Entry, applied: &Applied, nth: usize) -> bool {
 }
 
 proptest! {
-    #![proptest_config(cases(300))]
+    #![proptest_config(cases(120))]
 
     /// Replies, items, events and everything that can be seen are those of the naive table, after every entry.
     #[test]
     fn the_table_does_what_the_naive_one_does(script in script(LONGEST)) {
-        let config = resolve::config(&script);
-        let (mut naive, mut table) = (Naive::new(config.clone()), LeaseTable::new(config));
-        let mut entry = resolve::openings(&script);
-        let mut steps = script.entries.iter();
-        loop {
-            let (expected, applied) = (naive.apply(&entry), table.apply(&entry));
+        play(&script, |naive, table, entry| {
+            let (expected, applied) = (naive.apply(entry), table.apply(entry));
             prop_assert_eq!(&applied.replies, &expected.replies, "replies to {:?}", entry);
             prop_assert_eq!(&applied.events, &expected.events, "events of {:?}", entry);
             prop_assert_eq!(&applied.items, &expected.items, "items of {:?}", entry);
-            compare::same_state(&table, &naive)?;
+            compare::same_state(table, naive)?;
             prop_assert_eq!(table.check_invariants(), Ok(()));
-            let Some(step) = steps.next() else { break };
-            entry = resolve::entry(&naive, &mut table, step);
-        }
+            Ok(())
+        })?;
     }
 
     /// No grant contradicts what a holder can still believe, goes to an overdue session or has a token that is not the greatest

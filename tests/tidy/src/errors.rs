@@ -69,7 +69,8 @@ fn variants(tree: &Tree, path: &str, name: &str, complaints: &mut Vec<Complaint>
 /// Codes that a file gives: the first text behind an arrow.
 fn codes(file: &File) -> BTreeSet<String> {
     let arms = file.product_lines().filter_map(|(_, line)| line.split_once("=> "));
-    let texts = arms.filter_map(|(_, given)| given.trim_start_matches('(').strip_prefix('"')?.split_once('"'));
+    let texts =
+        arms.filter_map(|(_, given)| given.trim_start_matches('(').strip_prefix('"')?.split_once('"'));
     texts.map(|(text, _)| text.to_owned()).filter(|text| is_code(text)).collect()
 }
 

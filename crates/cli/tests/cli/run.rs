@@ -186,6 +186,13 @@ fn a_wrapper_that_cannot_renew_loses_its_command_before_the_lease_is_over() {
 }
 
 #[test]
+fn a_command_may_run_for_many_ttls() {
+    let stage = Stage::new();
+    let said = stage.say(&["run", "job", "--ttl", "500ms", "--", "sh", "-c", "sleep 2; echo done"]);
+    assert_eq!((said.code, said.out.as_str(), said.err.as_str()), (Some(0), "done\n", ""));
+}
+
+#[test]
 fn shared_holders_run_side_by_side_and_slots_are_counted() {
     let stage = Stage::new();
     let mut first = stage.start(&run(&["job", "--shared"], &WAITS));

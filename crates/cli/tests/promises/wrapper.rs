@@ -1,9 +1,10 @@
 //! The wrapper of `leasehold run` is killed or stopped, alone: everything it started is gone before the deadline.
 
-use std::process::Stdio;
+use std::io::Write;
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::Duration;
 
-use super::stage::{Place, Worker, is_alive, nanos, now, number, pause, turn};
+use super::stage::{Place, Worker, is_alive, leasehold, nanos, now, number, pause, turn};
 use rustix::process::Signal;
 
 const TRIES: usize = 20;
@@ -44,13 +45,22 @@ fn gone_before_the_deadline(hurt: impl Fn(&mut Worker)) {
         pause(Duration::from_millis(100 + 29 * attempt as u64));
         let hurt_at = now();
         hurt(&mut run.worker);
-        let deadline = hurt_at + nanos(TTL - TTL / 10);
-        while run.family.iter().any(|pid| is_alive(*pid)) {
-            assert!(now() < deadline, "try {attempt}: {:?} still run", run.family);
-            pause(Duration::from_millis(1));
-        }
-        worst = worst.max(now() - hurt_at);
+        worst = worst.max(until_gone(&run.family, hurt_at));
     }
+    report(worst);
+}
+
+/// How long it takes from `hurt_at` on until none of these is left; it must be less than the usable part of the ttl.
+fn until_gone(family: &[u32], hurt_at: u64) -> u64 {
+    let deadline = hurt_at + nanos(TTL - TTL / 10);
+    while family.iter().any(|pid| is_alive(*pid)) {
+        assert!(now() < deadline, "{family:?} still run");
+        pause(Duration::from_millis(1));
+    }
+    now() - hurt_at
+}
+
+fn report(worst: u64) {
     println!("gone at the latest {} ms after, with a ttl of {} ms", worst / 1_000_000, TTL.as_millis());
 }
 
@@ -62,4 +72,71 @@ fn a_killed_wrapper_takes_everything_with_it() {
 #[test]
 fn a_stopped_wrapper_loses_everything_in_time() {
     gone_before_the_deadline(|wrapper| wrapper.signal(Signal::STOP));
+}
+
+/// A shell with job control on a terminal of its own, typed to by the test.
+struct Terminal {
+    program: Child,
+    keyboard: ChildStdin,
+}
+
+impl Terminal {
+    fn start() -> Self {
+        let mut program = Command::new("script")
+            .args(["-qfc", "bash --norc --noprofile -i", "/dev/null"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let keyboard = program.stdin.take().unwrap();
+        Self { program, keyboard }
+    }
+
+    fn press(&mut self, keys: &str) {
+        self.keyboard.write_all(keys.as_bytes()).unwrap();
+        self.keyboard.flush().unwrap();
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.program.kill();
+        let _ = self.program.wait();
+    }
+}
+
+/// Ctrl-Z on a terminal stops the command and the wrapper with it: nothing is renewed, and everything is gone in time.
+#[test]
+fn ctrl_z_on_a_terminal_ends_everything_in_time() {
+    let _turn = turn();
+    let mut worst = 0;
+    for attempt in 0..TRIES {
+        let place = Place::new();
+        let (pids, family) = (place.file("pids"), place.file("family.sh"));
+        let text = FAMILY.replace("echo pid", "echo").replace("$$;", &format!("$$ >> {};", pids.display()));
+        let text = text.replace("\\$\\$;", &format!("\\$\\$ >> {};", pids.display()));
+        std::fs::write(&family, text).unwrap();
+        let mut terminal = Terminal::start();
+        let (program, url, family) = (leasehold().display(), place.url(), family.display());
+        terminal.press(&format!("{program} --store {url} run --ttl 1s job -- sh {family}\n"));
+        let started = now();
+        let said = loop {
+            let said: Vec<u32> = std::fs::read_to_string(&pids)
+                .unwrap_or_default()
+                .lines()
+                .filter_map(|line| line.parse().ok())
+                .collect();
+            if said.len() == 4 {
+                break said;
+            }
+            assert!(now() - started < nanos(Duration::from_secs(10)), "only {said:?} started");
+            pause(Duration::from_millis(2));
+        };
+        pause(Duration::from_millis(100 + 29 * attempt as u64));
+        let pressed = now();
+        terminal.press("\x1a");
+        worst = worst.max(until_gone(&said, pressed));
+    }
+    report(worst);
 }

@@ -65,15 +65,36 @@ fn open(pick: OpenPick) -> Open {
 }
 
 /// The next entry. The real table is asked for one thing only, what its leader would tidy.
-pub(crate) fn entry(naive: &Naive, table: &mut LeaseTable, step: &EntryStep) -> Entry {
-    let at = time(naive, step.time);
-    let mut resolver = Resolver { naive, table, at, taken: Vec::new() };
-    let commands = step.steps.iter().flat_map(|step| resolver.commands(step)).collect();
+pub(crate) fn entry(script: &Script, naive: &Naive, table: &mut LeaseTable, step: &EntryStep, at: u64) -> Entry {
+    let mut resolver = Resolver { openings: &script.openings, naive, table, at, taken: Vec::new() };
+    let renewing = naive.sessions.iter().filter(|session| renews(step, session));
+    let mut commands: Vec<Command> = renewing.map(renewal).collect();
+    commands.extend(step.steps.iter().flat_map(|step| resolver.commands(step)));
+    // Renewals go first wherever they stand: let them stand last now and then.
+    let by = usize::from(step.renewing) % commands.len().max(1);
+    commands.rotate_left(if step.renewing & 8 == 0 { by } else { 0 });
     Entry { at: LogTime::new(at), commands }
 }
 
-fn time(naive: &Naive, pick: TimePick) -> u64 {
-    match pick {
+fn renews(step: &EntryStep, session: &Session) -> bool {
+    step.renewing >> session.nonce.0[0] & 1 == 1
+}
+
+fn renewal(session: &Session) -> Command {
+    let (number, seen) = (RenewalNumber::new(session.renewal + 1), ItemNumber::new(session.last_item));
+    Command::Renew { session: session.id, number, seen }
+}
+
+/// An entry that comes before the one at `at`, in which those who renew do so at the last possible moment.
+pub(crate) fn kept_alive(naive: &Naive, step: &EntryStep, at: u64) -> Option<Entry> {
+    let renewing = || naive.sessions.iter().filter(|session| renews(step, session) && naive.is_live(session.id));
+    let first = renewing().map(|session| naive.overdue_after(session)).min().filter(|point| *point < at)?;
+    Some(Entry { at: LogTime::new(first), commands: renewing().map(renewal).collect() })
+}
+
+/// When the next entry comes.
+pub(crate) fn time(naive: &Naive, step: &EntryStep) -> u64 {
+    match step.time {
         TimePick::Forward(millis) => naive.now + u64::from(millis),
         TimePick::Point { nth, offset } => {
             let points = points(naive);
@@ -110,6 +131,7 @@ pub(crate) fn points(naive: &Naive) -> Vec<u64> {
 }
 
 struct Resolver<'a> {
+    openings: &'a [OpenPick],
     naive: &'a Naive,
     table: &'a mut LeaseTable,
     at: u64,
@@ -119,15 +141,10 @@ struct Resolver<'a> {
 
 impl<'a> Resolver<'a> {
     fn commands(&mut self, step: &Step) -> Vec<Command> {
-        if matches!(step, Step::RenewAll) {
-            let all = self.naive.sessions.iter().map(|session| Command::Renew {
-                session: session.id,
-                number: RenewalNumber::new(session.renewal + 1),
-                seen: ItemNumber::new(session.last_item),
-            });
-            return all.collect();
+        match step {
+            Step::RenewAll => self.naive.sessions.iter().map(renewal).collect(),
+            other => self.command(other).into_iter().collect(),
         }
-        self.command(step).into_iter().collect()
     }
 
     fn command(&mut self, step: &Step) -> Option<Command> {
@@ -145,7 +162,9 @@ impl<'a> Resolver<'a> {
             }
             Step::RenewAll => return None,
             Step::Session { who, number, attach, seen, op } => {
-                let session = self.session(*who)?;
+                let Some(session) = self.actor(*who, op).filter(|session| *number != 0 || self.lives(session)) else {
+                    return self.openings.iter().find(|pick| pick.who == *who).map(|pick| Command::Open(open(*pick)));
+                };
                 let before = self.taken.iter().filter(|id| **id == session.id).count() as u64;
                 let number = shift(session.last_command + 1 + before, *number);
                 let sequence = match session.kind {
@@ -191,6 +210,39 @@ impl<'a> Resolver<'a> {
     /// The newest session that was opened with this nonce, over or not.
     fn session(&self, who: u8) -> Option<&'a Session> {
         self.naive.sessions.iter().rev().find(|session| session.nonce == Nonce([who; 16]))
+    }
+
+    fn lives(&self, session: &Session) -> bool {
+        self.at <= self.naive.ended_after(session)
+    }
+
+    /// Whoever can do it, if the one that was picked has nothing to do it with.
+    fn actor(&self, who: u8, op: &OpStep) -> Option<&'a Session> {
+        let (picked, naive) = (self.session(who), self.naive);
+        let id = picked.map(|session| session.id);
+        let offered_to = |lease: &'a crate::naive::Lease| lease.offer.as_ref().map(|offer| offer.to);
+        let mut able: Vec<SessionId> = match op {
+            OpStep::SetValue { token: TokenPick::Own, .. }
+            | OpStep::WriteRegister { token: TokenPick::Own, .. }
+            | OpStep::Offer { token: TokenPick::Own, .. } => naive.leases.iter().map(|l| l.session).collect(),
+            OpStep::Release { token: TokenPick::Own, .. } => {
+                let ready = |l: &&crate::naive::Lease| l.offer.as_ref().is_some_and(|offer| offer.ready.is_some());
+                let handing_over: Vec<_> = naive.leases.iter().filter(ready).map(|l| l.session).collect();
+                let all = || naive.leases.iter().map(|l| l.session).collect();
+                if handing_over.is_empty() { all() } else { handing_over }
+            }
+            OpStep::Accept { token: TokenPick::OfferedToMe, .. } => {
+                naive.leases.iter().filter_map(offered_to).collect()
+            }
+            OpStep::Cancel { .. } => naive.waits.iter().map(|wait| wait.session).collect(),
+            _ => return picked,
+        };
+        able.retain(|id| naive.session(*id).is_some_and(|session| self.lives(session)));
+        match able.len() {
+            0 => picked,
+            _ if id.is_some_and(|id| able.contains(&id)) => picked,
+            length => naive.session(able[usize::from(who) % length]),
+        }
     }
 
     fn op(&self, session: &Session, op: &OpStep) -> Op {
@@ -243,7 +295,10 @@ impl<'a> Resolver<'a> {
         let name = resource(nth);
         let leases = &self.naive.leases;
         let found = match pick {
-            TokenPick::Own => leases.iter().rev().find(|lease| Some(lease.session) == session),
+            TokenPick::Own => {
+                let own = || leases.iter().rev().filter(|lease| Some(lease.session) == session);
+                own().find(|lease| lease.offer.is_some()).or_else(|| own().next())
+            }
             TokenPick::OfferedToMe => {
                 leases.iter().find(|l| l.offer.as_ref().is_some_and(|offer| Some(offer.to) == session))
             }

@@ -23,6 +23,8 @@ pub(crate) enum LimitsPick {
 #[derive(Debug, Clone)]
 pub(crate) struct EntryStep {
     pub(crate) time: TimePick,
+    /// Who renews in this entry and in time on the way to it, as bits: without, most histories are about the dead.
+    pub(crate) renewing: u8,
     pub(crate) steps: Vec<Step>,
 }
 
@@ -93,7 +95,7 @@ pub(crate) enum ModePick {
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum TokenPick {
-    /// One that the acting session holds, on whatever resource; else one of the resource.
+    /// One that the acting session holds, on whatever resource, offered ones first; else one of the resource.
     Own,
     Holder(u8),
     /// One that is offered to the acting session, on whatever resource; else one of the resource.
@@ -121,7 +123,7 @@ pub(crate) fn script(longest: usize) -> impl Strategy<Value = Script> {
 fn good_open(who: u8) -> impl Strategy<Value = OpenPick> {
     let length = || prop_oneof![3 => Just(0_u16), 1 => Just(1), 3 => 1_u16..1_500];
     let ttl = prop_oneof![Just(500_u16), Just(1_000), 500_u16..3_000];
-    let hard = prop_oneof![2 => Just(0_i16), 3 => 1_i16..2_500];
+    let hard = prop_oneof![1 => Just(0_i16), 3 => 1_i16..4_000];
     (ttl, length(), hard, length(), prop::bool::weighted(0.3)).prop_map(
         move |(ttl, grace, hard_above_grace, delay, plain)| OpenPick { who, ttl, grace, hard_above_grace, delay, plain },
     )
@@ -143,10 +145,13 @@ fn entry() -> impl Strategy<Value = EntryStep> {
     let time = prop_oneof![
         3 => Just(TimePick::Forward(0)),
         4 => (1_u16..300).prop_map(TimePick::Forward),
-        1 => (300_u16..6_000).prop_map(TimePick::Forward),
-        6 => (0_u8..6, offset).prop_map(|(nth, offset)| TimePick::Point { nth, offset }),
+        1 => (300_u16..4_000).prop_map(TimePick::Forward),
+        6 => (0_u8..5, offset).prop_map(|(nth, offset)| TimePick::Point { nth, offset }),
     ];
-    (time, vec(step(), 1..=6)).prop_map(|(time, steps)| EntryStep { time, steps })
+    let bit = || prop::bool::weighted(0.7);
+    let renewing = (bit(), bit(), bit(), bit())
+        .prop_map(|(a, b, c, d)| u8::from(a) | u8::from(b) << 1 | u8::from(c) << 2 | u8::from(d) << 3);
+    (time, renewing, vec(step(), 1..=6)).prop_map(|(time, renewing, steps)| EntryStep { time, renewing, steps })
 }
 
 fn seen() -> impl Strategy<Value = SeenPick> {
@@ -179,7 +184,7 @@ fn successor() -> impl Strategy<Value = SuccessorPick> {
     prop_oneof![
         2 => Just(SuccessorPick::FirstWaiter),
         1 => (0_u8..2).prop_map(SuccessorPick::Labelled),
-        2 => (0_u8..4).prop_map(SuccessorPick::Session),
+        3 => (0_u8..4).prop_map(SuccessorPick::Session),
     ]
 }
 
@@ -189,25 +194,26 @@ fn op() -> impl Strategy<Value = OpStep> {
         2 => Just(None),
         1 => Just(Some(0_u16)),
         2 => (1_u16..1_000).prop_map(Some),
-        5 => (1_000_u16..20_000).prop_map(Some),
+        6 => (1_000_u16..12_000).prop_map(Some),
     ];
     let requests = prop_oneof![
         6 => vec((r.clone(), mode()), 1),
-        3 => vec((r.clone(), mode()), 2),
+        3 => (r.clone(), 1_u8..3, mode(), mode())
+            .prop_map(|(one, further, mode, other)| vec![(one, mode), ((one + further) % 3, other)]),
         1 => vec((r.clone(), mode()), 0..=3),
     ];
-    let length = prop_oneof![1 => Just(0_u16), 4 => 1_u16..4_000];
+    let length = prop_oneof![1 => Just(0_u16), 1 => 1_u16..500, 4 => 500_u16..8_000];
     let offered = prop_oneof![6 => Just(TokenPick::OfferedToMe), 1 => token()];
     prop_oneof![
-        12 => (requests, wait).prop_map(|(requests, wait)| OpStep::Acquire { requests, wait }),
+        15 => (requests, wait).prop_map(|(requests, wait)| OpStep::Acquire { requests, wait }),
         2 => (0_u8..4).prop_map(|nth| OpStep::Cancel { nth }),
         1 => (r.clone(), token()).prop_map(|(resource, token)| OpStep::SetValue { resource, token }),
         1 => (r.clone(), token(), 0_u8..3, prop::bool::weighted(0.8), any::<bool>()).prop_map(
             |(resource, token, key, value, with_lease)| OpStep::WriteRegister { resource, token, key, value, with_lease }
         ),
-        3 => (r.clone(), token(), successor(), length)
+        5 => (r.clone(), token(), successor(), length)
             .prop_map(|(resource, token, to, length)| OpStep::Offer { resource, token, to, length }),
-        3 => (r.clone(), offered).prop_map(|(resource, token)| OpStep::Accept { resource, token }),
+        6 => (r.clone(), offered).prop_map(|(resource, token)| OpStep::Accept { resource, token }),
         6 => (r, token(), any::<bool>())
             .prop_map(|(resource, token, drained)| OpStep::Release { resource, token, drained }),
         1 => Just(OpStep::Close),
@@ -221,10 +227,10 @@ fn step() -> impl Strategy<Value = Step> {
     let number = prop_oneof![16 => Just(0_i8), 2 => Just(-1), 1 => Just(-2), 1 => Just(1)];
     let attach = prop_oneof![16 => Just(0_i8), 1 => Just(-1), 1 => Just(1)];
     prop_oneof![
-        5 => any_open().prop_map(Step::Open),
+        2 => any_open().prop_map(Step::Open),
         2 => (w.clone(), attach_delta, seen()).prop_map(|(who, delta, seen)| Step::Attach { who, delta, seen }),
-        12 => (w.clone(), delta, seen()).prop_map(|(who, delta, seen)| Step::Renew { who, delta, seen }),
-        2 => Just(Step::RenewAll),
+        6 => (w.clone(), delta, seen()).prop_map(|(who, delta, seen)| Step::Renew { who, delta, seen }),
+        1 => Just(Step::RenewAll),
         40 => (w.clone(), number, attach, seen(), op())
             .prop_map(|(who, number, attach, seen, op)| Step::Session { who, number, attach, seen, op }),
         1 => (r.clone(), prop::option::of(token()), prop::option::of(successor()))
@@ -235,7 +241,7 @@ fn step() -> impl Strategy<Value = Step> {
         4 => Just(Step::TidyDue),
         2 => r.prop_map(|resource| Step::TidyResource { resource }),
         1 => w.prop_map(|who| Step::TidySession { who }),
-        1 => rare(),
+        1 => prop_oneof![1 => rare(), 2 => Just(Step::TidyDue)],
     ]
 }
 
