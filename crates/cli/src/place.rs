@@ -66,7 +66,10 @@ impl Place {
         // Absolute, because the command that gets it in its environment may stand elsewhere.
         let absolute = std::path::absolute(path)
             .map_err(|source| Trouble::System { what: "cannot find the present directory", source })?;
-        let url = format!("dir:{}", absolute.display());
+        let Some(text) = absolute.to_str() else {
+            return Err(Trouble::BadDirectory { path: absolute, why: "is not valid UTF-8".to_owned() });
+        };
+        let url = format!("dir:{text}");
         Ok(Self { url, directory: Some(absolute), exposed: false, timeout })
     }
 

@@ -20,8 +20,6 @@ pub const MIN_DEFAULT_MARGIN: Millis = Millis::new(50);
 pub const MIN_RENEW_EVERY: Millis = Millis::new(10);
 /// Shortest round-trip bound: the request timeout is made from it and must not be zero.
 pub const MIN_ROUND_TRIP: Millis = Millis::new(1);
-/// A kill needs about this long to reach every process of a group.
-const MIN_KILL_LEAD: u64 = 50;
 
 /// What somebody asks for. Whatever is left open gets its default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,15 +68,6 @@ pub struct Numbers {
     round_trip: Millis,
     in_flight: Millis,
     drift: Drift,
-}
-
-/// When a supervised command is asked to stop and when it is killed, as lengths before the deadline.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Leads {
-    /// It is asked to stop this long before the deadline.
-    pub term: Millis,
-    /// It is killed this long before the deadline; always shorter than `term`.
-    pub kill: Millis,
 }
 
 /// Numbers that do not fit together.
@@ -269,16 +258,6 @@ impl Numbers {
     pub const fn latest_renewal(&self) -> Millis {
         let behind = self.renew_every.get().saturating_add(self.round_trip.get());
         Millis::new(self.usable().get().saturating_sub(behind))
-    }
-
-    /// When a supervised command is asked to stop and killed: a fifth of the ttl and a fiftieth (at least 50 ms) before the
-    /// deadline, or less where a lost request and its repetition would otherwise already stop the command.
-    pub fn leads(&self) -> Leads {
-        let one_lost = self.renew_every.get() + self.request_timeout().get() + self.round_trip.get();
-        let fits = self.usable().get().saturating_sub(one_lost);
-        let term = (self.ttl.get() / 5).min(fits);
-        let kill = (self.ttl.get() / 50).max(MIN_KILL_LEAD).min(term / 2);
-        Leads { term: Millis::new(term), kill: Millis::new(kill) }
     }
 }
 

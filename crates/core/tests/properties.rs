@@ -11,6 +11,8 @@ mod beliefs;
 mod compare;
 #[path = "model/coverage.rs"]
 mod coverage;
+#[path = "model/moment.rs"]
+mod moment;
 #[path = "model/naive.rs"]
 mod naive;
 #[path = "model/regressions.rs"]
@@ -58,11 +60,11 @@ fn play(
     let (mut naive, mut table) = (Naive::new(config.clone()), LeaseTable::new(config));
     each(&mut naive, &mut table, &resolve::openings(script))?;
     for step in &script.entries {
-        let at = resolve::time(&naive, step);
-        while let Some(entry) = resolve::kept_alive(&naive, step, at) {
+        let moment = moment::Moment::of(&naive, step);
+        while let Some(entry) = moment::kept_alive(&naive, &moment) {
             each(&mut naive, &mut table, &entry)?;
         }
-        let entry = resolve::entry(script, &naive, &mut table, step, at);
+        let entry = resolve::entry(script, &naive, &mut table, step, &moment);
         each(&mut naive, &mut table, &entry)?;
     }
     Ok(())

@@ -66,9 +66,10 @@ fn variants(tree: &Tree, path: &str, name: &str, complaints: &mut Vec<Complaint>
     found
 }
 
-/// Codes that a file gives: the first text behind an arrow.
+/// Codes that a file gives: the first text behind an arrow. What is left for errors to come is no code of anything yet.
 fn codes(file: &File) -> BTreeSet<String> {
     let arms = file.product_lines().filter_map(|(_, line)| line.split_once("=> "));
+    let arms = arms.filter(|(error, _)| error.trim() != "_");
     let texts =
         arms.filter_map(|(_, given)| given.trim_start_matches('(').strip_prefix('"')?.split_once('"'));
     texts.map(|(text, _)| text.to_owned()).filter(|text| is_code(text)).collect()
@@ -99,7 +100,7 @@ mod tests {
 pub enum Unreachable {\n    Gone,\n}\n";
     const GIVEN: &str = "match error {\n    Error::NotFree { .. } => (\"not-free\", Kind::Refused),
     Error::Cancelled => (\"cancelled\", Kind::Failed),\n    Error::Text(_) => (\"bad-text\", Kind::Failed),
-    Unreachable::Gone => \"gone\",\n    Refusal::SessionEnded => \"session-ended\",\n}\n";
+    Unreachable::Gone => \"gone\",\n    _ => (\"failed\", Kind::Failed),\n    Refusal::SessionEnded => \"session-ended\",\n}\n";
     const FULL: &str = "| code | x |\n|---|---|\n| `not-free` | a |\n| `cancelled` | b |\n| `bad-text` | c |
 | `gone` | d |\n| `session-ended` | e |\n| `outcome-unknown` | f |\n";
 

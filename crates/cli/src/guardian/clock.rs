@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use rustix::time::{ClockId, clock_gettime};
+use leasehold::core::holder::Reading;
 
 /// One moment, as both clocks show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +25,7 @@ impl Point {
 
     /// What both clocks show now.
     pub fn now() -> Self {
-        Self { boot: read(ClockId::Boottime), raw: read(ClockId::MonotonicRaw) }
+        leasehold_clock::read().into()
     }
 
     /// This moment, moved later by `length` on both clocks.
@@ -56,9 +56,10 @@ impl Point {
     }
 }
 
-fn read(clock: ClockId) -> Duration {
-    let time = clock_gettime(clock);
-    Duration::try_from(time).expect("a clock that counts from boot shows no negative time")
+impl From<Reading> for Point {
+    fn from(reading: Reading) -> Self {
+        Self::new(Duration::from_nanos(reading.boot), Duration::from_nanos(reading.raw))
+    }
 }
 
 #[cfg(test)]

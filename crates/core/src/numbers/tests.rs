@@ -141,24 +141,6 @@ fn huge_numbers_are_refused_and_do_not_overflow() {
 }
 
 #[test]
-fn supervision_leads_of_common_ttls() {
-    let leads = |ttl| Numbers::check(ask(ttl)).unwrap().leads();
-    assert_eq!(leads(10_000), Leads { term: ms(2_000), kill: ms(200) });
-    assert_eq!(leads(500), Leads { term: ms(100), kill: ms(50) });
-}
-
-#[test]
-fn leads_never_stop_a_command_for_one_lost_request() {
-    for every in [10, 100, 1_000, 3_333, 4_449] {
-        let numbers = Numbers::check(Ask { renew_every: Some(ms(every)), ..ask(10_000) }).unwrap();
-        let Leads { term, kill } = numbers.leads();
-        let one_lost = every + numbers.request_timeout().get() + 100;
-        assert!(one_lost + term.get() <= numbers.usable().get(), "every {every} ms: {term}");
-        assert!(kill < term && kill > Millis::ZERO, "every {every} ms: {kill}");
-    }
-}
-
-#[test]
 fn a_hint_leaves_room_for_a_second_attempt() {
     let numbers = Numbers::check(Ask::for_ttl(DEFAULT_TTL)).unwrap();
     assert_eq!(numbers.latest_renewal(), ms(9_000 - 3_333 - 100));

@@ -6,9 +6,10 @@ use leasehold_core::{
     Request, ResourceName, Sequence, SessionCommand, SessionId, SessionKind, Successor, System, Token, Value,
 };
 
+use crate::moment::{Moment, renewal};
 use crate::naive::{Naive, Session};
 use crate::steps::{
-    EntryStep, LimitsPick, ModePick, OpStep, OpenPick, Script, SeenPick, Step, SuccessorPick, TimePick, TokenPick,
+    EntryStep, LimitsPick, ModePick, OpStep, OpenPick, Script, SeenPick, Step, SuccessorPick, TokenPick,
 };
 
 /// The config that a script runs with.
@@ -64,70 +65,22 @@ fn open(pick: OpenPick) -> Open {
     }
 }
 
-/// The next entry. The real table is asked for one thing only, what its leader would tidy.
-pub(crate) fn entry(script: &Script, naive: &Naive, table: &mut LeaseTable, step: &EntryStep, at: u64) -> Entry {
-    let mut resolver = Resolver { openings: &script.openings, naive, table, at, taken: Vec::new() };
-    let renewing = naive.sessions.iter().filter(|session| renews(step, session));
+/// The entry of a step. The real table is asked for one thing only, what its leader would tidy.
+pub(crate) fn entry(
+    script: &Script,
+    naive: &Naive,
+    table: &mut LeaseTable,
+    step: &EntryStep,
+    moment: &Moment,
+) -> Entry {
+    let mut resolver = Resolver { openings: &script.openings, naive, table, at: moment.at, taken: Vec::new() };
+    let renewing = naive.sessions.iter().filter(|session| moment.renews(session));
     let mut commands: Vec<Command> = renewing.map(renewal).collect();
     commands.extend(step.steps.iter().flat_map(|step| resolver.commands(step)));
     // Renewals go first wherever they stand: let them stand last now and then.
     let by = usize::from(step.renewing) % commands.len().max(1);
     commands.rotate_left(if step.renewing & 8 == 0 { by } else { 0 });
-    Entry { at: LogTime::new(at), commands }
-}
-
-fn renews(step: &EntryStep, session: &Session) -> bool {
-    step.renewing >> session.nonce.0[0] & 1 == 1
-}
-
-fn renewal(session: &Session) -> Command {
-    let (number, seen) = (RenewalNumber::new(session.renewal + 1), ItemNumber::new(session.last_item));
-    Command::Renew { session: session.id, number, seen }
-}
-
-/// An entry that comes before the one at `at`, in which those who renew do so at the last possible moment.
-pub(crate) fn kept_alive(naive: &Naive, step: &EntryStep, at: u64) -> Option<Entry> {
-    let renewing = || naive.sessions.iter().filter(|session| renews(step, session) && naive.is_live(session.id));
-    let first = renewing().map(|session| naive.overdue_after(session)).min().filter(|point| *point < at)?;
-    Some(Entry { at: LogTime::new(first), commands: renewing().map(renewal).collect() })
-}
-
-/// When the next entry comes.
-pub(crate) fn time(naive: &Naive, step: &EntryStep) -> u64 {
-    match step.time {
-        TimePick::Forward(millis) => naive.now + u64::from(millis),
-        TimePick::Point { nth, offset } => {
-            let points = points(naive);
-            let ahead: Vec<u64> = points.into_iter().filter(|point| *point + 1 > naive.now).collect();
-            let point = match ahead.len() {
-                0 => naive.now,
-                length => ahead[usize::from(nth) % length],
-            };
-            point.saturating_add_signed(i64::from(offset)).max(naive.now)
-        }
-    }
-}
-
-/// Every point past which something changes.
-pub(crate) fn points(naive: &Naive) -> Vec<u64> {
-    let mut points = Vec::new();
-    for session in &naive.sessions {
-        let overdue = naive.overdue_after(session);
-        points.push(overdue);
-        points.push(overdue + session.policies.grace.get());
-        points.push(naive.takeable_after(session));
-        points.push(naive.ended_after(session));
-    }
-    points.extend(naive.cooling.iter().map(|cooling| cooling.until));
-    points.extend(naive.waits.iter().map(|wait| wait.until));
-    for lease in &naive.leases {
-        points.extend(lease.revoked.as_ref().map(|revoked| revoked.until));
-        points.extend(lease.offer.as_ref().map(|offer| offer.until));
-    }
-    points.extend(naive.nothing_granted_until);
-    points.sort_unstable();
-    points.dedup();
-    points
+    Entry { at: LogTime::new(moment.at), commands }
 }
 
 struct Resolver<'a> {
@@ -162,6 +115,7 @@ impl<'a> Resolver<'a> {
             }
             Step::RenewAll => return None,
             Step::Session { who, number, attach, seen, op } => {
+                let op = &self.instead(*who, op);
                 let Some(session) = self.actor(*who, op).filter(|session| *number != 0 || self.lives(session)) else {
                     return self.openings.iter().find(|pick| pick.who == *who).map(|pick| Command::Open(open(*pick)));
                 };
@@ -212,6 +166,19 @@ impl<'a> Resolver<'a> {
         self.naive.sessions.iter().rev().find(|session| session.nonce == Nonce([who; 16]))
     }
 
+    /// Where nothing is offered, an accept becomes the offer that it would need.
+    fn instead(&self, who: u8, op: &OpStep) -> OpStep {
+        match op {
+            OpStep::Accept { resource, token: TokenPick::OfferedToMe }
+                if self.naive.leases.iter().all(|lease| lease.offer.is_none()) =>
+            {
+                let (resource, token, to) = (*resource, TokenPick::Own, SuccessorPick::Session(who));
+                OpStep::Offer { resource, token, to, length: 6_000 }
+            }
+            other => other.clone(),
+        }
+    }
+
     fn lives(&self, session: &Session) -> bool {
         self.at <= self.naive.ended_after(session)
     }
@@ -240,7 +207,7 @@ impl<'a> Resolver<'a> {
         able.retain(|id| naive.session(*id).is_some_and(|session| self.lives(session)));
         match able.len() {
             0 => picked,
-            _ if id.is_some_and(|id| able.contains(&id)) => picked,
+            _ if id.is_some_and(|id| able.contains(&id)) && !matches!(op, OpStep::Offer { .. }) => picked,
             length => naive.session(able[usize::from(who) % length]),
         }
     }

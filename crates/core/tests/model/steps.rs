@@ -33,6 +33,8 @@ pub(crate) enum TimePick {
     Forward(u16),
     /// To the n-th point ahead at which something changes, one before it, or one after it.
     Point { nth: u8, offset: i8 },
+    /// One holder stops renewing: to the end of its ttl, its grace, its cool-down or its hard limit, or next to it.
+    Decay { nth: u8, stage: u8, offset: i8 },
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -141,12 +143,13 @@ fn any_open() -> impl Strategy<Value = OpenPick> {
 }
 
 fn entry() -> impl Strategy<Value = EntryStep> {
-    let offset = prop_oneof![Just(-1_i8), Just(0), Just(1), Just(1)];
+    let offset = || prop_oneof![Just(-1_i8), Just(0), Just(1), Just(1)];
     let time = prop_oneof![
         3 => Just(TimePick::Forward(0)),
         4 => (1_u16..300).prop_map(TimePick::Forward),
         1 => (300_u16..4_000).prop_map(TimePick::Forward),
-        6 => (0_u8..5, offset).prop_map(|(nth, offset)| TimePick::Point { nth, offset }),
+        4 => (0_u8..5, offset()).prop_map(|(nth, offset)| TimePick::Point { nth, offset }),
+        3 => (0_u8..4, 0_u8..4, offset()).prop_map(|(nth, stage, offset)| TimePick::Decay { nth, stage, offset }),
     ];
     let bit = || prop::bool::weighted(0.7);
     let renewing = (bit(), bit(), bit(), bit())
@@ -156,8 +159,8 @@ fn entry() -> impl Strategy<Value = EntryStep> {
 
 fn seen() -> impl Strategy<Value = SeenPick> {
     prop_oneof![
-        4 => Just(SeenPick::Nothing),
-        8 => (0_u8..4).prop_map(SeenPick::Behind),
+        9 => Just(SeenPick::Nothing),
+        20 => (0_u8..4).prop_map(SeenPick::Behind),
         1 => Just(SeenPick::Ahead),
     ]
 }
@@ -224,8 +227,8 @@ fn step() -> impl Strategy<Value = Step> {
     let (w, r) = (0_u8..4, 0_u8..3);
     let delta = prop_oneof![8 => Just(1_i8), 1 => Just(0), 1 => Just(-1), 1 => Just(3)];
     let attach_delta = prop_oneof![6 => Just(1_i8), 1 => Just(0), 1 => Just(-1), 1 => Just(2)];
-    let number = prop_oneof![16 => Just(0_i8), 2 => Just(-1), 1 => Just(-2), 1 => Just(1)];
-    let attach = prop_oneof![16 => Just(0_i8), 1 => Just(-1), 1 => Just(1)];
+    let number = prop_oneof![36 => Just(0_i8), 2 => Just(-1), 1 => Just(-2), 1 => Just(1)];
+    let attach = prop_oneof![36 => Just(0_i8), 1 => Just(-1), 1 => Just(1)];
     prop_oneof![
         2 => any_open().prop_map(Step::Open),
         2 => (w.clone(), attach_delta, seen()).prop_map(|(who, delta, seen)| Step::Attach { who, delta, seen }),
