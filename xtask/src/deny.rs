@@ -15,7 +15,7 @@ pub(crate) fn run() -> Result<()> {
         command.current_dir(root()).args(["--workspace", "--all-features"]);
         command
     };
-    step("dependencies", deny().args(["check", "bans", "licenses", "sources"]))?;
+    step("dependencies", deny().args(["check", "--hide-inclusion-graph", "bans", "licenses", "sources"]))?;
     if step("database of vulnerabilities", deny().args(["fetch", "db"])).is_ok() {
         step("vulnerabilities", deny().args(["check", "--disable-fetch", "advisories"]))
     } else {
@@ -33,7 +33,7 @@ fn program() -> Result<PathBuf> {
     let program = tools.join("bin/cargo-deny");
     if !program.is_file() {
         let mut install = cargo();
-        install.args(["install", "--locked", "--quiet", "cargo-deny", "--root"]).arg(&tools);
+        install.args(["install", "--locked", "--quiet", "--debug", "cargo-deny", "--root"]).arg(&tools);
         step("cargo-deny is missing and is built once, which takes minutes", &mut install)?;
     }
     Ok(program)

@@ -23,8 +23,8 @@ mod resolve;
 mod steps;
 
 use leasehold_core::{
-    Answer, Applied, Command, Config, Due, Entry, ItemKind, ItemNumber, LeaseTable, LogTime, Op, Operator, Refusal, Reply, ResourceName,
-    Sequence,
+    Answer, Applied, Command, Config, Due, Entry, ItemKind, ItemNumber, LeaseTable, LogTime, Op, Operator,
+    Refusal, Reply, ResourceName, Sequence,
 };
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -91,7 +91,8 @@ fn everything(table: &LeaseTable) -> Vec<Due> {
     // Sessions that are over are not shown any more, so ids are tried one by one; histories draw few.
     let names = (0..3).map(|nth| Due::Resource(resolve::resource(nth)));
     let epoch = table.newest() >> 48;
-    let sessions = (0..=epoch).flat_map(|epoch| (1..=table.newest() & 0xffff).map(move |low| (epoch << 48) | low));
+    let sessions =
+        (0..=epoch).flat_map(|epoch| (1..=table.newest() & 0xffff).map(move |low| (epoch << 48) | low));
     sessions.map(|id| Due::Session(leasehold_core::SessionId::from_u64(id))).chain(names).collect()
 }
 
@@ -145,9 +146,10 @@ fn named(command: &Command) -> Vec<ResourceName> {
 }
 
 fn is_refused(applied: &Applied) -> bool {
-    let in_stream = applied.items.iter().any(|(_, item)| {
-        matches!(&item.kind, ItemKind::Answer { answer: Answer::Refused(_), .. })
-    });
+    let in_stream = applied
+        .items
+        .iter()
+        .any(|(_, item)| matches!(&item.kind, ItemKind::Answer { answer: Answer::Refused(_), .. }));
     match &applied.replies[0] {
         Reply::Refused(_) | Reply::Plain { answer: Answer::Refused(_), .. } => true,
         Reply::Applied { .. } => in_stream,
@@ -158,15 +160,20 @@ fn is_refused(applied: &Applied) -> bool {
 /// Whether the command got as far as looking at the resources that it names: it was admitted, well-formed and below its limits.
 fn got_to_its_resources(entry: &Entry, applied: &Applied, nth: usize) -> bool {
     let early = |refusal: &Refusal| {
-        matches!(refusal, Refusal::BadRequest { .. } | Refusal::LimitReached { .. } | Refusal::TooManyUnseen { .. })
+        matches!(
+            refusal,
+            Refusal::BadRequest { .. } | Refusal::LimitReached { .. } | Refusal::TooManyUnseen { .. }
+        )
     };
     let early_answer = |answer: &Answer| matches!(answer, Answer::Refused(refusal) if early(refusal));
     match (&entry.commands[nth], &applied.replies[nth]) {
         (Command::Session(_), Reply::Refused(_) | Reply::Repeated { .. }) => false,
-        (Command::Session(sent), Reply::Applied { number }) => !applied.items.iter().any(|(session, item)| {
-            let ItemKind::Answer { command, answer } = &item.kind else { return false };
-            (*session, *command) == (sent.session, *number) && early_answer(answer)
-        }),
+        (Command::Session(sent), Reply::Applied { number }) => {
+            !applied.items.iter().any(|(session, item)| {
+                let ItemKind::Answer { command, answer } = &item.kind else { return false };
+                (*session, *command) == (sent.session, *number) && early_answer(answer)
+            })
+        }
         (_, Reply::Plain { answer, .. }) => !early_answer(answer),
         (_, Reply::Refused(refusal)) => !early(refusal),
         _ => true,

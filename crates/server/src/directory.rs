@@ -7,14 +7,16 @@
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock, fstatfs};
+use rustix::fs::{FlockOperation, flock, statfs};
 
 const LOCK_FILE: &str = "lock";
 const SOCKET_FILE: &str = "socket";
 const LOG_DIRECTORY: &str = "log";
+/// The socket is for those who may open the lock file, and for nobody else.
+const SOCKET_MODE: u32 = 0o600;
 /// The version of the layout of a directory.
 const FORMAT: u32 = 1;
 /// A path of a socket is at most this long; longer ones go through a descriptor of the directory.
@@ -91,20 +93,23 @@ struct Content {
 }
 
 impl Locked {
-    /// Takes the lock, or nothing if another process holds it.
-    pub(crate) fn try_lock(path: &Path) -> Result<Option<Self>, DirectoryError> {
-        make_directory(path)?;
+    /// Takes the lock, or nothing if another process holds it. A directory that is missing is made, unless it must exist.
+    pub(crate) fn try_lock(path: &Path, must_exist: bool) -> Result<Option<Self>, DirectoryError> {
+        // Before anything is made: a refusal leaves nothing behind.
+        check_file_system(path)?;
+        if !must_exist {
+            make_directory(path)?;
+        }
         let lock = path.join(LOCK_FILE);
         loop {
             let file = OpenOptions::new()
                 .read(true)
                 .write(true)
-                .create(true)
+                .create(!must_exist)
                 .truncate(false)
                 .mode(0o600)
                 .open(&lock)
                 .map_err(failed("open", &lock))?;
-            check_file_system(path, &file)?;
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => {}
                 Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
@@ -144,6 +149,8 @@ impl Locked {
             self.write()?;
             let lock = self.path.join(LOCK_FILE);
             self.file.sync_all().map_err(failed("sync", &lock))?;
+            // The log is tied to this very file: its name must be as durable as the log.
+            sync_directory(&self.path)?;
         }
         Ok(())
     }
@@ -162,14 +169,14 @@ impl Locked {
         Ok(self.file.metadata().map_err(failed("look at", &lock))?.ino())
     }
 
-    /// The directory of the log, made if it is missing.
+    /// The directory of the log, made if there never was a log.
     pub(crate) fn log_directory(&self) -> Result<PathBuf, DirectoryError> {
         let path = self.path.join(LOG_DIRECTORY);
+        if self.founded {
+            return Ok(path);
+        }
         match DirBuilder::new().mode(0o700).create(&path) {
-            Ok(()) => {
-                let parent = File::open(&self.path).map_err(failed("open", &self.path))?;
-                parent.sync_all().map_err(failed("sync", &self.path))?;
-            }
+            Ok(()) => sync_directory(&self.path)?,
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(failed("make", &path)(error)),
         }
@@ -186,6 +193,9 @@ impl Locked {
         }
         let (path, _directory) = short_path(&self.path)?;
         let listener = std::os::unix::net::UnixListener::bind(path).map_err(failed("listen on", &socket))?;
+        // The directory may be older than us and open to others, and the mask of this process may be wide.
+        let mode = std::fs::Permissions::from_mode(SOCKET_MODE);
+        std::fs::set_permissions(&socket, mode).map_err(failed("restrict", &socket))?;
         listener.set_nonblocking(true).map_err(failed("listen on", &socket))?;
         Ok(listener)
     }
@@ -252,12 +262,33 @@ fn short_path(directory: &Path) -> Result<(PathBuf, Option<File>), DirectoryErro
     Ok((path, Some(opened)))
 }
 
+/// Makes a directory and those above it that are missing, each durable: tokens would begin again if one were forgotten.
 fn make_directory(path: &Path) -> Result<(), DirectoryError> {
-    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed("make", path))
+    let missing: Vec<&Path> = path.ancestors().take_while(|path| !exists(path)).collect();
+    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed("make", path))?;
+    for parent in missing.into_iter().filter_map(Path::parent) {
+        sync_directory(or_here(parent))?;
+    }
+    Ok(())
 }
 
-/// File systems on which `flock` and `fsync` are known to mean what they say.
-fn check_file_system(path: &Path, file: &File) -> Result<(), DirectoryError> {
+fn exists(path: &Path) -> bool {
+    std::fs::symlink_metadata(or_here(path)).is_ok()
+}
+
+/// The parent of a relative path of one part has an empty name.
+fn or_here(path: &Path) -> &Path {
+    if path.as_os_str().is_empty() { Path::new(".") } else { path }
+}
+
+fn sync_directory(path: &Path) -> Result<(), DirectoryError> {
+    let directory = File::open(path).map_err(failed("open", path))?;
+    directory.sync_all().map_err(failed("sync", path))
+}
+
+/// File systems on which `flock` and `fsync` are known to mean what they say. A directory that does not exist yet will be on
+/// that of the nearest one above it that does.
+fn check_file_system(path: &Path) -> Result<(), DirectoryError> {
     const ALLOWED: [u64; 7] = [
         0xEF53,      // ext4
         0x5846_5342, // xfs
@@ -267,7 +298,8 @@ fn check_file_system(path: &Path, file: &File) -> Result<(), DirectoryError> {
         0x0102_1994, // tmpfs
         0x794C_7630, // overlay, on one of these
     ];
-    let stat = fstatfs(file).map_err(|errno| failed("look at the file system of", path)(errno.into()))?;
+    let existing = path.ancestors().map(or_here).find(|path| exists(path)).unwrap_or(path);
+    let stat = statfs(existing).map_err(|errno| failed("look at the file system of", existing)(errno.into()))?;
     // The kernel's type is signed on some machines and carries 32 bits.
     let kind = u64::try_from(i128::from(stat.f_type) & 0xFFFF_FFFF).expect("32 bits fit");
     if ALLOWED.contains(&kind) {
@@ -284,29 +316,29 @@ mod tests {
     #[test]
     fn a_second_lock_of_one_directory_is_not_given() {
         let directory = tempfile::tempdir().unwrap();
-        let first = Locked::try_lock(directory.path()).unwrap();
+        let first = Locked::try_lock(directory.path(), false).unwrap();
         assert!(first.is_some());
-        assert!(Locked::try_lock(directory.path()).unwrap().is_none());
+        assert!(Locked::try_lock(directory.path(), false).unwrap().is_none());
         drop(first);
-        assert!(Locked::try_lock(directory.path()).unwrap().is_some());
+        assert!(Locked::try_lock(directory.path(), false).unwrap().is_some());
     }
 
     #[test]
     fn the_lock_file_names_its_process_and_remembers_the_log() {
         let directory = tempfile::tempdir().unwrap();
-        let mut locked = Locked::try_lock(directory.path()).unwrap().unwrap();
+        let mut locked = Locked::try_lock(directory.path(), false).unwrap().unwrap();
         assert!(!locked.founded);
         locked.found().unwrap();
         let holder = lock_holder(directory.path()).unwrap();
         assert_eq!(holder, LockHolder { pid: std::process::id(), stopped: false });
         drop(locked);
-        assert!(Locked::try_lock(directory.path()).unwrap().unwrap().founded);
+        assert!(Locked::try_lock(directory.path(), false).unwrap().unwrap().founded);
     }
 
     #[test]
     fn a_server_whose_lock_file_was_removed_notices() {
         let directory = tempfile::tempdir().unwrap();
-        let locked = Locked::try_lock(directory.path()).unwrap().unwrap();
+        let locked = Locked::try_lock(directory.path(), false).unwrap().unwrap();
         assert!(locked.is_linked());
         std::fs::remove_file(directory.path().join(LOCK_FILE)).unwrap();
         assert!(!locked.is_linked());
@@ -317,13 +349,13 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let lock = directory.path().join(LOCK_FILE);
         std::fs::write(&lock, "leasehold 2 embedded founded=yes pid=1\n").unwrap();
-        let error = Locked::try_lock(directory.path()).unwrap_err();
+        let error = Locked::try_lock(directory.path(), false).unwrap_err();
         assert!(matches!(error, DirectoryError::NewerFormat { found: 2, known: 1, .. }), "{error}");
         std::fs::write(&lock, "something else").unwrap();
-        let error = Locked::try_lock(directory.path()).unwrap_err();
+        let error = Locked::try_lock(directory.path(), false).unwrap_err();
         assert!(matches!(error, DirectoryError::NotOurs { .. }), "{error}");
         std::fs::write(&lock, "leasehold 1 served founded=yes pid=1\n").unwrap();
-        let error = Locked::try_lock(directory.path()).unwrap_err();
+        let error = Locked::try_lock(directory.path(), false).unwrap_err();
         assert!(matches!(error, DirectoryError::Served { .. }), "{error}");
     }
 
@@ -331,7 +363,7 @@ mod tests {
     fn a_long_path_is_reached_through_a_descriptor() {
         let root = tempfile::tempdir().unwrap();
         let long = root.path().join("d".repeat(120));
-        let locked = Locked::try_lock(&long).unwrap().unwrap();
+        let locked = Locked::try_lock(&long, false).unwrap().unwrap();
         let _listener = locked.listen().unwrap();
         let (path, _keep) = connect_path(&long).unwrap();
         assert!(path.as_os_str().len() <= MAX_SOCKET_PATH);

@@ -1,22 +1,20 @@
 //! The log's disk as a directory of real files.
 //!
-//! Promises what [`Disk`] asks on the file systems that the server allows: `fdatasync`, `fsync`, and `fsync` of the directory. It takes no
-//! lock and checks no file system; whoever opens the directory does that first.
+//! Promises what [`Disk`] asks on the file systems that the server allows: `fdatasync`, `fsync`, and `fsync` of the directory. Every name
+//! is looked up in the directory that was opened, and not by its path: if that is moved away and another takes its place, nothing
+//! is written to the other. It takes no lock and checks no file system; whoever opens the directory does that first.
 
 use leasehold_wal::Disk;
+use rustix::fs::{AtFlags, Dir, Mode, OFlags, openat, renameat, unlinkat};
 use std::collections::HashMap;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
-
-/// The log holds the nonces of sessions: nobody else reads it.
-const FILE_MODE: u32 = 0o600;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
 
 /// A directory of files, each kept open from its first use until it is removed.
 #[derive(Debug)]
 pub struct FileDisk {
-    path: PathBuf,
     directory: File,
     files: HashMap<String, File>,
 }
@@ -27,12 +25,18 @@ impl FileDisk {
     /// # Errors
     /// If it cannot be opened.
     pub fn open(path: &Path) -> io::Result<Self> {
-        Ok(Self { path: path.to_owned(), directory: File::open(path)?, files: HashMap::new() })
+        Ok(Self { directory: File::open(path)?, files: HashMap::new() })
+    }
+
+    /// The log holds the nonces of sessions: nobody else reads it.
+    fn open_here(&self, name: &str, create: OFlags) -> io::Result<File> {
+        let flags = OFlags::RDWR | OFlags::CLOEXEC | create;
+        Ok(File::from(openat(&self.directory, name, flags, Mode::RUSR | Mode::WUSR)?))
     }
 
     fn file(&mut self, name: &str) -> io::Result<&File> {
         if !self.files.contains_key(name) {
-            let file = OpenOptions::new().read(true).write(true).open(self.path.join(name))?;
+            let file = self.open_here(name, OFlags::empty())?;
             self.files.insert(name.to_owned(), file);
         }
         Ok(&self.files[name])
@@ -42,16 +46,16 @@ impl FileDisk {
 impl Disk for FileDisk {
     fn list(&mut self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
-        for entry in std::fs::read_dir(&self.path)? {
+        for entry in Dir::read_from(&self.directory)? {
             // A name that is not text is not one of ours.
-            names.extend(entry?.file_name().into_string());
+            let name = entry?.file_name().to_str().map(str::to_owned);
+            names.extend(name.ok().filter(|name| name != "." && name != ".."));
         }
         Ok(names)
     }
 
     fn create(&mut self, name: &str) -> io::Result<()> {
-        let path = self.path.join(name);
-        let file = OpenOptions::new().read(true).write(true).create_new(true).mode(FILE_MODE).open(path)?;
+        let file = self.open_here(name, OFlags::CREATE | OFlags::EXCL)?;
         self.files.insert(name.to_owned(), file);
         Ok(())
     }
@@ -81,7 +85,7 @@ impl Disk for FileDisk {
     }
 
     fn rename(&mut self, from: &str, to: &str) -> io::Result<()> {
-        std::fs::rename(self.path.join(from), self.path.join(to))?;
+        renameat(&self.directory, from, &self.directory, to)?;
         self.files.remove(to);
         if let Some(file) = self.files.remove(from) {
             self.files.insert(to.to_owned(), file);
@@ -91,7 +95,7 @@ impl Disk for FileDisk {
 
     fn remove(&mut self, name: &str) -> io::Result<()> {
         self.files.remove(name);
-        std::fs::remove_file(self.path.join(name))
+        Ok(unlinkat(&self.directory, name, AtFlags::empty())?)
     }
 }
 

@@ -5,13 +5,14 @@
 //! bounded towards a client, whose connection ends when it does not read.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::thread::JoinHandle;
 
 use leasehold_core::protocol::ToClient;
 use leasehold_node::{ConnectionId, Input, LogEntry, LogWrite, Node, Output};
 use leasehold_wal::{Entry, HardState, Index, NodeId, Record, SnapshotKind, Term, Wal, WriteError};
-use tokio::sync::mpsc as async_mpsc;
+use tokio::sync::{mpsc as async_mpsc, oneshot};
 
 use crate::directory::Locked;
 use crate::disk::FileDisk;
@@ -27,7 +28,7 @@ pub(crate) const MAX_OUTGOING: usize = 4_096;
 #[derive(Debug)]
 pub(crate) enum ToLoop {
     /// A client has connected; responses go here.
-    Connected(ConnectionId, async_mpsc::Sender<Vec<ToClient>>),
+    Connected(ConnectionId, Outgoing),
     /// Something for the node.
     Node(Input),
     /// The disk has failed: nothing more can be promised.
@@ -59,9 +60,14 @@ pub(crate) fn start(
     to_loop: Sender<ToLoop>,
 ) -> std::io::Result<JoinHandle<Stopped>> {
     let (to_disk, jobs) = std::sync::mpsc::channel();
-    let disk = std::thread::Builder::new()
-        .name("leasehold-disk".into())
-        .spawn(move || run_disk(wal, &jobs, &to_loop))?;
+    // The lock is given up by whichever thread ends last: if the loop panics, the disk may still be writing.
+    let locked = Arc::new(locked);
+    let disk_lock = Arc::clone(&locked);
+    let disk = std::thread::Builder::new().name("leasehold-disk".into()).spawn(move || {
+        let alarm = Alarm(to_loop);
+        run_disk(wal, &jobs, &alarm.0);
+        drop(disk_lock);
+    })?;
     std::thread::Builder::new().name("leasehold-node".into()).spawn(move || {
         let mut event_loop = Loop { node, inbox, to_disk: Some(to_disk), connections: HashMap::new() };
         let stopped = event_loop.run(&locked);
@@ -73,11 +79,30 @@ pub(crate) fn start(
     })
 }
 
+/// Tells the loop when the disk thread panics: it would wait for ever for the write on its way.
+struct Alarm(Sender<ToLoop>);
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let _ = self.0.send(ToLoop::DiskFailed("the disk thread panicked".into()));
+        }
+    }
+}
+
 struct Loop {
     node: Node,
     inbox: Receiver<ToLoop>,
     to_disk: Option<Sender<ToDisk>>,
-    connections: HashMap<ConnectionId, async_mpsc::Sender<Vec<ToClient>>>,
+    connections: HashMap<ConnectionId, Outgoing>,
+}
+
+/// The way to a client. Its connection ends when the loop drops this.
+#[derive(Debug)]
+pub(crate) struct Outgoing {
+    pub(crate) sender: async_mpsc::Sender<Vec<ToClient>>,
+    /// Noticed by the connection even while it cannot write.
+    pub(crate) _open: oneshot::Sender<()>,
 }
 
 impl Loop {
@@ -111,8 +136,8 @@ impl Loop {
         };
         while let Some(message) = next {
             match message {
-                ToLoop::Connected(connection, sender) => {
-                    self.connections.insert(connection, sender);
+                ToLoop::Connected(connection, outgoing) => {
+                    self.connections.insert(connection, outgoing);
                 }
                 ToLoop::Node(Input::Disconnected(connection)) => {
                     self.connections.remove(&connection);
@@ -155,10 +180,9 @@ impl Loop {
             }
         }
         for (connection, messages) in outgoing {
-            let full =
-                self.connections.get(&connection).is_some_and(|sender| sender.try_send(messages).is_err());
-            if full {
-                // Gone, or not reading: without its sender the connection ends, and the client attaches anew.
+            let to_client = self.connections.get(&connection);
+            if to_client.is_some_and(|to_client| to_client.sender.try_send(messages).is_err()) {
+                // Gone, or not reading: the connection ends, and the client attaches anew.
                 self.connections.remove(&connection);
             }
         }

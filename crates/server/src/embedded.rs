@@ -56,6 +56,8 @@ pub struct EmbeddedOptions {
     pub config: Config,
     /// Where clocks cannot be compared, end all leases and wait for the longest ttl.
     pub end_all_after_wait: bool,
+    /// The directory was used before: one that is gone is not made anew, because its tokens would begin again.
+    pub must_exist: bool,
 }
 
 /// This process serves a directory. Dropping it finishes what is under way and gives up the lock.
@@ -70,14 +72,18 @@ pub struct Server {
 /// Serves a directory if no other process does; nothing if one does.
 ///
 /// # Errors
-/// When the directory cannot be used, its log does not open, or its clocks cannot be compared. Nothing was changed then.
+/// When the directory cannot be used, its log does not open, or its clocks cannot be compared. Nothing was changed then, except
+/// that the lock file may name this process, and after an error of the disk as its message says.
 pub fn try_serve(path: &Path, options: &EmbeddedOptions) -> Result<Option<Server>, ServeError> {
-    let Some(mut locked) = Locked::try_lock(path)? else { return Ok(None) };
+    let Some(mut locked) = Locked::try_lock(path, options.must_exist)? else { return Ok(None) };
     let machine_error = |source| ServeError::Machine { path: path.to_owned(), source };
-    let disk = FileDisk::open(&locked.log_directory()?).map_err(machine_error)?;
+    let log_error = |source| ServeError::Log { path: path.to_owned(), source };
+    let disk = FileDisk::open(&locked.log_directory()?).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => log_error(OpenError::Missing),
+        _ => machine_error(error),
+    })?;
     let identity = Identity { lock_inode: locked.inode()? };
     let wal_options = WalOptions { must_exist: locked.founded, ..WalOptions::default() };
-    let log_error = |source| ServeError::Log { path: path.to_owned(), source };
     let (wal, recovered) = Wal::open(disk, identity, wal_options).map_err(log_error)?;
     locked.found()?;
     let machine = identity::machine().map_err(machine_error)?;
@@ -109,13 +115,12 @@ fn start(
     let program = concat!("leasehold ", env!("CARGO_PKG_VERSION"));
     let doorway = Doorway::new(to_loop.clone(), Hello::new(program, std::process::id(), ""));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let network = std::thread::Builder::new().name("leasehold-net".into()).spawn(move || {
-        runtime.block_on(async move {
-            if let Ok(listener) = UnixListener::from_std(listener) {
-                accept(listener, doorway, stop).await;
-            }
-        });
-    })?;
+    let entered = runtime.enter();
+    let listener = UnixListener::from_std(listener)?;
+    drop(entered);
+    let network = std::thread::Builder::new()
+        .name("leasehold-net".into())
+        .spawn(move || runtime.block_on(accept(listener, doorway, stop)))?;
     let stop_on_failure = stop_network.clone();
     let node = driver::start(node, wal, locked, inbox, to_loop.clone())?;
     // Whatever ends the loop ends the network too: clients notice at once and look for the next server.
@@ -123,7 +128,9 @@ fn start(
         let stopped = node.join().unwrap_or_else(|_| Stopped::Failed("the node's loop panicked".into()));
         let _ = stop_on_failure.send(true);
         stopped
-    })?;
+    });
+    // Without this thread nobody could stop the loop, and it would keep the lock.
+    let watched = watched.inspect_err(|_| drop(to_loop.send(ToLoop::Stop)))?;
     Ok(Server { to_loop, stop_network, node: Some(watched), network: Some(network) })
 }
 

@@ -11,9 +11,9 @@ use leasehold_node::{ConnectionId, Input};
 use leasehold_wire::{Hello, OpeningReader, decode_client_frame, encode_opening, encode_server};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixListener;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::driver::{MAX_OUTGOING, ToLoop};
+use crate::driver::{MAX_OUTGOING, Outgoing, ToLoop};
 
 /// A client says who it is within this time, or is sent away: it costs a descriptor.
 const OPENING_TIME: Duration = Duration::from_secs(5);
@@ -67,16 +67,17 @@ where
     let opened = tokio::time::timeout(OPENING_TIME, open(&mut read, &mut write, &doorway.hello)).await;
     let Ok(Ok(frames)) = opened else { return };
     let (sender, receiver) = mpsc::channel(MAX_OUTGOING);
-    if doorway.to_loop.send(ToLoop::Connected(connection, sender.clone())).is_err() {
+    let weak = sender.downgrade();
+    // Only the loop keeps these: when it lets go, the connection ends, also one whose client does not read.
+    let (open, let_go) = oneshot::channel();
+    if doorway.to_loop.send(ToLoop::Connected(connection, Outgoing { sender, _open: open })).is_err() {
         return;
     }
     let mut writer = tokio::spawn(write_frames(write, receiver));
-    // Only the loop keeps the sender: when it lets go, the writer ends and with it the connection.
-    let weak = sender.downgrade();
-    drop(sender);
     tokio::select! {
         () = read_frames(read, frames, connection, &doorway, weak) => {}
         _ = &mut writer => {}
+        _ = let_go => {}
         _ = stop.changed() => {}
     }
     writer.abort();

@@ -127,7 +127,7 @@ pub enum Unreachable {\n    Gone,\n}\n";
 
     #[test]
     fn an_error_without_a_code_is_found() {
-        let found = found(&GIVEN.replace("Error::Cancelled", "_"), FULL);
+        let found = found(&GIVEN.replace("Error::Cancelled", "Error::Other"), FULL);
         assert_eq!(found, [format!("{CODES}: Error::Cancelled of crates/client/src/error.rs has no code")]);
     }
 

@@ -10,7 +10,7 @@ use leasehold::core::holder::Reading;
 use leasehold::{Lease, LeaseState, ReleaseRequest};
 use rustix::process::Signal;
 use serde::Serialize;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal as ChildSignals, SignalKind, signal};
 use tokio::time::{sleep, timeout};
 
 use crate::acquire::{self, Holding};
@@ -43,17 +43,9 @@ pub(super) async fn run(console: &Console, place: &Place, args: &RunArgs) -> Res
     let mut signals = Signals::listen()?;
     let label = words::own_label(args.command.first().map(OsString::as_os_str));
     let holding = acquire::acquire(console, place, &args.acquire, label, &mut signals).await?;
-    let leads = Leads::for_ttl(args.acquire.ttl);
-    let started = match start(place, args, &holding, leads).await {
-        Ok(supervised) => watch(console, &holding, supervised, &mut signals).await,
-        Err(trouble) => Err(trouble),
-    };
     let fence_name = holding.lease.fence_name();
     let token = holding.lease.fence().to_string();
-    let (result, drained) = match started {
-        Ok(end) => (end.result, end.drained),
-        Err(trouble) => (Err(trouble), false),
-    };
+    let End { result, drained } = under_lease(console, place, args, &holding, &mut signals).await;
     let lost = matches!(result, Err(Trouble::Lost(_)));
     // A lease that is lost needs no giving back; closing the session tells the store that nobody acts under it.
     let told = if lost { holding.close().await } else { holding.give_back(drained).await };
@@ -73,14 +65,30 @@ struct End {
     drained: bool,
 }
 
-/// Starts the command as soon as enough of the lease is confirmed.
-async fn start(
+/// Runs the command from its start to the end of all that came from it.
+async fn under_lease(
+    console: &Console,
     place: &Place,
     args: &RunArgs,
     holding: &Holding,
-    leads: Leads,
-) -> Result<Supervised, Trouble> {
+    signals: &mut Signals,
+) -> End {
+    let started = async {
+        // Before the start: the command may be at its end at once.
+        let children = signal(SignalKind::child())
+            .map_err(|source| Trouble::System { what: "cannot listen to signals", source })?;
+        Ok((children, start(place, args, holding).await?))
+    };
+    match started.await {
+        Ok((children, supervised)) => watch(console, &holding.lease, supervised, children, signals).await,
+        Err(trouble) => End { result: Err(trouble), drained: false },
+    }
+}
+
+/// Starts the command as soon as enough of the lease is confirmed.
+async fn start(place: &Place, args: &RunArgs, holding: &Holding) -> Result<Supervised, Trouble> {
     let lease = &holding.lease;
+    let leads = Leads::for_ttl(args.acquire.ttl);
     let deadline = believed(lease, leads, args.acquire.ttl).await?;
     let variable = |name: &str, value: &str| (OsString::from(name), OsString::from(value));
     let launch = Launch {
@@ -121,13 +129,11 @@ async fn believed(lease: &Lease, leads: Leads, ttl: Duration) -> Result<Point, T
 /// Stays with the command until all of it is gone.
 async fn watch(
     console: &Console,
-    holding: &Holding,
+    lease: &Lease,
     supervised: Supervised,
+    mut children: ChildSignals,
     signals: &mut Signals,
-) -> Result<End, Trouble> {
-    let lease = &holding.lease;
-    let mut children = signal(SignalKind::child())
-        .map_err(|source| Trouble::System { what: "cannot listen to signals", source })?;
+) -> End {
     let mut watched =
         Watched { console, lease, supervised, told: None, exit: Exit::FAILURE, lost: None, drained: false };
     let mut often = 0;
@@ -143,7 +149,7 @@ async fn watch(
         watched.look_at_lease();
         if watched.hear() {
             let result = watched.lost.map_or(Ok(watched.exit), Err);
-            return Ok(End { result, drained: watched.drained });
+            return End { result, drained: watched.drained };
         }
     }
 }

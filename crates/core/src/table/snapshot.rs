@@ -31,7 +31,10 @@ impl LeaseTable {
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut table: Self = decode_versioned("snapshot", SNAPSHOT_VERSION, bytes)?;
         if !table.is_whole() {
-            return Err(DecodeError::Damaged { what: "snapshot", why: postcard::Error::DeserializeBadEncoding });
+            return Err(DecodeError::Damaged {
+                what: "snapshot",
+                why: postcard::Error::DeserializeBadEncoding,
+            });
         }
         table.rebuild_index();
         Ok(table)

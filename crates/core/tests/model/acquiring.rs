@@ -65,7 +65,8 @@ impl Naive {
             Err(refusal) => refusal,
         };
         let Some(length) = acquire.wait.filter(|wait| *wait > Millis::ZERO) else { return Err(refusal) };
-        let (limits, own) = (&self.config.limits, self.waits.iter().filter(|wait| wait.session == id).count());
+        let (limits, own) =
+            (&self.config.limits, self.waits.iter().filter(|wait| wait.session == id).count());
         if own >= limits.waits_per_session {
             let limit = limits.waits_per_session;
             return Err(Refusal::LimitReached { what: LimitedThing::WaitsOfSession, limit });
@@ -80,7 +81,13 @@ impl Naive {
             self.learn_name(&request.resource, request.mode);
         }
         let (requests, value) = (acquire.requests.clone(), acquire.value.clone());
-        self.waits.push(Wait { session: id, command: number, requests, value, until: self.now + length.get() });
+        self.waits.push(Wait {
+            session: id,
+            command: number,
+            requests,
+            value,
+            until: self.now + length.get(),
+        });
         Ok(Answer::Queued { ahead: count(ahead) })
     }
 
@@ -121,7 +128,12 @@ impl Naive {
         Ok(())
     }
 
-    fn cancel(&mut self, out: &mut Applied, id: SessionId, acquire: CommandNumber) -> Result<Answer, Refusal> {
+    fn cancel(
+        &mut self,
+        out: &mut Applied,
+        id: SessionId,
+        acquire: CommandNumber,
+    ) -> Result<Answer, Refusal> {
         let is_it = |wait: &Wait| (wait.session, wait.command) == (id, acquire);
         let names: Vec<ResourceName> = match self.waits.iter().find(|wait| is_it(wait)) {
             Some(wait) => wait.requests.iter().map(|request| request.resource.clone()).collect(),
@@ -135,9 +147,8 @@ impl Naive {
             self.serve(out, names);
             return Ok(Answer::Cancelled);
         }
-        let brought = |lease: &&Lease| {
-            (lease.session, lease.command) == (id, acquire) && lease.revoked.is_none()
-        };
+        let brought =
+            |lease: &&Lease| (lease.session, lease.command) == (id, acquire) && lease.revoked.is_none();
         let grant = |lease: &Lease| Grant {
             resource: lease.resource.clone(),
             token: lease.token,
@@ -146,13 +157,18 @@ impl Naive {
         };
         let mut granted: Vec<Grant> = self.leases.iter().filter(brought).map(grant).collect();
         granted.sort_by(|one, other| (&one.resource, one.token).cmp(&(&other.resource, other.token)));
-        if granted.is_empty() { Err(Refusal::NoSuchWait { acquire }) } else { Ok(Answer::AlreadyGranted(granted)) }
+        if granted.is_empty() {
+            Err(Refusal::NoSuchWait { acquire })
+        } else {
+            Ok(Answer::AlreadyGranted(granted))
+        }
     }
 }
 
 fn check_shape(acquire: &Acquire) -> Result<(), Refusal> {
     let requests = &acquire.requests;
-    let twice = |(at, request): (usize, &Request)| requests[..at].iter().any(|r| r.resource == request.resource);
+    let twice =
+        |(at, request): (usize, &Request)| requests[..at].iter().any(|r| r.resource == request.resource);
     let bad_slots = |request: &Request| slots_of(request.mode).is_some_and(|of| of == 0 || of > 10_000);
     let what = if requests.is_empty() {
         BadRequest::NoResource

@@ -8,8 +8,8 @@
 use std::collections::BTreeMap;
 
 use leasehold_core::{
-    Applied, Command, CommandNumber, Drift, Ending, Entry, Event, Grant, Mode, Op, Operator, Reply, ResourceName, SessionId,
-    System, Token,
+    Applied, Command, CommandNumber, Drift, Ending, Entry, Event, Grant, Mode, Op, Operator, Reply,
+    ResourceName, SessionId, System, Token,
 };
 use proptest::prelude::*;
 
@@ -63,7 +63,9 @@ impl Beliefs {
                     prop_assert!(session.get() > self.newest, "session id {} is not new", session);
                     self.newest = session.get();
                 }
-                Event::Granted { grant, session, command } => self.granted(entry, grant, *session, *command)?,
+                Event::Granted { grant, session, command } => {
+                    self.granted(entry, grant, *session, *command)?;
+                }
                 Event::Ended { resource, token, session, how, .. } => {
                     ended_by_its_own_command(entry, resource, *token, *session, how)?;
                     self.ended(*token, *session, how);
@@ -92,7 +94,8 @@ impl Beliefs {
 
     fn note_wanted(&mut self, entry: &Entry, applied: &Applied) {
         for (command, reply) in entry.commands.iter().zip(&applied.replies) {
-            let (Command::Session(command), Reply::Applied { number } | Reply::Plain { number, .. }) = (command, reply)
+            let (Command::Session(command), Reply::Applied { number } | Reply::Plain { number, .. }) =
+                (command, reply)
             else {
                 continue;
             };
@@ -135,7 +138,13 @@ impl Beliefs {
         self.newest = grant.token.get();
         let (ttl, last) = self.sessions.get(&session).copied().unwrap_or_default();
         let live_until = last + self.drift.stretch(leasehold_core::Millis::new(ttl)).get();
-        prop_assert!(at <= live_until, "{} granted at {} to a session overdue since {}", grant.token, at, live_until);
+        prop_assert!(
+            at <= live_until,
+            "{} granted at {} to a session overdue since {}",
+            grant.token,
+            at,
+            live_until
+        );
         let mode = self.mode_of(grant, session, command);
         self.modes.insert(grant.token, mode);
         for belief in self.believed.iter().filter(|belief| belief.resource == grant.resource) {
@@ -150,7 +159,12 @@ impl Beliefs {
             let until = self.believed_until(belief);
             prop_assert!(
                 compatible || (at > until && !belief.held),
-                "{:?} granted as {:?} at {} while {:?} is believed in until {}", grant, mode, at, belief, until
+                "{:?} granted as {:?} at {} while {:?} is believed in until {}",
+                grant,
+                mode,
+                at,
+                belief,
+                until
             );
         }
         let (resource, token, slot) = (grant.resource.clone(), grant.token, grant.slot);
@@ -160,7 +174,9 @@ impl Beliefs {
 
     fn mode_of(&self, grant: &Grant, session: SessionId, command: CommandNumber) -> Mode {
         let known = match self.wanted.get(&(session, command)) {
-            Some(Wanted::Modes(modes)) => modes.iter().find(|(name, _)| *name == grant.resource).map(|(_, mode)| *mode),
+            Some(Wanted::Modes(modes)) => {
+                modes.iter().find(|(name, _)| *name == grant.resource).map(|(_, mode)| *mode)
+            }
             Some(Wanted::PlaceOf(predecessor)) => self.modes.get(predecessor).copied(),
             None => None,
         };
@@ -202,12 +218,20 @@ fn ended_by_its_own_command(
         (Ending::Revoked { .. }, Command::Operator(Operator::Revoke { resource, token, .. })) => {
             (resource, *token) == (ended, lease)
         }
-        (Ending::Revoked { .. }, Command::Operator(Operator::ChangeKind { resource, .. })) => resource == ended,
+        (Ending::Revoked { .. }, Command::Operator(Operator::ChangeKind { resource, .. })) => {
+            resource == ended
+        }
         (Ending::Rebooted, Command::System(system)) => matches!(system, System::Rebooted),
         (Ending::Restored, Command::System(system)) => matches!(system, System::Restored { .. }),
         (Ending::Expired | Ending::Taken { .. }, _) => true,
         _ => false,
     };
-    prop_assert!(entry.commands.iter().any(names_it), "{} {} ended as {:?} by nobody's command", ended, lease, how);
+    prop_assert!(
+        entry.commands.iter().any(names_it),
+        "{} {} ended as {:?} by nobody's command",
+        ended,
+        lease,
+        how
+    );
     Ok(())
 }

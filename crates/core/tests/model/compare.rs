@@ -15,7 +15,8 @@ pub(crate) fn same_state(table: &LeaseTable, naive: &Naive) -> Result<(), TestCa
 }
 
 fn same_sessions(table: &LeaseTable, naive: &Naive) -> Result<(), TestCaseError> {
-    let shown = table.sessions(None, usize::MAX).map(|view| (view.session, view.overdue, view.leases, view.waits));
+    let shown =
+        table.sessions(None, usize::MAX).map(|view| (view.session, view.overdue, view.leases, view.waits));
     let lives = naive.sessions.iter().filter(|session| !naive.is_over(session.id));
     let expected = lives.map(|session| {
         let leases = naive.leases.iter().filter(|lease| lease.session == session.id).count();
@@ -60,13 +61,15 @@ fn same_resource(table: &LeaseTable, naive: &Naive, nth: u8) -> Result<(), TestC
         .collect();
     prop_assert_eq!(shown, expected, "holders of {}", name);
     let queue: Vec<_> = view.queue.iter().map(|waiter| (waiter.session, waiter.overdue)).collect();
-    let expected: Vec<_> = naive.queue(&name).map(|wait| (wait.session, !naive.is_live(wait.session))).collect();
+    let expected: Vec<_> =
+        naive.queue(&name).map(|wait| (wait.session, !naive.is_live(wait.session))).collect();
     prop_assert_eq!(queue, expected, "queue of {}", name);
     let running = naive.cooling.iter().filter(|c| c.resource == name && naive.now <= c.until);
     let cool_down = running.map(|cooling| Millis::new(cooling.until - naive.now)).max();
     prop_assert_eq!(view.cool_down, cool_down, "cool-down of {}", name);
     prop_assert_eq!(view.transitions, known.grants, "grants of {}", name);
-    let history: Vec<_> = table.history(&name).into_iter().map(|past| (past.token, past.session, past.how)).collect();
+    let history: Vec<_> =
+        table.history(&name).into_iter().map(|past| (past.token, past.session, past.how)).collect();
     let past = naive.past.iter().rev().filter(|past| past.resource == name);
     let expected: Vec<_> = past.map(|past| (past.token, past.session, past.how.clone())).collect();
     prop_assert_eq!(history, expected, "history of {}", name);
@@ -78,7 +81,12 @@ fn same_resource(table: &LeaseTable, naive: &Naive, nth: u8) -> Result<(), TestC
             let lease = naive.lease(&name, register.token);
             !register.with_lease || lease.is_some_and(|l| l.revoked.is_none() && !naive.is_over(l.session))
         });
-        prop_assert_eq!(shown, lives.map(|register| (register.value.clone(), register.token)), "register of {}", name);
+        prop_assert_eq!(
+            shown,
+            lives.map(|register| (register.value.clone(), register.token)),
+            "register of {}",
+            name
+        );
     }
     Ok(())
 }

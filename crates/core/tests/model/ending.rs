@@ -21,7 +21,8 @@ impl Naive {
         self.past.push(Past { resource: name.clone(), token, session, how: how.clone() });
         let of_name = self.past.iter().filter(|past| past.resource == *name).count();
         if of_name > self.config.limits.history {
-            let oldest = self.past.iter().position(|past| past.resource == *name).expect("there is at least one");
+            let oldest =
+                self.past.iter().position(|past| past.resource == *name).expect("there is at least one");
             self.past.remove(oldest);
         }
         let (resource, how) = (name.clone(), how.clone());
@@ -154,7 +155,8 @@ impl Naive {
         by: &Label,
     ) -> Result<Reply, Refusal> {
         self.serve(out, [name.clone()]);
-        let asked = |lease: &&Lease| lease.revoked.is_none() && token.is_none_or(|token| token == lease.token);
+        let asked =
+            |lease: &&Lease| lease.revoked.is_none() && token.is_none_or(|token| token == lease.token);
         let Some(lease) = self.leases_on(name).find(asked) else {
             return Err(match token.filter(|_| self.name(name).is_some()) {
                 Some(token) => self.not_current(name, token),
@@ -194,7 +196,9 @@ impl Naive {
         }
         self.serve(out, [name.clone()]);
         let waited_for = self.lease(name, token).and_then(|lease| lease.revoked.as_ref());
-        Ok(Reply::Revoked { held_back: Millis::new(waited_for.map_or(0, |revoked| revoked.until - self.now)) })
+        Ok(Reply::Revoked {
+            held_back: Millis::new(waited_for.map_or(0, |revoked| revoked.until - self.now)),
+        })
     }
 
     /// The holder may not know that its lease is over: its place stays taken until its last renewal so far is overdue.
@@ -227,7 +231,10 @@ impl Naive {
             return Ok(Reply::KindChanged);
         }
         known.slots = slots_of(mode);
-        self.cooling.iter_mut().filter(|cooling| cooling.resource == *name).for_each(|cooling| cooling.slot = None);
+        self.cooling
+            .iter_mut()
+            .filter(|cooling| cooling.resource == *name)
+            .for_each(|cooling| cooling.slot = None);
         let mut held = Vec::new();
         for lease in self.leases.iter_mut().filter(|lease| lease.resource == *name) {
             lease.slot = None;

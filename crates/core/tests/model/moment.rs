@@ -27,7 +27,9 @@ impl Moment {
             }
             TimePick::Decay { nth, stage, offset } => {
                 let holders: Vec<SessionId> = naive.leases.iter().map(|lease| lease.session).collect();
-                let Some(session) = pick(&holders, nth).and_then(|id| naive.session(*id)) else { return nowhere };
+                let Some(session) = pick(&holders, nth).and_then(|id| naive.session(*id)) else {
+                    return nowhere;
+                };
                 let overdue = naive.overdue_after(session);
                 let (grace, taken) = (overdue + session.policies.grace.get(), naive.takeable_after(session));
                 let stages = [overdue, grace, taken, naive.ended_after(session)];
@@ -53,8 +55,10 @@ pub(crate) fn renewal(session: &Session) -> Command {
 
 /// An entry that comes before the moment, in which those who renew do so when they still can for the last time.
 pub(crate) fn kept_alive(naive: &Naive, moment: &Moment) -> Option<Entry> {
-    let renewing = || naive.sessions.iter().filter(|session| moment.renews(session) && naive.is_live(session.id));
-    let first = renewing().map(|session| naive.overdue_after(session)).min().filter(|point| *point < moment.at)?;
+    let renewing =
+        || naive.sessions.iter().filter(|session| moment.renews(session) && naive.is_live(session.id));
+    let first =
+        renewing().map(|session| naive.overdue_after(session)).min().filter(|point| *point < moment.at)?;
     Some(Entry { at: LogTime::new(first), commands: renewing().map(renewal).collect() })
 }
 

@@ -11,14 +11,14 @@
 mod acquiring;
 mod ending;
 mod passing;
-mod sessions;
 mod serving;
+mod sessions;
 
 use leasehold_core::answer::{Opened, Renewed};
 use leasehold_core::{
-    Applied, Command, CommandNumber, Config, Ending, Entry, Event, Grant, Item, ItemKind, ItemNumber, Label, LogTime, Millis,
-    Mode, Nonce, Policies, Refusal, RegisterKey, RenewalNumber, Reply, Request, ResourceName, SessionId, SessionKind,
-    System, Token, Value,
+    Applied, Command, CommandNumber, Config, Ending, Entry, Event, Grant, Item, ItemKind, ItemNumber, Label,
+    LogTime, Millis, Mode, Nonce, Policies, Refusal, RegisterKey, RenewalNumber, Reply, Request,
+    ResourceName, SessionId, SessionKind, System, Token, Value,
 };
 
 /// Everything that is true, in vectors.
@@ -296,7 +296,8 @@ impl Naive {
                 || self.cooling.iter().any(|cooling| cooling.resource == name)
                 || self.registers.iter().any(|register| register.resource == name);
             let now = self.now;
-            let known = self.names.iter_mut().find(|known| known.name == name).expect("names are not doubled");
+            let known =
+                self.names.iter_mut().find(|known| known.name == name).expect("names are not doubled");
             known.idle_since = if used { None } else { known.idle_since.or(Some(now)) };
             if !used && known.grants == 0 {
                 self.names.retain(|known| known.name != name);

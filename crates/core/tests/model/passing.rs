@@ -1,12 +1,17 @@
 //! Handover: offer, accept, and the swap at the holder's release.
 
-use super::*;
 use super::serving::Place;
+use super::*;
 use leasehold_core::answer::{BadRequest, LimitedThing};
 use leasehold_core::{Answer, Offer, Successor};
 
 impl Naive {
-    pub(super) fn offer(&mut self, out: &mut Applied, id: SessionId, offer: &Offer) -> Result<Answer, Refusal> {
+    pub(super) fn offer(
+        &mut self,
+        out: &mut Applied,
+        id: SessionId,
+        offer: &Offer,
+    ) -> Result<Answer, Refusal> {
         let (name, token) = (&offer.resource, offer.token);
         if offer.length.get() > 86_400_000 {
             return Err(Refusal::BadRequest { what: BadRequest::TooLong });

@@ -3,8 +3,9 @@
 
 use leasehold_core::{
     Acquire, Answer, Applied, Command, CommandNumber, Config, Due, Ending, Entry, Event, ItemNumber, Label,
-    LeaseTable, LogTime, Millis, Mode, Nonce, Offer, Op, Open, Operator, Policies, Reason, RenewalNumber, Reply, Request,
-    ResourceName, Sequence, SessionCommand, SessionId, SessionKind, Successor, System, Token, Unavailable, Value,
+    LeaseTable, LogTime, Millis, Mode, Nonce, Offer, Op, Open, Operator, Policies, Reason, RenewalNumber,
+    Reply, Request, ResourceName, Sequence, SessionCommand, SessionId, SessionKind, Successor, System, Token,
+    Unavailable, Value,
 };
 
 use crate::naive::Naive;
@@ -36,7 +37,8 @@ impl Trio {
         assert_eq!(applied, self.frozen.apply(&entry), "the snapshot differs on {entry:?}");
         compare::same_state(&self.table, &self.naive).expect("the naive table shows the same");
         assert_eq!(self.table.encode(), self.frozen.encode(), "bytes after {entry:?}");
-        self.frozen = LeaseTable::decode(&self.frozen.encode()).expect("a snapshot that was just written is whole");
+        self.frozen =
+            LeaseTable::decode(&self.frozen.encode()).expect("a snapshot that was just written is whole");
         assert_eq!((self.table.check_invariants(), self.frozen.check_invariants()), (Ok(()), Ok(())));
         bring_to_rest(&mut self.table.clone(), entry.at).expect("a leader finds rest");
         applied
@@ -59,7 +61,8 @@ impl Trio {
     }
 
     fn op(&mut self, at: u64, session: SessionId, op: Op) -> Answer {
-        let applied = self.at(at, Command::Session(SessionCommand { session, sequence: Sequence::Plain, op }));
+        let applied =
+            self.at(at, Command::Session(SessionCommand { session, sequence: Sequence::Plain, op }));
         match applied.replies.into_iter().next() {
             Some(Reply::Plain { answer, .. }) => answer,
             other => panic!("not answered: {other:?}"),
@@ -152,7 +155,8 @@ fn snapshot_between_an_overdue_waiter_and_the_next_one_loses_nothing() {
 #[test]
 fn unit_is_served_through_either_of_its_resources_whatever_the_hints_say() {
     let mut trio = Trio::new();
-    let (dead, unit, newcomer) = (trio.open(500, [0; 3]), trio.open(1_000, [0; 3]), trio.open(30_000, [0; 3]));
+    let (dead, unit, newcomer) =
+        (trio.open(500, [0; 3]), trio.open(1_000, [0; 3]), trio.open(30_000, [0; 3]));
     trio.granted(0, dead, "b", Mode::Exclusive);
     trio.acquire(0, unit, &["a", "b"], Mode::Exclusive, LONG);
     // The table still has an early hint for `a` from before this renewal; one that comes from a snapshot has not.
@@ -200,7 +204,9 @@ fn session_that_was_over_before_the_reboot_has_expired() {
     let holder = trio.open(500, [0; 3]);
     trio.granted(0, holder, "a", Mode::Exclusive);
     let applied = trio.at(503, Command::System(System::Rebooted));
-    assert!(matches!(&applied.events[0], Event::Ended { how: Ending::Expired, when, .. } if when.get() == 502));
+    assert!(
+        matches!(&applied.events[0], Event::Ended { how: Ending::Expired, when, .. } if when.get() == 502)
+    );
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! From steps to entries: references are looked up in the naive table at the moment the step's entry is made.
 
 use leasehold_core::{
-    Acquire, Attach, AttachNumber, Command, CommandNumber, Config, Drift, Due, Entry, Epoch, ItemNumber, Label, LeaseTable,
-    Limits, LogTime, Millis, Mode, Nonce, Offer, Op, Open, Operator, Policies, Reason, RegisterKey, RenewalNumber,
-    Request, ResourceName, Sequence, SessionCommand, SessionId, SessionKind, Successor, System, Token, Value,
+    Acquire, Attach, AttachNumber, Command, CommandNumber, Config, Drift, Due, Entry, Epoch, ItemNumber,
+    Label, LeaseTable, Limits, LogTime, Millis, Mode, Nonce, Offer, Op, Open, Operator, Policies, Reason,
+    RegisterKey, RenewalNumber, Request, ResourceName, Sequence, SessionCommand, SessionId, SessionKind,
+    Successor, System, Token, Value,
 };
 
 use crate::moment::{Moment, renewal};
@@ -47,7 +48,10 @@ fn value(nth: u64) -> Value {
 
 /// The entry with which every script begins: its sessions, and the first attachment of each that is streamed.
 pub(crate) fn openings(script: &Script) -> Entry {
-    Entry { at: LogTime::ZERO, commands: script.openings.iter().map(|pick| Command::Open(open(*pick))).collect() }
+    Entry {
+        at: LogTime::ZERO,
+        commands: script.openings.iter().map(|pick| Command::Open(open(*pick))).collect(),
+    }
 }
 
 fn open(pick: OpenPick) -> Open {
@@ -73,7 +77,8 @@ pub(crate) fn entry(
     step: &EntryStep,
     moment: &Moment,
 ) -> Entry {
-    let mut resolver = Resolver { openings: &script.openings, naive, table, at: moment.at, taken: Vec::new() };
+    let mut resolver =
+        Resolver { openings: &script.openings, naive, table, at: moment.at, taken: Vec::new() };
     let renewing = naive.sessions.iter().filter(|session| moment.renews(session));
     let mut commands: Vec<Command> = renewing.map(renewal).collect();
     commands.extend(step.steps.iter().flat_map(|step| resolver.commands(step)));
@@ -116,8 +121,14 @@ impl<'a> Resolver<'a> {
             Step::RenewAll => return None,
             Step::Session { who, number, attach, seen, op } => {
                 let op = &self.instead(*who, op);
-                let Some(session) = self.actor(*who, op).filter(|session| *number != 0 || self.lives(session)) else {
-                    return self.openings.iter().find(|pick| pick.who == *who).map(|pick| Command::Open(open(*pick)));
+                let Some(session) =
+                    self.actor(*who, op).filter(|session| *number != 0 || self.lives(session))
+                else {
+                    return self
+                        .openings
+                        .iter()
+                        .find(|pick| pick.who == *who)
+                        .map(|pick| Command::Open(open(*pick)));
                 };
                 let before = self.taken.iter().filter(|id| **id == session.id).count() as u64;
                 let number = shift(session.last_command + 1 + before, *number);
@@ -193,7 +204,8 @@ impl<'a> Resolver<'a> {
             | OpStep::WriteRegister { token: TokenPick::Own, .. }
             | OpStep::Offer { token: TokenPick::Own, .. } => naive.leases.iter().map(|l| l.session).collect(),
             OpStep::Release { token: TokenPick::Own, .. } => {
-                let ready = |l: &&crate::naive::Lease| l.offer.as_ref().is_some_and(|offer| offer.ready.is_some());
+                let ready =
+                    |l: &&crate::naive::Lease| l.offer.as_ref().is_some_and(|offer| offer.ready.is_some());
                 let handing_over: Vec<_> = naive.leases.iter().filter(ready).map(|l| l.session).collect();
                 let all = || naive.leases.iter().map(|l| l.session).collect();
                 if handing_over.is_empty() { all() } else { handing_over }
@@ -226,8 +238,13 @@ impl<'a> Resolver<'a> {
                 })
             }
             OpStep::Cancel { nth } => {
-                let mut own: Vec<u64> =
-                    self.naive.waits.iter().filter(|w| w.session == session.id).map(|w| w.command.get()).collect();
+                let mut own: Vec<u64> = self
+                    .naive
+                    .waits
+                    .iter()
+                    .filter(|w| w.session == session.id)
+                    .map(|w| w.command.get())
+                    .collect();
                 own.push(session.last_command);
                 Op::Cancel { acquire: CommandNumber::new(own[usize::from(*nth) % own.len()]) }
             }

@@ -35,7 +35,10 @@ impl Naive {
             }
             let staying: Vec<&&Lease> = holders.iter().filter(|lease| !self.can_be_taken(lease)).collect();
             let Some(first) = staying.first() else {
-                return Ok(Place { takes: holders.iter().map(|lease| lease.token).collect(), ..Place::default() });
+                return Ok(Place {
+                    takes: holders.iter().map(|lease| lease.token).collect(),
+                    ..Place::default()
+                });
             };
             let in_the_way = match mode {
                 Mode::Shared => staying.iter().find(|lease| !lease.shared || lease.revoked.is_some()),
@@ -83,9 +86,11 @@ impl Naive {
                 let remaining = Millis::new(revoked.until.saturating_sub(self.now));
                 Unavailable::RevokePending { token, remaining }
             }
-            None => {
-                Unavailable::Held { holder: session.label.clone(), token, overdue: !self.is_live(lease.session) }
-            }
+            None => Unavailable::Held {
+                holder: session.label.clone(),
+                token,
+                overdue: !self.is_live(lease.session),
+            },
         }
     }
 
@@ -171,7 +176,12 @@ impl Naive {
         }
     }
 
-    fn end_what_is_over(&mut self, out: &mut Applied, name: &ResourceName, work: &mut BTreeSet<ResourceName>) {
+    fn end_what_is_over(
+        &mut self,
+        out: &mut Applied,
+        name: &ResourceName,
+        work: &mut BTreeSet<ResourceName>,
+    ) {
         let now = self.now;
         self.cooling.retain(|cooling| cooling.resource != *name || now <= cooling.until);
         let over = |lease: &&Lease| match &lease.revoked {

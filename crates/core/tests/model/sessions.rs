@@ -8,7 +8,8 @@ use leasehold_core::{Attach, Due, Op, Open, Sequence, SessionCommand};
 
 impl Naive {
     pub(super) fn open(&mut self, out: &mut Applied, open: &Open) -> Reply {
-        let same = self.sessions.iter().find(|session| session.nonce == open.nonce && !self.is_over(session.id));
+        let same =
+            self.sessions.iter().find(|session| session.nonce == open.nonce && !self.is_over(session.id));
         if let Some(session) = same {
             let (session, ttl) = (session.id, session.ttl);
             return Reply::Opened(Opened { session, ttl, drift: self.config.drift, repeated: true });
@@ -176,7 +177,8 @@ impl Naive {
         }
         self.waits.retain(|wait| wait.session != id);
         let own = self.leases.iter().filter(|lease| lease.session == id);
-        let mut own: Vec<(ResourceName, Token)> = own.map(|lease| (lease.resource.clone(), lease.token)).collect();
+        let mut own: Vec<(ResourceName, Token)> =
+            own.map(|lease| (lease.resource.clone(), lease.token)).collect();
         own.sort();
         for (name, token) in own {
             if *budget == 0 {

@@ -32,9 +32,16 @@ pub(crate) struct EntryStep {
 pub(crate) enum TimePick {
     Forward(u16),
     /// To the n-th point ahead at which something changes, one before it, or one after it.
-    Point { nth: u8, offset: i8 },
+    Point {
+        nth: u8,
+        offset: i8,
+    },
     /// One holder stops renewing: to the end of its ttl, its grace, its cool-down or its hard limit, or next to it.
-    Decay { nth: u8, stage: u8, offset: i8 },
+    Decay {
+        nth: u8,
+        stage: u8,
+        offset: i8,
+    },
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -50,19 +57,51 @@ pub(crate) struct OpenPick {
 #[derive(Debug, Clone)]
 pub(crate) enum Step {
     Open(OpenPick),
-    Attach { who: u8, delta: i8, seen: SeenPick },
-    Renew { who: u8, delta: i8, seen: SeenPick },
+    Attach {
+        who: u8,
+        delta: i8,
+        seen: SeenPick,
+    },
+    Renew {
+        who: u8,
+        delta: i8,
+        seen: SeenPick,
+    },
     RenewAll,
-    Session { who: u8, number: i8, attach: i8, seen: SeenPick, op: OpStep },
-    Ask { resource: u8, token: Option<TokenPick>, successor: Option<SuccessorPick> },
-    Revoke { resource: u8, token: TokenPick, now: bool },
-    ChangeKind { resource: u8, mode: ModePick },
+    Session {
+        who: u8,
+        number: i8,
+        attach: i8,
+        seen: SeenPick,
+        op: OpStep,
+    },
+    Ask {
+        resource: u8,
+        token: Option<TokenPick>,
+        successor: Option<SuccessorPick>,
+    },
+    Revoke {
+        resource: u8,
+        token: TokenPick,
+        now: bool,
+    },
+    ChangeKind {
+        resource: u8,
+        mode: ModePick,
+    },
     /// What a leader would propose.
     TidyDue,
-    TidyResource { resource: u8 },
-    TidySession { who: u8 },
+    TidyResource {
+        resource: u8,
+    },
+    TidySession {
+        who: u8,
+    },
     Rebooted,
-    Restored { epoch_up: u8, wait: u16 },
+    Restored {
+        epoch_up: u8,
+        wait: u16,
+    },
     Found,
 }
 
@@ -127,7 +166,14 @@ fn good_open(who: u8) -> impl Strategy<Value = OpenPick> {
     let ttl = prop_oneof![Just(500_u16), Just(1_000), 500_u16..3_000];
     let hard = prop_oneof![1 => Just(0_i16), 3 => 1_i16..4_000];
     (ttl, length(), hard, length(), prop::bool::weighted(0.3)).prop_map(
-        move |(ttl, grace, hard_above_grace, delay, plain)| OpenPick { who, ttl, grace, hard_above_grace, delay, plain },
+        move |(ttl, grace, hard_above_grace, delay, plain)| OpenPick {
+            who,
+            ttl,
+            grace,
+            hard_above_grace,
+            delay,
+            plain,
+        },
     )
 }
 
@@ -154,7 +200,11 @@ fn entry() -> impl Strategy<Value = EntryStep> {
     let bit = || prop::bool::weighted(0.7);
     let renewing = (bit(), bit(), bit(), bit())
         .prop_map(|(a, b, c, d)| u8::from(a) | u8::from(b) << 1 | u8::from(c) << 2 | u8::from(d) << 3);
-    (time, renewing, vec(step(), 1..=6)).prop_map(|(time, renewing, steps)| EntryStep { time, renewing, steps })
+    (time, renewing, vec(step(), 1..=6)).prop_map(|(time, renewing, steps)| EntryStep {
+        time,
+        renewing,
+        steps,
+    })
 }
 
 fn seen() -> impl Strategy<Value = SeenPick> {
