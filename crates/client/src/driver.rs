@@ -84,6 +84,8 @@ pub(crate) enum ToDriver {
 #[derive(Debug, Clone)]
 pub(crate) struct SessionRef {
     key: Key,
+    /// The process that has the driver.
+    pid: u32,
     to_driver: mpsc::UnboundedSender<ToDriver>,
     pub(crate) events: broadcast::Sender<SessionEvent>,
 }
@@ -92,8 +94,12 @@ static TICKETS: AtomicU64 = AtomicU64::new(1);
 
 impl SessionRef {
     pub(crate) fn send(&self, message: impl FnOnce(Key) -> ToDriver) {
-        // A driver that is gone has ended the session; whoever waits for an answer notices by its reply.
-        let _ = self.to_driver.send(message(self.key));
+        let message = message(self.key);
+        // A driver that is gone, or that a fork left in the parent, has ended the session; whoever waits for an answer notices
+        // by its reply, which is dropped here.
+        if std::process::id() == self.pid {
+            let _ = self.to_driver.send(message);
+        }
     }
 
     pub(crate) fn ticket(&self) -> u64 {
@@ -113,6 +119,9 @@ impl SessionRef {
 
 /// The longest nap of a driver: the clocks are looked at again, in case the machine slept.
 const LONGEST_NAP: Duration = Duration::from_millis(500);
+/// A session that is being closed waits so long for a connection; without one nobody can be told, and the ttl ends it. Long
+/// enough for another process to take over a directory.
+const CLOSE_WITHOUT_CONNECTION: Duration = Duration::from_secs(1);
 /// Events that a slow reader may be behind before it misses some.
 const EVENTS_KEPT: usize = 1_024;
 
@@ -120,6 +129,8 @@ pub(crate) struct Driver {
     inbox: mpsc::UnboundedReceiver<ToDriver>,
     /// Weak: a driver whose handles are all gone has nothing to do.
     to_driver: mpsc::WeakUnboundedSender<ToDriver>,
+    /// Not weak, as long as there is a session: one that was dropped is still to be closed.
+    until_closed: Option<mpsc::UnboundedSender<ToDriver>>,
     time: Time,
     store: String,
     patience: Duration,
@@ -182,6 +193,7 @@ impl Driver {
         Self {
             inbox,
             to_driver,
+            until_closed: None,
             time,
             store: store.to_owned(),
             patience,
@@ -249,7 +261,13 @@ impl Driver {
         let now = self.time.now();
         self.poll_sessions();
         self.poll_requests(now);
+        self.abandon_closing(now);
         self.flush();
+        match &self.until_closed {
+            Some(_) if self.slots.is_empty() => self.until_closed = None,
+            None if !self.slots.is_empty() => self.until_closed = self.to_driver.upgrade(),
+            _ => {}
+        }
         let patience =
             self.disconnected_since.map(|since| self.patience.saturating_sub(now.since(since).greater()));
         let wakes = self.slots.values().filter_map(|slot| slot.machine.next_wake(now));
@@ -312,9 +330,17 @@ impl Driver {
             self.tell_connected_error(trouble.clone());
             self.requests.fail_unsent(&trouble);
             self.fail_openings(&trouble);
+            self.fail_commands(&trouble);
         }
         if self.connection.is_some() {
             self.requests.send(&mut self.outgoing);
+            // Half of the patience for an answer, and half for finding out who is silent.
+            if self.requests.are_overdue(now, self.patience / 2) {
+                let _ = self.reconnect.send(());
+            }
+        } else {
+            let trouble = self.trouble();
+            self.requests.fail_older(now, self.patience, &trouble);
         }
     }
 
@@ -336,13 +362,8 @@ impl Driver {
     fn close(&mut self, reply: oneshot::Sender<()>) {
         self.closing = Some(reply);
         let keys: Vec<Key> = self.slots.keys().copied().collect();
-        let unreachable = self.connection.is_none();
         for key in keys {
             self.submit(key, Op::Close, None);
-            if unreachable {
-                // Nobody can be told; the ttl ends it.
-                self.slots.remove(&key);
-            }
         }
     }
 

@@ -34,8 +34,9 @@ pub enum Error {
     /// The session is over. What it had asked for before this call is not affected by this call.
     #[error("the session has ended: {0}")]
     SessionEnded(SessionEnd),
-    /// The command was sent, and nobody can say whether it took effect. Its lease, if there is one, ends with the session.
-    #[error("the outcome is unknown: the session ended before an answer came")]
+    /// The command was sent, and nobody can say whether it took effect: the session ended before an answer came, or the store was
+    /// out of reach for too long. Its lease, if there is one, ends with the session.
+    #[error("the outcome is unknown: no answer came")]
     OutcomeUnknown,
     /// The call was given up before it was answered. What it may still bring is given back.
     #[error("cancelled")]

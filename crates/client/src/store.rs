@@ -60,6 +60,8 @@ pub struct Store {
 #[derive(Debug)]
 struct Inner {
     url: String,
+    /// The process that has the driver: a fork leaves it behind.
+    pid: u32,
     to_driver: mpsc::UnboundedSender<ToDriver>,
 }
 
@@ -78,14 +80,14 @@ impl Store {
     /// As [`connect`](Self::connect).
     pub async fn connect_with(url: &str, options: ConnectOptions) -> Result<Self, Error> {
         let (to_driver, connected) = driver::connect(url, options)?;
-        let inner = Arc::new(Inner { url: url.to_owned(), to_driver });
+        let inner = Arc::new(Inner { url: url.to_owned(), pid: std::process::id(), to_driver });
         connected.await.map_err(|_| driver_gone(url))??;
         Ok(Self { inner })
     }
 
     #[cfg(feature = "testing")]
     pub(crate) fn from_driver(url: &str, to_driver: mpsc::UnboundedSender<ToDriver>) -> Self {
-        Self { inner: Arc::new(Inner { url: url.to_owned(), to_driver }) }
+        Self { inner: Arc::new(Inner { url: url.to_owned(), pid: std::process::id(), to_driver }) }
     }
 
     /// The address that was connected to.
@@ -226,7 +228,8 @@ impl Store {
     }
 
     /// Ends the connection: sessions that are still open are closed, and a directory served by this process is handed to the
-    /// next. Other clones of this store find it closed.
+    /// next. Other clones of this store find it closed. A store that cannot be reached is not waited for longer than its patience:
+    /// the ttl then ends the sessions.
     pub async fn close(self) {
         let (reply, done) = oneshot::channel();
         if self.tell(ToDriver::Close { reply }).is_ok() {
@@ -256,6 +259,11 @@ impl Store {
     }
 
     fn tell(&self, message: ToDriver) -> Result<(), Error> {
+        if std::process::id() != self.inner.pid {
+            let last = Some("this process is a copy of the one that connected".to_owned());
+            let store = self.url().to_owned();
+            return Err(Unreachable::NoConnection { store, waited: Duration::ZERO, last }.into());
+        }
         self.inner.to_driver.send(message).map_err(|_| driver_gone(self.url()))
     }
 }

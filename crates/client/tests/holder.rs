@@ -168,6 +168,7 @@ fn a_dropped_wait_is_given_up_and_a_dropped_lease_given_back() {
     let view = world.run(one.lease(lease.resource())).unwrap().unwrap();
     assert_eq!(view.waiting, 0, "the wait was dropped");
     drop(lease);
+    world.advance(MOMENT);
     assert!(world.run(second.acquire("job").into_future()).is_ok());
 }
 

@@ -52,7 +52,7 @@ fn a_client_whose_answers_are_late_by_more_than_the_ttl_does_not_believe() {
     held.store(true, Ordering::SeqCst);
     pause(Duration::from_millis(50));
     let last =
-        holder.drain().into_iter().filter(|words| words[0] == "deadline").last().expect("it has a deadline");
+        holder.drain().into_iter().rev().find(|words| words[0] == "deadline").expect("it has a deadline");
     let deadline = number(&last[1]);
     pause(Duration::from_millis(1_500));
     held.store(false, Ordering::SeqCst);

@@ -10,8 +10,8 @@ const MARGIN: u64 = TTL / 10;
 
 /// When the last confirmed renewal of a holder was sent: its deadline less what it may use of the ttl.
 fn last_sent(holder: &Worker) -> u64 {
-    let deadlines = holder.rest().into_iter().filter(|words| words[0] == "deadline");
-    let last = deadlines.last().expect("the holder said a deadline");
+    let last = holder.rest().into_iter().rev().find(|words| words[0] == "deadline");
+    let last = last.expect("the holder said a deadline");
     number(&last[1]) - (TTL - MARGIN) * 1_000_000
 }
 

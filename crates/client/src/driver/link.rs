@@ -202,6 +202,7 @@ impl Home {
                 match self.connect_directory(&path).await {
                     Ok(connected) => {
                         self.silent_since = None;
+                        self.options.must_exist = true;
                         Ok(connected)
                     }
                     Err(error) => Err(self.silent(path, began, &error)),

@@ -1,6 +1,7 @@
 //! Requests without a session: reads and an operator's commands.
 
 use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
 
 use leasehold_core::holder::Reading;
 use leasehold_core::protocol::{Failure, Request, RequestId, Response};
@@ -12,6 +13,7 @@ use crate::error::{Error, Unreachable};
 struct Pending {
     request: Request,
     reply: Reply<Response>,
+    since: Reading,
 }
 
 #[derive(Debug, Default)]
@@ -19,11 +21,13 @@ pub(super) struct Requests {
     unsent: VecDeque<Pending>,
     sent: HashMap<RequestId, Pending>,
     next: u64,
+    /// Whether the present connection was found to be silent: said once for each.
+    given_up: bool,
 }
 
 impl Requests {
-    pub(super) fn add(&mut self, request: Request, reply: Reply<Response>, _now: Reading) {
-        self.unsent.push_back(Pending { request, reply });
+    pub(super) fn add(&mut self, request: Request, reply: Reply<Response>, since: Reading) {
+        self.unsent.push_back(Pending { request, reply, since });
     }
 
     pub(super) fn next_id(&mut self) -> RequestId {
@@ -52,6 +56,15 @@ impl Requests {
 
     pub(super) fn connected(&mut self) {
         debug_assert!(self.sent.is_empty(), "a new connection begins with nothing under way");
+        self.given_up = false;
+    }
+
+    /// Whether an answer is missing for so long that the connection is to be given up; said once per connection.
+    pub(super) fn are_overdue(&mut self, now: Reading, limit: Duration) -> bool {
+        let overdue = |pending: &Pending| now.since(pending.since).greater() >= limit;
+        let gives_up = !self.given_up && self.sent.values().any(overdue);
+        self.given_up |= gives_up;
+        gives_up
     }
 
     /// Reads are asked again; whether a command took effect is not known.
@@ -68,6 +81,16 @@ impl Requests {
 
     pub(super) fn fail_unsent(&mut self, trouble: &Unreachable) {
         for pending in self.unsent.drain(..) {
+            let _ = pending.reply.send(Err(Error::Unreachable(trouble.clone())));
+        }
+    }
+
+    /// Gives up on what has waited so long, on this connection and on those before.
+    pub(super) fn fail_older(&mut self, now: Reading, limit: Duration, trouble: &Unreachable) {
+        let (old, young): (VecDeque<Pending>, VecDeque<Pending>) =
+            self.unsent.drain(..).partition(|pending| now.since(pending.since).greater() >= limit);
+        self.unsent = young;
+        for pending in old {
             let _ = pending.reply.send(Err(Error::Unreachable(trouble.clone())));
         }
     }

@@ -9,12 +9,12 @@ use leasehold_core::client::{
 use leasehold_core::holder::{Reading, Strictness};
 use leasehold_core::protocol::{Failure, Request, RequestId, Response, ToClient};
 use leasehold_core::{
-    Acquire, Answer, AttachNumber, CommandNumber, Grant, Nonce, Op, Refusal, Reply as TableReply, SessionId,
-    Token,
+    Acquire, Answer, AttachNumber, CommandNumber, Grant, Nonce, Op, Refusal, Reply as TableReply, Sequence,
+    SessionId, Token,
 };
 use tokio::sync::broadcast;
 
-use super::{Driver, EVENTS_KEPT, Key, Reply, SessionRef};
+use super::{CLOSE_WITHOUT_CONNECTION, Driver, EVENTS_KEPT, Key, Reply, SessionRef};
 use crate::error::{Error, Unreachable};
 use crate::lease::{Lease, ReleaseRequest, Shared};
 use crate::session::{Session, SessionEvent};
@@ -37,6 +37,10 @@ pub(super) struct Slot {
     told: Option<Reading>,
     /// What the responses on this connection answer.
     asked: HashMap<RequestId, Asked>,
+    /// The last command ever sent: what came after it cannot have had an effect.
+    sent: CommandNumber,
+    /// Since when the session is being closed.
+    closing_since: Option<Reading>,
     ended: Option<SessionEnd>,
 }
 
@@ -73,6 +77,8 @@ impl Driver {
             leases: HashMap::new(),
             told: None,
             asked: HashMap::new(),
+            sent: CommandNumber::NONE,
+            closing_since: None,
             ended: None,
         };
         self.slots.insert(key, slot);
@@ -106,12 +112,16 @@ impl Driver {
     }
 
     pub(super) fn submit(&mut self, key: Key, op: Op, reply: Option<Reply<Answer>>) {
+        let now = self.time.now();
         let Some(slot) = self.slots.get_mut(&key) else {
             if let Some(reply) = reply {
                 let _ = reply.send(Err(Error::SessionEnded(SessionEnd::Closed)));
             }
             return;
         };
+        if matches!(op, Op::Close) {
+            slot.closing_since.get_or_insert(now);
+        }
         match slot.machine.submit(op) {
             Ok(number) => {
                 slot.answers.insert(number, reply);
@@ -149,6 +159,41 @@ impl Driver {
                 false
             }
             None => true,
+        });
+    }
+
+    /// The store was out of reach for too long: whoever waits is told what is known, and what may still come is given back.
+    pub(super) fn fail_commands(&mut self, trouble: &Unreachable) {
+        for slot in self.slots.values_mut() {
+            let error = |sent: bool| if sent { Error::OutcomeUnknown } else { Error::Unreachable(trouble.clone()) };
+            for (number, wanted) in std::mem::take(&mut slot.acquires) {
+                slot.tickets.remove(&wanted.ticket);
+                let _ = wanted.reply.send(Err(error(number <= slot.sent)));
+                // If the session is over, there is nothing left to give up.
+                if let Ok(cancel) = slot.machine.submit(Op::Cancel { acquire: number }) {
+                    slot.answers.insert(cancel, None);
+                }
+            }
+            for (number, reply) in &mut slot.answers {
+                if let Some(reply) = reply.take() {
+                    let _ = reply.send(Err(error(*number <= slot.sent)));
+                }
+            }
+        }
+    }
+
+    /// Lets go of sessions whose close nobody answers: their ttl ends them.
+    pub(super) fn abandon_closing(&mut self, now: Reading) {
+        let limit = match &self.connection {
+            Some(_) => self.patience,
+            None => self.patience.min(CLOSE_WITHOUT_CONNECTION),
+        };
+        self.slots.retain(|_, slot| {
+            let is_over = slot.closing_since.is_some_and(|since| now.since(since).greater() >= limit);
+            if is_over {
+                slot.abandon();
+            }
+            !is_over
         });
     }
 
@@ -200,7 +245,14 @@ impl Driver {
             Frame::Renew { session, number, seen } => {
                 (Request::Renew { session, number, seen }, Some(Asked::Renew(session)))
             }
-            Frame::Command(command) => (Request::Command(command), None),
+            Frame::Command(command) => {
+                if let (Sequence::Streamed { number, .. }, Some(slot)) =
+                    (&command.sequence, self.slots.get_mut(&key))
+                {
+                    slot.sent = slot.sent.max(*number);
+                }
+                (Request::Command(command), None)
+            }
         };
         let id = match asked {
             Some(asked) => {
@@ -247,7 +299,12 @@ impl Driver {
     fn event(&mut self, key: Key, event: SessionEvent) {
         let to_driver = self.to_driver.upgrade();
         let Some(slot) = self.slots.get_mut(&key) else { return };
-        let session = to_driver.map(|to_driver| SessionRef { key, to_driver, events: slot.events.clone() });
+        let session = to_driver.map(|to_driver| SessionRef {
+            key,
+            pid: std::process::id(),
+            to_driver,
+            events: slot.events.clone(),
+        });
         match &event {
             SessionEvent::Opened { session: id } => {
                 if let (Some(reply), Some(session)) = (slot.opening.take(), session) {
@@ -335,6 +392,21 @@ fn command_response(session: SessionId, response: &Response) -> Option<Incoming>
 }
 
 impl Slot {
+    /// Tells everybody who waits that nobody will answer.
+    fn abandon(&mut self) {
+        let error = |sent: bool| {
+            if sent { Error::OutcomeUnknown } else { Error::SessionEnded(SessionEnd::Closed) }
+        };
+        for (number, wanted) in self.acquires.drain() {
+            let _ = wanted.reply.send(Err(error(number <= self.sent)));
+        }
+        for (number, reply) in self.answers.drain() {
+            if let Some(reply) = reply {
+                let _ = reply.send(Err(error(number <= self.sent)));
+            }
+        }
+    }
+
     /// Tells the leases when their common deadline has moved.
     fn tell_leases(&mut self) {
         let until = self.machine.leases().next().map(|lease| lease.until());
