@@ -12,7 +12,10 @@ pub(crate) const MAX_BATCH_COMMANDS: usize = 4_096;
 /// Bytes of values in one entry at most, roughly: a batch lies in one segment of the log.
 const MAX_BATCH_BYTES: usize = 1024 * 1024;
 /// Commands that may wait at most. More means that the disk is far behind, and an honest refusal is better than a late answer.
+/// Renewals are counted apart, so that a flood of other commands does not keep a living session from saying so.
 pub(crate) const MAX_QUEUED: usize = 65_536;
+/// Bytes of commands that may wait at most, roughly.
+const MAX_QUEUED_BYTES: usize = 64 * 1024 * 1024;
 
 /// Who gets the reply to a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,17 +29,24 @@ pub(crate) enum Origin {
 pub(crate) struct Queue {
     renewals: Vec<(Origin, Command)>,
     waiting: VecDeque<(Origin, Command)>,
+    /// What `waiting` weighs.
+    bytes: usize,
 }
 
 impl Queue {
-    pub(crate) fn is_full(&self) -> bool {
-        self.renewals.len() + self.waiting.len() >= MAX_QUEUED
+    /// Whether there is no room for this command.
+    pub(crate) fn is_full_for(&self, command: &Command) -> bool {
+        match command {
+            Command::Renew { .. } => self.renewals.len() >= MAX_QUEUED,
+            _ => self.waiting.len() >= MAX_QUEUED || self.bytes >= MAX_QUEUED_BYTES,
+        }
     }
 
     pub(crate) fn push(&mut self, origin: Origin, command: Command) {
         if matches!(command, Command::Renew { .. }) {
             self.renewals.push((origin, command));
         } else {
+            self.bytes += weight(&command);
             self.waiting.push_back((origin, command));
         }
     }
@@ -51,7 +61,9 @@ impl Queue {
         let mut bytes = 0;
         while commands.len() < most && bytes < MAX_BATCH_BYTES {
             let Some((origin, command)) = self.waiting.pop_front() else { break };
-            bytes += weight(&command);
+            let weight = weight(&command);
+            bytes += weight;
+            self.bytes -= weight;
             origins.push(origin);
             commands.push(command);
         }
@@ -59,6 +71,7 @@ impl Queue {
     }
 
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = Origin> {
+        self.bytes = 0;
         self.renewals.drain(..).chain(self.waiting.drain(..)).map(|(origin, _)| origin)
     }
 }
@@ -85,4 +98,38 @@ pub(crate) struct Proposed {
     pub(crate) term: u64,
     pub(crate) index: u64,
     pub(crate) origins: Vec<Origin>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use leasehold_core::{Sequence, SessionCommand, SessionId, Token, Value};
+
+    fn command(value: usize) -> Command {
+        let op = Op::SetValue {
+            resource: leasehold_core::ResourceName::new("job").unwrap(),
+            token: Token::from_u64(1),
+            value: Value::new(vec![0; value]).unwrap(),
+        };
+        Command::Session(SessionCommand { session: SessionId::from_u64(1), sequence: Sequence::Plain, op })
+    }
+
+    #[test]
+    fn large_values_fill_the_queue_before_their_number_does() {
+        let mut queue = Queue::default();
+        let mut taken = 0;
+        while !queue.is_full_for(&command(0)) {
+            queue.push(Origin::Node, command(65_536));
+            taken += 1;
+        }
+        assert!(taken < 1_100, "{taken} values of 64 KiB were taken");
+        let renewal = Command::Renew {
+            session: SessionId::from_u64(1),
+            number: leasehold_core::RenewalNumber::new(1),
+            seen: leasehold_core::ItemNumber::NONE,
+        };
+        assert!(!queue.is_full_for(&renewal), "a renewal is taken in all the same");
+        while !queue.take().1.is_empty() {}
+        assert!(!queue.is_full_for(&command(0)), "what was taken out makes room");
+    }
 }

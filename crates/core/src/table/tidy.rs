@@ -91,7 +91,8 @@ impl LeaseTable {
         let second = Millis::new(1_000);
         match self.index.smallest_ttl() {
             Some(ttl) => Some(Millis::new(ttl.get() / 8).min(second)),
-            None if self.next_due().is_some()
+            // Without a session only a cool-down or the wait after a restore is left to end.
+            None if !self.index.resources_due.is_empty()
                 || self.granting_after.is_some_and(|after| self.last_at <= after) =>
             {
                 Some(second)

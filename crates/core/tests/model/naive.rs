@@ -208,7 +208,11 @@ impl Naive {
             System::Rebooted => self.end_everything(out, &Ending::Rebooted),
             System::Restored { epoch, wait } => {
                 self.epoch = self.epoch.max(epoch.get());
-                self.nothing_granted_until = Some(self.now + wait.get());
+                // Without a wait all holders are stopped; any other wait shortens none that still runs.
+                self.nothing_granted_until = match (wait.get(), self.nothing_granted_until) {
+                    (0, _) => None,
+                    (wait, earlier) => Some((self.now + wait).max(earlier.unwrap_or(0))),
+                };
                 self.end_everything(out, &Ending::Restored);
             }
         }

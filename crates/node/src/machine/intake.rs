@@ -82,7 +82,7 @@ impl Node {
             }
             Request::Operator(operator) => Command::Operator(operator),
         };
-        if self.queue.is_full() {
+        if self.queue.is_full_for(&command) {
             return Err(unavailable("too many commands wait for the disk"));
         }
         self.queue.push(Origin::Client { connection, id }, command);
