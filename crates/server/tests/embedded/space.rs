@@ -32,6 +32,7 @@ fn a_full_disk_is_refused_and_leaves_nothing_in_the_way() {
     // A little space: the log is begun and not finished.
     let file = File::options().write(true).open(&filler).unwrap();
     file.set_len(file.metadata().unwrap().len() - 100 * 1024).unwrap();
+    drop(file);
     let error = refusal(&path);
     assert!(error.to_string().contains("No space left"), "{error}");
     std::fs::remove_file(filler).unwrap();
