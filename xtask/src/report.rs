@@ -42,9 +42,11 @@ impl Report {
             self.running = Some(Running { name, failed, ignored, details });
             return None;
         }
-        let Some(running) = &mut self.running else { return Some(line.to_owned()) };
+        let Some(running) = &mut self.running else {
+            return (!words.is_empty()).then(|| line.to_owned());
+        };
         if let Some(result) = words.strip_prefix("test result: ") {
-            return Some(self.result(result));
+            return self.result(result);
         }
         match words.strip_prefix("test ").and_then(|test| test.rsplit_once(" ... ")) {
             Some((test, "FAILED")) => running.failed.push(test.to_owned()),
@@ -69,7 +71,7 @@ impl Report {
     }
 
     /// The line with the counts: the program has told all it has to tell.
-    fn result(&mut self, result: &str) -> String {
+    fn result(&mut self, result: &str) -> Option<String> {
         let running = self.running.take().expect("a result is read only while a program runs");
         let [passed, failed, ignored, filtered] =
             ["passed", "failed", "ignored", "filtered out"].map(|what| count(result, what));
@@ -87,12 +89,12 @@ impl Report {
         let time = result.rsplit_once("finished in ").map_or("", |(_, time)| time);
         let summary = format!("{name}: {passed} passed, {failed} failed, {time}");
         if failed == 0 {
-            return summary;
+            return (passed + ignored + filtered > 0).then_some(summary);
         }
         let mut shown = running.details.join("\n");
         shown.push('\n');
         shown.push_str(&summary);
-        shown
+        Some(shown)
     }
 
     fn end_program(&mut self) {

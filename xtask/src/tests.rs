@@ -2,11 +2,18 @@
 
 use std::io::{BufRead, BufReader};
 
+use std::process::Command;
+
 use anyhow::{Context, Result};
 
 use crate::packages;
 use crate::report::Report;
-use crate::run::cargo;
+use crate::run::{cargo, root};
+
+/// Building and running everything takes a quarter of an hour on two cores. A test that hangs must not hang whoever waits for all.
+const TIME_LIMIT: &str = "35m";
+/// What `timeout` leaves then.
+const TIMED_OUT: i32 = 124;
 
 /// Runs every test and prints the outcome. Says whether all passed.
 pub(crate) fn run() -> Result<bool> {
@@ -14,7 +21,8 @@ pub(crate) fn run() -> Result<bool> {
     println!("==> tests: cargo test --workspace --no-fail-fast");
     // Cargo names each test program on one stream and the program reports on the other: together they keep their order.
     let (reader, writer) = std::io::pipe().context("no pipe for the output of the tests")?;
-    let mut command = cargo();
+    let mut command = Command::new("timeout");
+    command.current_dir(root()).args(["--kill-after=10s", TIME_LIMIT]).arg(cargo().get_program());
     command.args(["test", "--workspace", "--no-fail-fast"]);
     command.stdout(writer.try_clone().context("no second end of the pipe")?).stderr(writer);
     let mut child = command.spawn().context("cargo test does not start")?;
@@ -28,6 +36,9 @@ pub(crate) fn run() -> Result<bool> {
         }
     }
     let status = child.wait().context("cargo test was lost")?;
+    if status.code() == Some(TIMED_OUT) {
+        println!("the tests were ended after {TIME_LIMIT}");
+    }
     let outcome = report.finish(status.success());
     println!();
     for failure in &outcome.failures {

@@ -20,6 +20,7 @@ pub mod limits;
 pub mod name;
 pub mod numbers;
 pub mod protocol;
+pub mod refusal;
 pub mod table;
 pub mod time;
 

@@ -16,7 +16,7 @@ const TROUBLES: &str = "crates/cli/src/trouble.rs";
 const NAMED: [(&str, &str); 3] = [
     ("crates/client/src/error.rs", "Error"),
     ("crates/client/src/error.rs", "Unreachable"),
-    ("crates/core/src/answer.rs", "Refusal"),
+    ("crates/core/src/refusal.rs", "Refusal"),
 ];
 
 /// What only crosses the wire: its code is its name in lower case with dashes.
@@ -107,7 +107,7 @@ pub enum Unreachable {\n    Gone,\n}\n";
     fn found(given: &str, reference: &str) -> Vec<Complaint> {
         check(&Tree::of(&[
             ("crates/client/src/error.rs", ERRORS),
-            ("crates/core/src/answer.rs", "pub enum Refusal {\n    SessionEnded,\n}\n"),
+            ("crates/core/src/refusal.rs", "pub enum Refusal {\n    SessionEnded,\n}\n"),
             ("crates/core/src/protocol.rs", "pub enum Failure {\n    OutcomeUnknown,\n}\n"),
             (CODES, given),
             (REFERENCE, reference),

@@ -103,9 +103,21 @@ fn play(exchanges: &[Exchange], programs: &Path) -> Vec<String> {
         .status()
         .expect("a shell starts");
     let printed = String::from_utf8_lossy(&fs::read(&printed_file).expect("the output is read")).into_owned();
+    let printed = without_notices(&printed, &script_file);
     let parts: Vec<String> = printed.split(&format!("\n{MARK}\n")).map(str::to_owned).collect();
     assert_eq!(parts.len(), exchanges.len() + 1, "the shell ended early with {status}:\n{printed}");
     parts.into_iter().take(exchanges.len()).map(|part| part.trim_end_matches('\n').to_owned()).collect()
+}
+
+/// What was printed without what the shell says of its own jobs, which comes whenever it finds out.
+fn without_notices(printed: &str, script: &Path) -> String {
+    let notice = format!("{}: line ", script.display());
+    let ends = ["Killed", "Terminated"];
+    let is_notice = |line: &str| {
+        line.strip_prefix(&notice)
+            .is_some_and(|rest| rest.split_whitespace().nth(2).is_some_and(|how| ends.contains(&how)))
+    };
+    printed.lines().filter(|line| !is_notice(line)).flat_map(|line| [line, "\n"]).collect()
 }
 
 /// Shows what differs, and says how much of it there is.
