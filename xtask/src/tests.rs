@@ -11,7 +11,7 @@ use crate::report::Report;
 use crate::run::{cargo, root};
 
 /// Building and running everything takes a quarter of an hour on two cores. A test that hangs must not hang whoever waits for all.
-const TIME_LIMIT: &str = "35m";
+const TIME_LIMIT: &str = "25m";
 /// What `timeout` leaves then.
 const TIMED_OUT: i32 = 124;
 

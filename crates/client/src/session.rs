@@ -52,7 +52,7 @@ impl Session {
 
     /// Everything that happens to this session from now on.
     pub fn events(&self) -> Events {
-        Events(self.inner.events.subscribe())
+        Events { receiver: self.inner.events.subscribe(), over: false }
     }
 
     /// Closes the session and ends all its leases. Belief in them ends with this call.
@@ -78,18 +78,26 @@ impl Drop for Session {
 
 /// Events of a session, in order.
 #[derive(Debug)]
-pub struct Events(broadcast::Receiver<SessionEvent>);
+pub struct Events {
+    receiver: broadcast::Receiver<SessionEvent>,
+    /// Handles keep the sender alive; the last event is the end.
+    over: bool,
+}
 
 impl Events {
     /// The next event; nothing when the session is over. Whoever reads too slowly misses the oldest ones.
     pub async fn next(&mut self) -> Option<SessionEvent> {
-        loop {
-            match self.0.recv().await {
-                Ok(event) => return Some(event),
+        while !self.over {
+            match self.receiver.recv().await {
+                Ok(event) => {
+                    self.over = matches!(event, SessionEvent::SessionEnded { .. });
+                    return Some(event);
+                }
                 Err(broadcast::error::RecvError::Lagged(_)) => {}
-                Err(broadcast::error::RecvError::Closed) => return None,
+                Err(broadcast::error::RecvError::Closed) => self.over = true,
             }
         }
+        None
     }
 }
 

@@ -6,7 +6,8 @@
 //!
 //! **Validity is decided at use.** Nothing ends by itself: every command first treats as ended what is over at its `at`, on the
 //! resources it names. Tidying entries, proposed by the leader, only do the same for resources that nobody names, so that
-//! waiters and watchers hear of it. Whether, when and in which order tidying happens therefore changes no verdict.
+//! waiters and watchers hear of it in time. Tidying a resource right before a command that names it changes nothing; tidying it
+//! *earlier* serves a waiter earlier, which is its purpose. (Limits count what is not tidied up yet.)
 //!
 //! **Hints are not state.** The index (what may be due when) is derived, is not in snapshots, and is only ever too early. It
 //! decides when the leader proposes tidying and lets a settled resource skip work; it decides no outcome.
