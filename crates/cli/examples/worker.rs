@@ -1,7 +1,8 @@
-//! A process for tests to start, stop and kill: it holds a lease, or takes and releases leases in a loop, and says on stdout what
-//! it knows and when. Lines are words separated by spaces; times are nanoseconds of the boot clock and of the raw clock.
+//! A process for tests to start, stop and kill: it holds a lease or very many, or takes and releases leases in a loop, and says on
+//! stdout what it knows and when. Lines are words separated by spaces; times are nanoseconds of the boot clock and of the raw clock.
 
 use std::io::Write;
+use std::task::Poll;
 use std::time::Duration;
 
 use leasehold::core::protocol::TokenCheck;
@@ -23,7 +24,10 @@ fn main() {
             ["idle", url] => idle(url).await,
             ["hold", url, name, ttl_ms] => hold(url, name, millis(ttl_ms)).await,
             ["cycle", url, names, ttl_ms] => cycle(url, names, millis(ttl_ms)).await,
-            _ => panic!("idle URL | hold URL NAME TTL_MS | cycle URL NAMES TTL_MS"),
+            ["fill", url, sessions, each] => fill(url, count(sessions), count(each)).await,
+            _ => panic!(
+                "idle URL | hold URL NAME TTL_MS | cycle URL NAMES TTL_MS | fill URL SESSIONS LEASES_EACH"
+            ),
         }
     });
     if let Err(error) = done {
@@ -34,6 +38,10 @@ fn main() {
 
 fn millis(text: &str) -> Duration {
     Duration::from_millis(text.parse().expect("a number of milliseconds"))
+}
+
+fn count(text: &str) -> usize {
+    text.parse().expect("a number")
 }
 
 /// Only connects: the first to do so serves.
@@ -123,4 +131,34 @@ async fn cycle(url: &str, names: &str, ttl: Duration) -> Result<(), leasehold::E
             }
         }
     }
+}
+
+/// Holds very many leases, asked for all at once by each session, and keeps them.
+async fn fill(url: &str, sessions: usize, each: usize) -> Result<(), leasehold::Error> {
+    let store = Store::connect(url).await?;
+    let began = leasehold_clock::read();
+    let mut held = Vec::new();
+    for number in 0..sessions {
+        let session = store.session_with(&SessionOptions::new().ttl(Duration::from_secs(60))).await?;
+        let names: Vec<String> = (0..each).map(|lease| format!("job-{number}-{lease}")).collect();
+        let mut asked: Vec<_> = names.iter().map(|name| session.acquire(name).into_future()).collect();
+        // Polled once, so that all are on their way before the first is waited for. One may be answered by then.
+        let mut early = Vec::with_capacity(each);
+        std::future::poll_fn(|context| {
+            early.extend(asked.iter_mut().map(|request| request.as_mut().poll(context)));
+            Poll::Ready(())
+        })
+        .await;
+        let mut leases = Vec::with_capacity(each);
+        for (early, request) in early.into_iter().zip(asked) {
+            leases.push(match early {
+                Poll::Ready(granted) => granted?,
+                Poll::Pending => request.await?,
+            });
+        }
+        held.push((session, leases));
+    }
+    let took = leasehold_clock::read().since(began).greater();
+    say(&format!("filled {}", took.as_millis()));
+    std::future::pending().await
 }

@@ -123,10 +123,13 @@ impl Supervised {
             First::Report(Report::FailedToStart(errno)) => Err(Errno::from_raw_os_error(errno)),
             First::Report(_) => Err(Errno::PROTO),
             First::Died => {
-                watch::bury(guardian);
+                watch::end_all(guardian);
                 return Err(StartError::Guardian(Errno::PIPE.into()));
             }
-            First::Late => return Err(StartError::TooLate),
+            First::Late => {
+                watch::end_all(guardian);
+                return Err(StartError::TooLate);
+            }
         };
         let command = match command {
             Ok(command) => command,

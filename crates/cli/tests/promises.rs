@@ -4,6 +4,8 @@
 //! both clocks of this machine are read by this process and by the workers: they are the same clocks.
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
+#[path = "promises/big.rs"]
+mod big;
 #[path = "promises/crashes.rs"]
 mod crashes;
 #[path = "promises/delay.rs"]

@@ -42,7 +42,8 @@ impl Wake for Unpark {
 /// Blocks this thread until a call of this library is answered. Only for those: a future that needs a runtime of its own would
 /// wait for ever.
 pub fn wait<F: Future>(future: F) -> F::Output {
-    let mut future = pin!(future);
+    // Inside a runtime, futures yield after some polls and wait to be polled by it; here nobody would.
+    let mut future = pin!(tokio::task::unconstrained(future));
     let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
     let mut context = Context::from_waker(&waker);
     loop {

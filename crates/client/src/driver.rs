@@ -102,6 +102,12 @@ impl SessionRef {
         }
     }
 
+    /// This session as a child made by fork has it.
+    #[cfg(test)]
+    pub(crate) fn seen_by_a_child(&self) -> Self {
+        Self { pid: self.pid + 1, ..self.clone() }
+    }
+
     pub(crate) fn ticket(&self) -> u64 {
         TICKETS.fetch_add(1, Ordering::Relaxed)
     }
@@ -119,9 +125,6 @@ impl SessionRef {
 
 /// The longest nap of a driver: the clocks are looked at again, in case the machine slept.
 const LONGEST_NAP: Duration = Duration::from_millis(500);
-/// A session that is being closed waits so long for a connection; without one nobody can be told, and the ttl ends it. Long
-/// enough for another process to take over a directory.
-const CLOSE_WITHOUT_CONNECTION: Duration = Duration::from_secs(1);
 /// Events that a slow reader may be behind before it misses some.
 const EVENTS_KEPT: usize = 1_024;
 
@@ -271,6 +274,7 @@ impl Driver {
         let patience =
             self.disconnected_since.map(|since| self.patience.saturating_sub(now.since(since).greater()));
         let wakes = self.slots.values().filter_map(|slot| slot.machine.next_wake(now));
+        let wakes = wakes.chain(self.requests.overdue_in(now, self.answer_time()));
         wakes.chain(patience.filter(|left| !left.is_zero())).min().unwrap_or(LONGEST_NAP).min(LONGEST_NAP)
     }
 
@@ -334,14 +338,19 @@ impl Driver {
         }
         if self.connection.is_some() {
             self.requests.send(&mut self.outgoing);
-            // Half of the patience for an answer, and half for finding out who is silent.
-            if self.requests.are_overdue(now, self.patience / 2) {
+            if self.requests.are_overdue(now, self.answer_time()) {
                 let _ = self.reconnect.send(());
             }
         } else {
             let trouble = self.trouble();
             self.requests.fail_older(now, self.patience, &trouble);
         }
+    }
+
+    /// How long an answer is waited for before the connection is given up: a part of the patience, so that the rest is enough
+    /// to find out who is silent.
+    fn answer_time(&self) -> Duration {
+        self.patience / 3
     }
 
     fn trouble(&self) -> Unreachable {

@@ -380,3 +380,41 @@ impl Guard {
         Some(Duration::from_nanos(boot.min(raw))).filter(|left| !left.is_zero())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::World;
+    use std::future::IntoFuture;
+
+    /// What a fork leaves in the child: the same values, and another pid. A fork itself cannot be made here: it needs unsafe code.
+    fn seen_by_a_child(lease: &Lease) -> Lease {
+        let Published::Active(handle) = &*lease.shared.lock() else { panic!("the lease is held") };
+        let shared = Shared::new(handle.clone(), lease.shared.time.clone(), lease.shared.strictness);
+        let shared = Shared { pid: lease.shared.pid + 1, ..shared };
+        Lease::new(Arc::new(shared), lease.session.seen_by_a_child())
+    }
+
+    #[test]
+    fn a_child_of_a_fork_holds_nothing_and_gives_nothing_back() {
+        let world = World::new();
+        let store = world.store();
+        let session = world.run(store.session()).unwrap();
+        let lease = world.run(session.acquire("job").into_future()).unwrap();
+
+        let copy = seen_by_a_child(&lease);
+        assert_eq!(copy.state(), LeaseState::Ended { why: EndedWhy::Forked, confirmed_until: None });
+        assert_eq!(copy.guard(Duration::from_millis(1)).unwrap_err(), NoGuard::Ended);
+        assert_eq!(copy.deadline(), None);
+        // Nobody would ever answer: its driver is a thread of the parent.
+        let refused = world.run(copy.set_value(b"child")).unwrap_err();
+        assert!(matches!(refused, Error::SessionEnded(_)), "{refused}");
+        assert!(matches!(world.run(copy.release()).unwrap_err(), Error::SessionEnded(_)));
+        drop(seen_by_a_child(&lease));
+
+        world.advance(Duration::from_secs(20));
+        assert!(lease.guard(Duration::from_secs(1)).is_ok(), "the parent's lease is as it was");
+        let view = world.run(store.lease(lease.resource())).unwrap().unwrap();
+        assert_eq!(view.holders[0].token, lease.token());
+    }
+}

@@ -8,8 +8,9 @@
 //!
 //! Promised: every command submitted is resolved exactly once, by its answer, or as unknown when the session ended first; what is
 //! unknown is never called refused. Belief in a lease ends in the step in which its release is submitted or its ending is
-//! processed. A lease that nobody wants any more is given back. An ending that the holder did not ask for is acknowledged with a
-//! release, because nothing else lets the service grant the resource before the ttl is over.
+//! processed. A lease that nobody wants any more is given back. An ending that the holder did not ask for is acknowledged by the
+//! application's release, once nothing acts under the lease any more: before that, or before the ttl is over, the service grants
+//! the resource to nobody.
 //!
 //! Not done here: a session that has ended stays so, and a new one needs a new machine with a new nonce. Work that was begun
 //! under a guard is not waited for.

@@ -44,7 +44,7 @@ pub enum Resume {
     At(LogTime),
     /// The machine was started anew: every process of before is gone, and no time can be counted.
     Rebooted(LogTime),
-    /// Nothing can be compared, and whoever started this process has accepted to end everything and to wait.
+    /// Nothing can be compared: everything ends, and nothing is granted until nobody can believe in anything any more.
     EndAll(LogTime),
 }
 
@@ -85,7 +85,11 @@ pub fn resume(
 ) -> Result<Resume, ResumeError> {
     let Some((at, anchor)) = last else { return Ok(Resume::At(LogTime::ZERO)) };
     if anchor.machine.boot_id != machine.boot_id {
-        return Ok(Resume::Rebooted(at));
+        // A container may show a boot id of its own while processes of the same boot live on outside. Only a clock that stands
+        // before the last reading proves that the machine has begun anew: within one boot neither goes back.
+        let went_back = now.boot < anchor.boot || now.raw < anchor.raw;
+        let began_anew = went_back && anchor.machine.offsets == machine.offsets;
+        return Ok(if began_anew { Resume::Rebooted(at) } else { Resume::EndAll(at) });
     }
     match elapsed_since(anchor, machine, now) {
         Ok(elapsed) => Ok(Resume::At(at.plus(elapsed))),
@@ -139,6 +143,15 @@ mod tests {
         let last = anchor(10, 10);
         let resumed = resume(Some((LogTime::new(500), &last)), &machine(2, 9), reading(1, 1), false);
         assert_eq!(resumed, Ok(Resume::Rebooted(LogTime::new(500))));
+    }
+
+    #[test]
+    fn another_boot_id_without_clocks_that_began_anew_waits_for_everybody() {
+        let last = anchor(10, 10);
+        for now in [reading(10, 10), reading(20, 20), reading(10, 20)] {
+            let resumed = resume(Some((LogTime::new(500), &last)), &machine(2, 7), now, false);
+            assert_eq!(resumed, Ok(Resume::EndAll(LogTime::new(500))));
+        }
     }
 
     #[test]

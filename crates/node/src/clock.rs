@@ -13,7 +13,7 @@ use core::time::Duration;
 use leasehold_core::holder::Reading;
 use leasehold_core::{LogTime, Millis};
 
-/// The most that one turn of the loop adds to log time.
+/// The most that one turn of the loop, and the time in which one write is on its way to the disk, add to log time.
 pub const STALL_CAP: Duration = Duration::from_millis(100);
 
 /// How much further one clock may be than the other: they are not read at the very same moment, and turns of microseconds must
@@ -36,20 +36,23 @@ impl LogClock {
         Self { base, last: now, boot: 0, raw: 0, cut: 0 }
     }
 
-    /// Counts one turn of the loop.
-    pub fn turn(&mut self, now: Reading) {
+    /// Counts one turn of the loop, at most `most` of it; what is above that is cut. Says how much was counted.
+    pub fn turn(&mut self, now: Reading, most: Duration) -> Duration {
         let before = self.elapsed();
         self.boot += u128::from(now.boot.saturating_sub(self.last.boot));
         self.raw += u128::from(now.raw.saturating_sub(self.last.raw));
         self.last = self.last.latest(now);
         let added = self.elapsed() - before;
-        let excess = added.saturating_sub(STALL_CAP.as_nanos());
+        let excess = added.saturating_sub(most.as_nanos());
         self.boot -= excess;
         self.raw -= excess;
         self.cut += excess;
-        let most = self.elapsed() + MAX_LEAD.as_nanos();
-        self.boot = self.boot.min(most);
-        self.raw = self.raw.min(most);
+        let furthest = self.elapsed() + MAX_LEAD.as_nanos();
+        self.boot = self.boot.min(furthest);
+        self.raw = self.raw.min(furthest);
+        let counted =
+            u64::try_from(self.elapsed() - before).expect("what was counted is at most what was allowed");
+        Duration::from_nanos(counted)
     }
 
     /// The present log time, rounded down.
@@ -86,7 +89,7 @@ mod tests {
     fn turns_of_microseconds_add_up() {
         let mut clock = LogClock::start(LogTime::new(5), at_micros(0, 0));
         for micros in 1..=3_000 {
-            clock.turn(at_micros(micros, micros));
+            clock.turn(at_micros(micros, micros), STALL_CAP);
         }
         assert_eq!(clock.stamp(), LogTime::new(8));
     }
@@ -94,19 +97,19 @@ mod tests {
     #[test]
     fn a_stall_adds_at_most_the_cap_and_what_is_cut_stays_cut() {
         let mut clock = LogClock::start(LogTime::ZERO, at_micros(0, 0));
-        clock.turn(at_micros(5_000_000, 5_000_000));
+        clock.turn(at_micros(5_000_000, 5_000_000), STALL_CAP);
         assert_eq!(clock.stamp(), LogTime::new(100));
         assert_eq!(clock.cut(), Millis::new(4_900));
-        clock.turn(at_micros(5_010_000, 5_010_000));
+        clock.turn(at_micros(5_010_000, 5_010_000), STALL_CAP);
         assert_eq!(clock.stamp(), LogTime::new(110));
     }
 
     #[test]
     fn suspend_is_seen_by_one_clock_and_counts_for_nothing() {
         let mut clock = LogClock::start(LogTime::ZERO, at_micros(0, 0));
-        clock.turn(at_micros(3_600_000_000, 10_000));
+        clock.turn(at_micros(3_600_000_000, 10_000), STALL_CAP);
         assert_eq!(clock.stamp(), LogTime::new(10));
-        clock.turn(at_micros(3_600_010_000, 20_000));
+        clock.turn(at_micros(3_600_010_000, 20_000), STALL_CAP);
         assert_eq!(clock.stamp(), LogTime::new(20));
         assert_eq!(clock.cut(), Millis::ZERO);
     }
@@ -115,7 +118,7 @@ mod tests {
     fn a_slewed_clock_never_makes_time_run_ahead_of_the_other() {
         let mut clock = LogClock::start(LogTime::ZERO, at_micros(0, 0));
         for turn in 1..=100 {
-            clock.turn(at_micros(turn * 10_833, turn * 10_000));
+            clock.turn(at_micros(turn * 10_833, turn * 10_000), STALL_CAP);
         }
         assert_eq!(clock.stamp(), LogTime::new(1_000));
     }
@@ -124,11 +127,11 @@ mod tests {
     fn a_clock_that_was_slow_does_not_catch_up() {
         let mut clock = LogClock::start(LogTime::ZERO, at_micros(0, 0));
         for turn in 1..=1_000 {
-            clock.turn(at_micros(turn * 9_200, turn * 10_000));
+            clock.turn(at_micros(turn * 9_200, turn * 10_000), STALL_CAP);
         }
         assert_eq!(clock.stamp(), LogTime::new(9_200));
         for turn in 1..=100 {
-            clock.turn(at_micros(9_200_000 + turn * 10_800, 10_000_000 + turn * 10_000));
+            clock.turn(at_micros(9_200_000 + turn * 10_800, 10_000_000 + turn * 10_000), STALL_CAP);
         }
         assert_eq!(clock.stamp(), LogTime::new(10_200));
     }
@@ -138,7 +141,7 @@ mod tests {
         let mut clock = LogClock::start(LogTime::ZERO, at_micros(0, 0));
         for turn in 1..=10_000 {
             let jitter = turn % 7 * 10;
-            clock.turn(at_micros(turn * 20 + jitter, turn * 20));
+            clock.turn(at_micros(turn * 20 + jitter, turn * 20), STALL_CAP);
         }
         assert_eq!(clock.stamp(), LogTime::new(200));
     }
@@ -146,8 +149,8 @@ mod tests {
     #[test]
     fn readings_that_seem_to_go_back_add_nothing() {
         let mut clock = LogClock::start(LogTime::ZERO, at_micros(10_000, 10_000));
-        clock.turn(at_micros(5_000, 5_000));
-        clock.turn(at_micros(10_000, 10_000));
+        clock.turn(at_micros(5_000, 5_000), STALL_CAP);
+        clock.turn(at_micros(10_000, 10_000), STALL_CAP);
         assert_eq!(clock.stamp(), LogTime::ZERO);
     }
 }

@@ -7,6 +7,7 @@ mod ready;
 mod start;
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use leasehold_core::holder::Reading;
 use leasehold_core::protocol::{Request, RequestId, Status, ToClient};
@@ -16,7 +17,7 @@ use raft::{RawNode, StateRole};
 
 use crate::anchor::{Anchor, Machine, ResumeError};
 use crate::batch::{Proposed, Queue};
-use crate::clock::LogClock;
+use crate::clock::{LogClock, STALL_CAP};
 use crate::payload::PayloadError;
 use crate::reads::Reads;
 use crate::routes::{ConnectionId, Routes};
@@ -222,6 +223,8 @@ pub struct Node {
     routes: Routes,
     /// Writes handed out and not yet synced, with what may only be sent afterwards.
     writes: VecDeque<(u64, Vec<Message>)>,
+    /// How much of the time until the present write is synced may still count.
+    write_allowance: Duration,
     applied: u64,
     applied_term: u64,
     stamped: Option<(LogTime, Option<Anchor>)>,
@@ -261,7 +264,10 @@ impl Node {
     ) -> Result<Vec<Output>, Fatal> {
         let mut out = Vec::new();
         if let Some(leadership) = &mut self.leadership {
-            leadership.clock.turn(now);
+            // While a write is on its way nothing can be proposed: a disk that stands still costs nobody more than the cap.
+            let most = if self.writes.is_empty() { STALL_CAP } else { self.write_allowance };
+            let counted = leadership.clock.turn(now, most);
+            self.write_allowance = self.write_allowance.saturating_sub(counted);
         }
         self.tick(now);
         for input in inputs {
@@ -284,6 +290,9 @@ impl Node {
     /// [`MAX_SLEEP`](Self::MAX_SLEEP).
     pub fn sleep(&self) -> Millis {
         let Some(leadership) = &self.leadership else { return Self::MAX_SLEEP };
+        if self.reads.has_due(self.applied) {
+            return Millis::new(1);
+        }
         match self.table.next_due() {
             Some(due) => Millis::new(due.since(leadership.clock.stamp()).get() + 1).min(Self::MAX_SLEEP),
             None => Self::MAX_SLEEP,

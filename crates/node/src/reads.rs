@@ -10,6 +10,11 @@ use crate::routes::ConnectionId;
 /// Bytes of values in one page of a listing at most, so that a page fits a frame.
 const MAX_PAGE_BYTES: usize = 1024 * 1024;
 
+/// Reads that may be under way at once: each costs memory until it is answered.
+pub(crate) const MAX_READS: usize = 4_096;
+/// Listings answered in one turn at most: a page may have a megabyte, and renewals wait for the turn to end.
+pub(crate) const MAX_PAGES_PER_TURN: usize = 8;
+
 #[derive(Debug)]
 pub(crate) struct Read {
     pub(crate) connection: ConnectionId,
@@ -29,6 +34,24 @@ pub(crate) struct Reads {
 impl Reads {
     pub(crate) fn push(&mut self, read: Read) {
         self.new.push(read);
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        let asked = self.asked.iter().map(|(_, reads)| reads.len()).sum::<usize>();
+        let confirmed = self.confirmed.iter().map(|(_, reads)| reads.len()).sum::<usize>();
+        self.new.len() + asked + confirmed >= MAX_READS
+    }
+
+    /// These may be answered in a later turn: what was true then is true enough for them, and newer.
+    pub(crate) fn postpone(&mut self, reads: Vec<Read>) {
+        if !reads.is_empty() {
+            self.confirmed.push_front((0, reads));
+        }
+    }
+
+    /// Whether some could be answered in the next turn without anything happening before.
+    pub(crate) fn has_due(&self, applied: u64) -> bool {
+        self.confirmed.iter().any(|(index, _)| *index <= applied)
     }
 
     /// Gathers all new reads under one context that no other check of any node or term has.
@@ -66,6 +89,13 @@ impl Reads {
         for (_, reads) in self.asked.drain(..) {
             self.new.extend(reads);
         }
+    }
+}
+
+impl Read {
+    /// Whether its answer may be large.
+    pub(crate) const fn is_listing(&self) -> bool {
+        matches!(self.query, Query::Leases { .. } | Query::Sessions { .. })
     }
 }
 

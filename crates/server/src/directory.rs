@@ -299,7 +299,8 @@ fn check_file_system(path: &Path) -> Result<(), DirectoryError> {
         0x794C_7630, // overlay, on one of these
     ];
     let existing = path.ancestors().map(or_here).find(|path| exists(path)).unwrap_or(path);
-    let stat = statfs(existing).map_err(|errno| failed("look at the file system of", existing)(errno.into()))?;
+    let stat =
+        statfs(existing).map_err(|errno| failed("look at the file system of", existing)(errno.into()))?;
     // The kernel's type is signed on some machines and carries 32 bits.
     let kind = u64::try_from(i128::from(stat.f_type) & 0xFFFF_FFFF).expect("32 bits fit");
     if ALLOWED.contains(&kind) {

@@ -11,7 +11,7 @@ use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, getpid, kill_process, waitid};
 use signal_hook::SigId;
 use signal_hook::consts::{SIGCHLD, SIGCONT};
 
@@ -55,6 +55,22 @@ pub(super) fn spawn(
 pub(super) fn bury(mut guardian: Child) {
     // It has reported or closed its end, so it is on its way out; nothing is lost if it was reaped already.
     let _ = guardian.wait();
+}
+
+/// Ends a guardian whose first report did not come, and everything that it may have started already: what it leaves behind falls
+/// to this process, which has no other children.
+pub(super) fn end_all(mut guardian: Child) {
+    tree::signal_descendants(Pid::from_child(&guardian), Signal::KILL, |_, _| true);
+    let _ = guardian.kill();
+    let _ = guardian.wait();
+    loop {
+        tree::signal_descendants(getpid(), Signal::KILL, |_, _| true);
+        match rustix::process::wait(WaitOptions::NOHANG) {
+            Ok(Some(_)) => {}
+            Ok(None) => std::thread::sleep(FIRST_SWEEP),
+            Err(_) => return,
+        }
+    }
 }
 
 fn subscribe(signal: i32) -> std::io::Result<(UnixStream, SigId)> {

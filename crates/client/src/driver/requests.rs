@@ -1,6 +1,6 @@
 //! Requests without a session: reads and an operator's commands.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use leasehold_core::holder::Reading;
@@ -19,7 +19,8 @@ struct Pending {
 #[derive(Debug, Default)]
 pub(super) struct Requests {
     unsent: VecDeque<Pending>,
-    sent: HashMap<RequestId, Pending>,
+    /// In the order of sending.
+    sent: BTreeMap<RequestId, Pending>,
     next: u64,
     /// Whether the present connection was found to be silent: said once for each.
     given_up: bool,
@@ -61,15 +62,20 @@ impl Requests {
 
     /// Whether an answer is missing for so long that the connection is to be given up; said once per connection.
     pub(super) fn are_overdue(&mut self, now: Reading, limit: Duration) -> bool {
-        let overdue = |pending: &Pending| now.since(pending.since).greater() >= limit;
-        let gives_up = !self.given_up && self.sent.values().any(overdue);
+        let gives_up = self.overdue_in(now, limit) == Some(Duration::ZERO);
         self.given_up |= gives_up;
         gives_up
     }
 
+    /// How long until [`are_overdue`](Self::are_overdue) says so, if no answer comes before.
+    pub(super) fn overdue_in(&self, now: Reading, limit: Duration) -> Option<Duration> {
+        let (_, oldest) = self.sent.first_key_value().filter(|_| !self.given_up)?;
+        Some(limit.saturating_sub(now.since(oldest.since).greater()))
+    }
+
     /// Reads are asked again; whether a command took effect is not known.
     pub(super) fn disconnected(&mut self) {
-        for (_, pending) in self.sent.drain() {
+        for pending in std::mem::take(&mut self.sent).into_values() {
             match pending.request {
                 Request::Read(_) => self.unsent.push_back(pending),
                 _ => {

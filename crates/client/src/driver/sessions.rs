@@ -1,5 +1,7 @@
 //! Sessions: their machines, what the application waits for, and what is published to its leases.
 
+mod giving_up;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -14,8 +16,8 @@ use leasehold_core::{
 };
 use tokio::sync::broadcast;
 
-use super::{CLOSE_WITHOUT_CONNECTION, Driver, EVENTS_KEPT, Key, Reply, SessionRef};
-use crate::error::{Error, Unreachable};
+use super::{Driver, EVENTS_KEPT, Key, Reply, SessionRef};
+use crate::error::Error;
 use crate::lease::{Lease, ReleaseRequest, Shared};
 use crate::session::{Session, SessionEvent};
 
@@ -149,52 +151,6 @@ impl Driver {
             slot.asked.clear();
             slot.machine.handle(Input::Disconnected, now);
         }
-    }
-
-    /// Sessions that could not even be opened are given up.
-    pub(super) fn fail_openings(&mut self, trouble: &Unreachable) {
-        self.slots.retain(|_, slot| match slot.opening.take() {
-            Some(reply) => {
-                let _ = reply.send(Err(Error::Unreachable(trouble.clone())));
-                false
-            }
-            None => true,
-        });
-    }
-
-    /// The store was out of reach for too long: whoever waits is told what is known, and what may still come is given back.
-    pub(super) fn fail_commands(&mut self, trouble: &Unreachable) {
-        for slot in self.slots.values_mut() {
-            let error = |sent: bool| if sent { Error::OutcomeUnknown } else { Error::Unreachable(trouble.clone()) };
-            for (number, wanted) in std::mem::take(&mut slot.acquires) {
-                slot.tickets.remove(&wanted.ticket);
-                let _ = wanted.reply.send(Err(error(number <= slot.sent)));
-                // If the session is over, there is nothing left to give up.
-                if let Ok(cancel) = slot.machine.submit(Op::Cancel { acquire: number }) {
-                    slot.answers.insert(cancel, None);
-                }
-            }
-            for (number, reply) in &mut slot.answers {
-                if let Some(reply) = reply.take() {
-                    let _ = reply.send(Err(error(*number <= slot.sent)));
-                }
-            }
-        }
-    }
-
-    /// Lets go of sessions whose close nobody answers: their ttl ends them.
-    pub(super) fn abandon_closing(&mut self, now: Reading) {
-        let limit = match &self.connection {
-            Some(_) => self.patience,
-            None => self.patience.min(CLOSE_WITHOUT_CONNECTION),
-        };
-        self.slots.retain(|_, slot| {
-            let is_over = slot.closing_since.is_some_and(|since| now.since(since).greater() >= limit);
-            if is_over {
-                slot.abandon();
-            }
-            !is_over
-        });
     }
 
     /// Polls every machine until it has nothing more to say.
@@ -392,21 +348,6 @@ fn command_response(session: SessionId, response: &Response) -> Option<Incoming>
 }
 
 impl Slot {
-    /// Tells everybody who waits that nobody will answer.
-    fn abandon(&mut self) {
-        let error = |sent: bool| {
-            if sent { Error::OutcomeUnknown } else { Error::SessionEnded(SessionEnd::Closed) }
-        };
-        for (number, wanted) in self.acquires.drain() {
-            let _ = wanted.reply.send(Err(error(number <= self.sent)));
-        }
-        for (number, reply) in self.answers.drain() {
-            if let Some(reply) = reply {
-                let _ = reply.send(Err(error(number <= self.sent)));
-            }
-        }
-    }
-
     /// Tells the leases when their common deadline has moved.
     fn tell_leases(&mut self) {
         let until = self.machine.leases().next().map(|lease| lease.until());

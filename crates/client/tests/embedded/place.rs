@@ -54,7 +54,11 @@ pub(crate) fn since(began: Reading) -> Duration {
 }
 
 /// Waits until a question is answered with yes.
-pub(crate) async fn until<F: Future<Output = bool>>(what: &str, limit: Duration, is_so: impl Fn() -> F) -> Duration {
+pub(crate) async fn until<F: Future<Output = bool>>(
+    what: &str,
+    limit: Duration,
+    is_so: impl Fn() -> F,
+) -> Duration {
     let began = leasehold_clock::read();
     while !is_so().await {
         assert!(since(began) < limit, "not within {limit:?}: {what}");

@@ -32,7 +32,7 @@ impl ClientSession {
                     self.events.push(Event::WaitOver { command, how: WaitOver::Ended(why) });
                 }
             }
-            ItemKind::LeaseEnded { resource, token, how } => self.lease_ended(resource, token, how),
+            ItemKind::LeaseEnded { token, how, .. } => self.lease_ended(token, how),
             ItemKind::ReleaseRequested { resource, token, successor, by } => {
                 if self.leases.contains_key(&token) {
                     self.events.push(Event::ReleaseRequested { resource, token, successor, by });
@@ -109,12 +109,10 @@ impl ClientSession {
         true
     }
 
-    /// The service has ended a lease. If it is still believed here, belief ends and the ending is acknowledged; if not, its
-    /// release is on its way already, and is the acknowledgement.
-    fn lease_ended(&mut self, resource: ResourceName, token: Token, how: Ending) {
-        if self.end_belief(token, EndedWhy::ByService(how)) && !self.closing {
-            self.give_back(resource, token);
-        }
+    /// The service has ended a lease: belief ends. The acknowledgement is the application's release, because only the application
+    /// knows when nothing acts under the lease any more; until then the service grants the resource to nobody.
+    fn lease_ended(&mut self, token: Token, how: Ending) {
+        self.end_belief(token, EndedWhy::ByService(how));
     }
 
     fn give_back(&mut self, resource: ResourceName, token: Token) {

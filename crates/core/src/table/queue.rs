@@ -137,6 +137,7 @@ impl LeaseTable {
         let mut work: BTreeSet<ResourceName> = names.into_iter().collect();
         let mut touched = work.clone();
         while let Some(name) = work.pop_first() {
+            touched.insert(name.clone());
             self.clean(out, &name, &mut work);
             while let Some(next) = self.resources.get(&name).and_then(|resource| self.first_live(resource)) {
                 let requests = self.sessions[&next.session].waits[&next.command].requests.clone();
@@ -156,7 +157,6 @@ impl LeaseTable {
                     requests.into_iter().map(|request| request.resource).filter(|other| *other != name),
                 );
             }
-            touched.extend(work.iter().cloned());
         }
         for name in touched {
             self.note_use(&name);

@@ -8,7 +8,7 @@ use leasehold_core::{Answer, Applied, Command, Event, Item, ItemKind, Reply, Ses
 use super::intake::respond;
 use super::{Node, Output};
 use crate::batch::Origin;
-use crate::reads;
+use crate::reads::{self, MAX_PAGES_PER_TURN};
 use crate::routes::ConnectionId;
 
 impl Node {
@@ -104,11 +104,18 @@ impl Node {
     }
 
     pub(super) fn answer_reads(&mut self, out: &mut Vec<Output>) {
+        let (mut pages, mut later) = (0, Vec::new());
         for read in self.reads.due(self.applied) {
+            pages += usize::from(read.is_listing());
+            if read.is_listing() && pages > MAX_PAGES_PER_TURN {
+                later.push(read);
+                continue;
+            }
             let answer = reads::answer(&self.table, &read.query);
             let answer = answer.unwrap_or_else(|| ReadAnswer::Status(self.status()));
             respond(out, read.connection, read.id, Response::Read(answer));
         }
+        self.reads.postpone(later);
     }
 }
 

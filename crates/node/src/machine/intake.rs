@@ -60,6 +60,9 @@ impl Node {
     ) -> Result<(), Response> {
         let command = match request {
             Request::Read(query) => {
+                if self.reads.is_full() {
+                    return Err(unavailable("too many reads are under way"));
+                }
                 self.reads.push(Read { connection, id, query });
                 return Ok(());
             }

@@ -4,6 +4,7 @@ use raft::Ready;
 use raft::eraftpb::{EntryType, HardState, Message};
 
 use super::{Fatal, LogEntry, LogWrite, Node, Output, Vote};
+use crate::clock::STALL_CAP;
 use crate::payload::{NodeSnapshot, Payload};
 
 impl Node {
@@ -40,6 +41,9 @@ impl Node {
             let vote = vote_changed.then(|| self.vote());
             let entries = entries.iter().map(from_raft).collect();
             out.push(Output::Write(LogWrite { number, vote, entries }));
+            if self.writes.is_empty() {
+                self.write_allowance = STALL_CAP;
+            }
             self.writes.push_back((number, later));
         } else if self.writes.is_empty() {
             self.raft.on_persist_ready(number);

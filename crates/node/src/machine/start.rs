@@ -7,6 +7,7 @@ use raft::{Config as RaftConfig, RawNode};
 
 use super::{FOUNDER, Fatal, LogEntry, Node, Setup, SinceSnapshot};
 use crate::batch::Queue;
+use crate::clock::STALL_CAP;
 use crate::payload::NodeSnapshot;
 use crate::reads::Reads;
 use crate::routes::Routes;
@@ -94,6 +95,7 @@ impl Node {
             reads: Reads::default(),
             routes: Routes::default(),
             writes: VecDeque::new(),
+            write_allowance: STALL_CAP,
             applied: covered.0,
             applied_term: covered.1,
             stamped,

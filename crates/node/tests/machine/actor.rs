@@ -134,7 +134,8 @@ impl Actor {
         let acquire = self.acquire(resource, None);
         self.send(world, acquire);
         world.rest();
-        granted(&world.items(self.connection)).pop().expect("the resource was free")
+        let items = world.items(self.connection);
+        granted(&items).pop().unwrap_or_else(|| panic!("{resource} is not free: {items:?}"))
     }
 
     /// Renews and expects it to be accepted.

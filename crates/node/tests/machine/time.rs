@@ -161,7 +161,7 @@ fn an_entry_that_was_written_and_never_acknowledged_is_where_time_goes_on() {
 }
 
 #[test]
-fn time_moves_on_while_a_write_is_in_flight() {
+fn a_write_that_hangs_costs_nobody_more_than_the_cap() {
     let mut world = World::served();
     let mut actor = Actor::up(&mut world, 1, 10_000);
     let before = world.last_at().get();
@@ -172,7 +172,29 @@ fn time_moves_on_while_a_write_is_in_flight() {
         world.turn();
     }
     world.sync_and_turn();
-    assert_eq!(world.last_at().get(), before + 400);
+    // The first turn counted before the write was handed out.
+    assert_eq!(world.last_at().get(), before + 20 + 100);
+    assert_eq!(world.node.cut().get(), 400 - 120);
+}
+
+/// A disk that stands still for three ttl: the renewals that wait for it count, because log time stood still too.
+#[test]
+fn a_disk_that_stands_still_ends_no_session_whose_renewals_wait_for_it() {
+    let mut world = World::served();
+    let mut actor = Actor::up(&mut world, 1, 1_000);
+    let token = actor.hold(&mut world, "a");
+    let stuck = actor.renew();
+    actor.send(&mut world, stuck);
+    world.turn();
+    for _ in 0..150 {
+        let renew = actor.renew();
+        actor.send(&mut world, renew);
+        world.pass(millis(20));
+        world.turn();
+    }
+    world.rest();
+    let view = world.node.table().lease(&leasehold_core::ResourceName::new("a").unwrap()).unwrap();
+    assert_eq!(view.holders[0].token, token);
 }
 
 #[test]

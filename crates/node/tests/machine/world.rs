@@ -69,7 +69,7 @@ impl World {
     /// A new log, not opened yet.
     pub(crate) fn begin(place: Place, config: Config, options: Options) -> Self {
         // Neither clock begins at zero, and they do not begin together.
-        let clock = Reading { boot: 9_000_000_123, raw: 5_000_000_777 };
+        let clock = Reading { boot: 9_000_000_000_123, raw: 5_000_000_000_777 };
         let node = start(place.clone(), config.clone(), options.clone(), Recovered::default(), clock)
             .expect("an empty log is good");
         Self {

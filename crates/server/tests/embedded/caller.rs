@@ -12,9 +12,7 @@ use leasehold_core::{
     Acquire, Answer, Attach, AttachNumber, CommandNumber, Grant, Item, ItemKind, ItemNumber, Label, Millis,
     Mode, Nonce, Op, Open, Policies, Reply, ResourceName, Sequence, SessionCommand, SessionId, Token, Value,
 };
-use leasehold_wire::{
-    FrameReader, Hello, OpeningReader, decode_server_frame, encode_client, encode_opening,
-};
+use leasehold_wire::{FrameReader, Hello, OpeningReader, decode_server_frame, encode_client, encode_opening};
 
 /// Longer than anything here may take on a machine that is busy with something else.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -217,6 +215,12 @@ impl Member {
         let request = leasehold_core::Request { resource: resource(name), mode: Mode::Exclusive };
         let value = Value::new(Vec::new()).unwrap();
         self.command(Op::Acquire(Acquire { requests: vec![request], value, wait }))
+    }
+
+    pub(crate) fn acquire_with(&mut self, name: &str, value: Vec<u8>) -> Request {
+        let request = leasehold_core::Request { resource: resource(name), mode: Mode::Exclusive };
+        let value = Value::new(value).unwrap();
+        self.command(Op::Acquire(Acquire { requests: vec![request], value, wait: None }))
     }
 
     pub(crate) fn release(&mut self, name: &str, token: Token) -> Request {

@@ -121,14 +121,10 @@ fn a_directory_in_the_place_of_another_gets_none_of_its_files() {
     let mut member = caller.member(1, TTL);
     std::fs::rename(&path, &away).unwrap();
     std::fs::create_dir_all(path.join("log")).unwrap();
-    // More than the first segment holds: another must be made, by whoever still serves.
-    for _ in 0..600 {
-        let request = member.acquire("job", None);
-        if !server.is_serving() {
-            break;
-        }
-        caller.send(vec![request]);
-    }
+    // In one frame, so in one entry: more than the first segment holds, so that another must be made at once.
+    let large = (0..8).map(|number| member.acquire_with(&format!("job-{number}"), vec![1; 60_000]));
+    let requests = large.collect();
+    caller.send(requests);
     wait_until("the server stops", Duration::from_secs(3), || !server.is_serving());
     drop(server);
     let names: Vec<_> = contents(&path).into_keys().collect();

@@ -113,8 +113,11 @@ pub(crate) fn other_process(prefix: &[&str], path: &Path) -> String {
     let output = command.env(CHILD_DIRECTORY, path).output();
     let output = output.unwrap_or_else(|error| panic!("{:?} is needed by this test: {error}", words[0]));
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    let word = said.lines().find_map(|line| line.split_once(CHILD_SAYS).map(|(_, word)| word.trim().to_owned()));
-    word.unwrap_or_else(|| panic!("the process said nothing: {said} {}", String::from_utf8_lossy(&output.stderr)))
+    let word =
+        said.lines().find_map(|line| line.split_once(CHILD_SAYS).map(|(_, word)| word.trim().to_owned()));
+    word.unwrap_or_else(|| {
+        panic!("the process said nothing: {said} {}", String::from_utf8_lossy(&output.stderr))
+    })
 }
 
 /// The part of [`other_process`] that runs there. By itself it makes sure that nobody asked for it by mistake.

@@ -28,8 +28,7 @@ fn a_session_that_never_was_belongs_to_nobody() {
     let mut caller = Caller::new(directory.path());
     let before = caller.applied();
     let session = SessionId::from_u64(1_000_000);
-    let mut member =
-        Member { session, nonce: Nonce([7; 16]), attach: 1, command: 0, seen: ItemNumber::NONE };
+    let mut member = Member { session, nonce: Nonce([7; 16]), attach: 1, command: 0, seen: ItemNumber::NONE };
     let attach = Attach { session, attach: AttachNumber::new(1), seen: ItemNumber::NONE };
     let requests =
         [renew(session), member.acquire("job", None), Request::Attach { attach, nonce: Nonce([7; 16]) }];
@@ -68,8 +67,7 @@ fn a_session_of_somebody_else_is_not_to_be_had() {
     // All that can be learned or guessed, but not the nonce.
     let mut guessed =
         Member { session: member.session, nonce: Nonce([2; 16]), attach: 9, command: 1, seen: member.seen };
-    let attach =
-        Attach { session: member.session, attach: AttachNumber::new(9), seen: member.seen };
+    let attach = Attach { session: member.session, attach: AttachNumber::new(9), seen: member.seen };
     let requests = [
         renew(member.session),
         guessed.release("job", token),
@@ -123,7 +121,10 @@ fn a_bad_name_is_answered_by_its_id_and_reaches_no_table() {
         bytes[place..place + 8].copy_from_slice(name);
         caller.stream.write_all(&bytes).unwrap();
         match caller.receive() {
-            Some(ToClient::Response { id: answered, response: Response::Failed(Failure::BadRequest { why }) }) => {
+            Some(ToClient::Response {
+                id: answered,
+                response: Response::Failed(Failure::BadRequest { why }),
+            }) => {
                 assert_eq!(answered, RequestId(id));
                 println!("{why}");
             }
@@ -144,10 +145,7 @@ fn frames_of_an_older_attachment_are_refused() {
     member.command -= 1;
     member.attach(&mut second);
     let response = first.ask(old);
-    assert!(
-        matches!(response, Response::Reply(Reply::Refused(Refusal::OlderAttach { .. }))),
-        "{response:?}"
-    );
+    assert!(matches!(response, Response::Reply(Reply::Refused(Refusal::OlderAttach { .. }))), "{response:?}");
     assert!(second.lease("job").is_none());
     let token = second.take(&mut member, "job").token;
     assert_eq!(second.lease("job").unwrap().resource, resource("job"));

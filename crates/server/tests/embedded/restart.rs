@@ -80,7 +80,8 @@ fn commands_that_were_not_answered_resolve_after_a_restart() {
         }
         let mut tokens: Vec<Token> = Vec::new();
         for name in &names {
-            let ItemKind::Answer { answer: Answer::Granted(grants), .. } = caller.item(&mut member).kind else {
+            let ItemKind::Answer { answer: Answer::Granted(grants), .. } = caller.item(&mut member).kind
+            else {
                 panic!("every acquire is granted, and granted once");
             };
             assert_eq!(grants[0].resource.as_str(), name);
@@ -107,7 +108,8 @@ fn the_log_stays_small_and_a_snapshot_gives_back_the_same_table() {
     let mut token = kept.last().unwrap().1;
     // A release and an acquire at a time, and three things that change nothing but the log.
     for _ in 0..10_000 {
-        let mut requests: Vec<_> = (0..3).map(|_| member.release("kept-0", Token::from_u64(1 << 40))).collect();
+        let mut requests: Vec<_> =
+            (0..3).map(|_| member.release("kept-0", Token::from_u64(1 << 40))).collect();
         requests.push(member.acquire("passing", None));
         caller.send(requests);
         for _ in 0..3 {

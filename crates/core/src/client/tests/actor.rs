@@ -5,7 +5,7 @@ use alloc::vec;
 
 use super::weather::Random;
 use crate::answer::Answer;
-use crate::client::{ClientSession, Event, LeaseState, Outcome, Profile};
+use crate::client::{ClientSession, EndedWhy, Event, LeaseState, Outcome, Profile};
 use crate::command::{Acquire, Mode, Op, Policies, Request};
 use crate::holder::Reading;
 use crate::holder::mistake::Mistake;
@@ -63,6 +63,8 @@ pub(super) struct Actor {
     pub(super) wanted: Option<CommandNumber>,
     pub(super) cancelled: bool,
     pub(super) held: BTreeSet<(ResourceName, Token)>,
+    /// Ended by the service, and to be released as acknowledgement.
+    unacknowledged: BTreeSet<(ResourceName, Token)>,
     pub(super) over: bool,
     pub(super) policies: Policies,
     mistake: Option<Mistake>,
@@ -79,6 +81,7 @@ impl Actor {
             wanted: None,
             cancelled: false,
             held: BTreeSet::new(),
+            unacknowledged: BTreeSet::new(),
             over: false,
             policies,
             mistake,
@@ -93,6 +96,7 @@ impl Actor {
         self.machine.planted.mistake = self.mistake;
         (self.wanted, self.cancelled, self.over) = (None, false, false);
         self.held.clear();
+        self.unacknowledged.clear();
     }
 
     /// Whether this client believes at this moment that it holds a resource.
@@ -115,6 +119,9 @@ impl Actor {
     ) -> Option<Op> {
         if random.one_in(close) {
             return Some(Op::Close);
+        }
+        if let Some((resource, token)) = self.unacknowledged.pop_first() {
+            return Some(Op::Release { resource, token, drained: false });
         }
         if let Some((resource, token)) = self.held.first().cloned()
             && random.one_in(release)
@@ -154,8 +161,11 @@ impl Actor {
                     self.held.extend(grants.iter().map(|grant| (grant.resource.clone(), grant.token)));
                 }
             }
-            Event::LeaseEnded { resource, token, .. } => {
+            Event::LeaseEnded { resource, token, why, .. } => {
                 self.held.remove(&(resource.clone(), *token));
+                if matches!(why, EndedWhy::ByService(_)) {
+                    self.unacknowledged.insert((resource.clone(), *token));
+                }
             }
             Event::SessionEnded { .. } => self.over = true,
             _ => {}

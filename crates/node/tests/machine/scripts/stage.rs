@@ -71,6 +71,10 @@ impl Stage {
             }
             ["run", length] => world.run(millis(number(length))),
             ["pass", length] => world.pass(millis(number(length))),
+            ["clocks", "begin", "anew"] => {
+                world.clock = leasehold_core::holder::Reading { boot: 1_000, raw: 1_000 };
+                world.oracle.forget_readings();
+            }
             ["suspend", length] => world.clock.boot += number(length) * 1_000_000,
             ["back", length] => world.clock.raw -= number(length) * 1_000_000,
             ["saved"] => world.save_snapshot(),

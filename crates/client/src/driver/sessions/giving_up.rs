@@ -1,0 +1,83 @@
+//! Giving up: what is told to whoever waits when the store stays out of reach.
+//!
+//! What was never sent has failed and has no effect. What was sent is unknown. Nobody waits longer than the patience.
+
+use std::time::Duration;
+
+use leasehold_core::Op;
+use leasehold_core::client::SessionEnd;
+use leasehold_core::holder::Reading;
+
+use super::Slot;
+use crate::driver::Driver;
+use crate::error::{Error, Unreachable};
+
+/// A session that is being closed waits so long for a connection; without one nobody can be told, and the ttl ends it. Long
+/// enough for another process to take over a directory.
+const CLOSE_WITHOUT_CONNECTION: Duration = Duration::from_secs(1);
+
+impl Driver {
+    /// Sessions that could not even be opened are given up.
+    pub(in crate::driver) fn fail_openings(&mut self, trouble: &Unreachable) {
+        self.slots.retain(|_, slot| match slot.opening.take() {
+            Some(reply) => {
+                let _ = reply.send(Err(Error::Unreachable(trouble.clone())));
+                false
+            }
+            None => true,
+        });
+    }
+
+    /// The store was out of reach for too long: whoever waits is told what is known, and what may still come is given back.
+    pub(in crate::driver) fn fail_commands(&mut self, trouble: &Unreachable) {
+        for slot in self.slots.values_mut() {
+            let error =
+                |sent: bool| if sent { Error::OutcomeUnknown } else { Error::Unreachable(trouble.clone()) };
+            for (number, wanted) in std::mem::take(&mut slot.acquires) {
+                slot.tickets.remove(&wanted.ticket);
+                let _ = wanted.reply.send(Err(error(number <= slot.sent)));
+                // If the session is over, there is nothing left to give up.
+                if let Ok(cancel) = slot.machine.submit(Op::Cancel { acquire: number }) {
+                    slot.answers.insert(cancel, None);
+                }
+            }
+            for (number, reply) in &mut slot.answers {
+                if let Some(reply) = reply.take() {
+                    let _ = reply.send(Err(error(*number <= slot.sent)));
+                }
+            }
+        }
+    }
+
+    /// Lets go of sessions whose close nobody answers: their ttl ends them.
+    pub(in crate::driver) fn abandon_closing(&mut self, now: Reading) {
+        let limit = match &self.connection {
+            Some(_) => self.patience,
+            None => self.patience.min(CLOSE_WITHOUT_CONNECTION),
+        };
+        self.slots.retain(|_, slot| {
+            let is_over = slot.closing_since.is_some_and(|since| now.since(since).greater() >= limit);
+            if is_over {
+                slot.abandon();
+            }
+            !is_over
+        });
+    }
+}
+
+impl Slot {
+    /// Tells everybody who waits that nobody will answer.
+    fn abandon(&mut self) {
+        let error = |sent: bool| {
+            if sent { Error::OutcomeUnknown } else { Error::SessionEnded(SessionEnd::Closed) }
+        };
+        for (number, wanted) in self.acquires.drain() {
+            let _ = wanted.reply.send(Err(error(number <= self.sent)));
+        }
+        for (number, reply) in self.answers.drain() {
+            if let Some(reply) = reply {
+                let _ = reply.send(Err(error(number <= self.sent)));
+            }
+        }
+    }
+}
