@@ -29,8 +29,14 @@ pub(crate) fn lost(lease: &Lease, state: &LeaseState) -> Trouble {
 /// The deadline came near, and the guardian has ended the command before it.
 pub(crate) fn ran_out(lease: &Lease) -> Trouble {
     let (name, token) = (lease.fence_name(), lease.token());
-    let left = lease.deadline().map_or(Duration::ZERO, |deadline| point(deadline).remaining(Point::now()));
-    let confirmed = words::confirmed_for(left);
+    let confirmed = match (lease.deadline().map(point), Point::now()) {
+        (Some(deadline), now) if !deadline.remaining(now).is_zero() => {
+            words::confirmed_for(deadline.remaining(now))
+        }
+        // Whoever was stopped says this long after: the deadline lies behind by as much as the clock that moved least says.
+        (Some(deadline), now) => words::confirmed_until(Some(now.remaining(deadline))),
+        (None, _) => words::confirmed_until(None),
+    };
     Trouble::Lost(format!(
         "lost {name} with token {token}: it could not be renewed; {confirmed}, and the command was ended before that"
     ))

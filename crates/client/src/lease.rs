@@ -172,10 +172,15 @@ impl Shared {
         }
     }
 
+    /// The deadline, unless the lease is over or this is a copy of the process that holds it.
     fn until(&self) -> Option<Reading> {
+        // Before the lock: in a copy of the process nobody may be left to unlock it.
+        if self.is_forked() {
+            return None;
+        }
         match &*self.lock() {
-            Published::Active(handle) if !self.is_forked() => Some(handle.until()),
-            _ => None,
+            Published::Active(handle) => Some(handle.until()),
+            Published::Ended { .. } => None,
         }
     }
 }
@@ -260,9 +265,9 @@ impl Lease {
     ///
     /// # Errors
     /// When too little time is left, or the lease may not be believed now.
-    pub fn guard(&self, how_long: Duration) -> Result<Guard, NoGuard> {
+    pub fn guard(&self, how_long: Duration) -> Result<Guard<'_>, NoGuard> {
         let until = self.shared.guard(how_long)?;
-        Ok(Guard { shared: Arc::clone(&self.shared), until })
+        Ok(Guard { shared: &self.shared, until })
     }
 
     /// The deadline as readings of this machine's clocks, for a process that is to be stopped by then. It moves with every
@@ -350,14 +355,15 @@ impl Drop for Lease {
     }
 }
 
-/// Leave to act until a stated moment, carrying the token. It does not keep the lease alive: act, then drop it.
+/// Leave to act until a stated moment, carrying the token. It does not renew the lease: act, then drop it. The lease cannot be
+/// given back while a guard of it lives.
 #[derive(Debug)]
-pub struct Guard {
-    shared: Arc<Shared>,
+pub struct Guard<'lease> {
+    shared: &'lease Shared,
     until: Reading,
 }
 
-impl Guard {
+impl Guard<'_> {
     /// The fencing token to send with the write: what receivers compare.
     pub fn token(&self) -> Token {
         let Grant { fence, .. } = &self.shared.grant;
@@ -372,8 +378,9 @@ impl Guard {
         }
     }
 
-    /// How much of the stated time is left; nothing when it is over.
+    /// How much of the stated time is left; nothing when it is over, or the lease has ended.
     pub fn remaining(&self) -> Option<Duration> {
+        self.shared.until()?;
         let now = self.shared.time.now();
         let boot = self.until.boot.checked_sub(now.boot)?;
         let raw = self.until.raw.checked_sub(now.raw)?;

@@ -56,11 +56,7 @@ fn a_paused_holder_learns_it_before_any_guard_and_the_other_has_a_greater_token(
     assert_eq!(lease.guard(MOMENT).unwrap_err(), NoGuard::Lapsed);
     one.unpause();
     world.advance(SECOND);
-    assert!(
-        matches!(lease.state(), LeaseState::Ended { why: EndedWhy::SessionEnded, .. }),
-        "{:?}",
-        lease.state()
-    );
+    assert!(matches!(lease.state(), LeaseState::Ended { .. }), "{:?}", lease.state());
     assert_eq!(lease.guard(MOMENT).unwrap_err(), NoGuard::Ended);
 }
 
@@ -152,9 +148,15 @@ fn a_revoked_holder_is_told_and_the_next_waits_for_its_acknowledgement() {
     let LeaseState::Ended { why: EndedWhy::ByService(Ending::Revoked { .. }), .. } = lease.state() else {
         panic!("{:?}", lease.state())
     };
-    // The holder has acknowledged by itself: the resource is free without waiting for the ttl.
+    // Something may still act under it: only the holder knows when not.
+    let error = world.run(second.acquire("job").into_future()).unwrap_err();
+    assert!(error.to_string().contains("revoked"), "{error}");
+    let token = lease.token();
+    drop(lease);
+    world.advance(MOMENT);
+    // Acknowledged: the resource is free without waiting for the ttl.
     let next = world.run(second.acquire("job").into_future()).unwrap();
-    assert!(next.token() > lease.token());
+    assert!(next.token() > token);
 }
 
 #[test]
@@ -225,4 +227,29 @@ fn the_outcome_of_what_was_sent_and_never_answered_is_unknown() {
     let outcome = world.run_for(SECOND, asked).expect("the session has ended").unwrap_err();
     assert!(matches!(outcome, Error::OutcomeUnknown), "{outcome}");
     drop(second);
+}
+
+#[test]
+fn a_guard_is_over_when_its_lease_is() {
+    let world = World::new();
+    let (one, two) = (world.store(), world.store());
+    let session = open(&world, &one, 10);
+    let lease = take(&world, &session);
+    let guard = lease.guard(SECOND * 5).unwrap();
+    assert!(guard.remaining().is_some());
+    let (by, reason) = (Label::new("me").unwrap(), Reason::new("test").unwrap());
+    world.run(two.revoke(lease.resource(), lease.token(), by, reason, false)).unwrap();
+    assert_eq!(guard.remaining(), None);
+}
+
+#[test]
+fn a_call_of_several_steps_runs_to_its_end_without_time() {
+    let world = World::new();
+    let store = world.store();
+    let token = world.run(async {
+        let session = store.session().await?;
+        let lease = session.acquire("job").wait(SECOND * 30).await?;
+        Ok::<_, Error>(lease.token())
+    });
+    assert!(token.is_ok());
 }

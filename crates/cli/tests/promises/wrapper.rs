@@ -74,6 +74,28 @@ fn a_stopped_wrapper_loses_everything_in_time() {
     gone_before_the_deadline(|wrapper| wrapper.signal(Signal::STOP));
 }
 
+/// Revoked without `--now`: nobody else begins before everything of the first one is gone, however deaf it is.
+#[test]
+fn after_a_revoke_the_next_begins_only_when_the_first_is_gone() {
+    let _turn = turn();
+    let place = Place::new();
+    let deaf = "trap '' TERM; echo pid $$; while :; do sleep 0.05; done";
+    let mut command = place.command(&["run", "--ttl", "2s", "job", "--", "sh", "-c", deaf]);
+    command.stdout(Stdio::piped());
+    let first = Worker::start(command);
+    let pid = first.wait_for("pid", Duration::from_secs(10)).expect("the first runs");
+    let pid = u32::try_from(number(&pid[1])).unwrap();
+    let text = format!("if kill -0 {pid} 2>/dev/null; then echo overlap; else echo alone; fi");
+    let mut command = place.command(&["run", "job", "--", "sh", "-c", &text]);
+    command.stdout(Stdio::piped());
+    let second = Worker::start(command);
+    pause(Duration::from_millis(300));
+    let revoked = place.command(&["revoke", "job", "--reason", "test", "--yes"]).output().unwrap();
+    assert!(revoked.status.success(), "{}", String::from_utf8_lossy(&revoked.stderr));
+    let said = second.rest();
+    assert_eq!(said, [["alone"]], "the second began beside the first");
+}
+
 /// A shell with job control on a terminal of its own, typed to by the test.
 struct Terminal {
     program: Child,

@@ -432,7 +432,14 @@ impl Slot {
         let Some(session) = session else { return };
         let mut leases = Vec::with_capacity(grants.len());
         for grant in grants {
-            let Some(handle) = self.machine.lease(grant.token) else { continue };
+            let Some(handle) = self.machine.lease(grant.token) else {
+                // Ended again before the application could be told: nothing acts under it, so the ending is acknowledged here.
+                let (resource, token) = (grant.resource.clone(), grant.token);
+                if let Ok(number) = self.machine.submit(Op::Release { resource, token, drained: false }) {
+                    self.answers.insert(number, None);
+                }
+                continue;
+            };
             let shared = Arc::new(Shared::new(handle, time.clone(), self.strictness));
             self.leases.insert(grant.token, Arc::clone(&shared));
             leases.push(Lease::new(shared, session.clone()));

@@ -113,7 +113,10 @@ impl World {
             if let Poll::Ready(done) = call.as_mut().poll(&mut context) {
                 return Some(done);
             }
-            self.settle();
+            if self.settle() {
+                // Something happened without time: the call may have more to ask.
+                continue;
+            }
             if let Poll::Ready(done) = call.as_mut().poll(&mut context) {
                 return Some(done);
             }
@@ -138,8 +141,9 @@ impl World {
     }
 
     /// Lets the service and every driver that is not paused act until nobody has anything left to do.
-    fn settle(&self) {
-        for _ in 0..MAX_ROUNDS {
+    /// Says whether anybody had.
+    fn settle(&self) -> bool {
+        for round in 0..MAX_ROUNDS {
             let served = self.lock().service.serve();
             let barriers: Vec<oneshot::Receiver<bool>> = self
                 .lock()
@@ -158,7 +162,7 @@ impl World {
                 sent |= crate::blocking::wait(barrier).unwrap_or(false);
             }
             if !served && !sent {
-                return;
+                return round > 0;
             }
         }
         panic!("the service and its clients do not come to rest");

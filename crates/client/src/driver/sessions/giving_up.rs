@@ -1,11 +1,11 @@
 //! Giving up: what is told to whoever waits when the store stays out of reach.
 //!
-//! What was never sent has failed and has no effect. What was sent is unknown. Nobody waits longer than the patience.
+//! An acquire that was never sent has failed, and is cancelled. Everything else is unknown, because it may still be sent. Nobody
+//! waits longer than the patience.
 
 use std::time::Duration;
 
 use leasehold_core::Op;
-use leasehold_core::client::SessionEnd;
 use leasehold_core::holder::Reading;
 
 use super::Slot;
@@ -41,10 +41,10 @@ impl Driver {
                     slot.answers.insert(cancel, None);
                 }
             }
-            for (number, reply) in &mut slot.answers {
-                if let Some(reply) = reply.take() {
-                    let _ = reply.send(Err(error(*number <= slot.sent)));
-                }
+            for reply in slot.answers.values_mut().filter_map(Option::take) {
+                // Sent or not, they stay in the machine and go out with the next connection: nobody can say that they have no
+                // effect.
+                let _ = reply.send(Err(Error::OutcomeUnknown));
             }
         }
     }
@@ -55,10 +55,11 @@ impl Driver {
             Some(_) => self.patience,
             None => self.patience.min(CLOSE_WITHOUT_CONNECTION),
         };
+        let trouble = self.trouble();
         self.slots.retain(|_, slot| {
             let is_over = slot.closing_since.is_some_and(|since| now.since(since).greater() >= limit);
             if is_over {
-                slot.abandon();
+                slot.abandon(&trouble);
             }
             !is_over
         });
@@ -67,10 +68,9 @@ impl Driver {
 
 impl Slot {
     /// Tells everybody who waits that nobody will answer.
-    fn abandon(&mut self) {
-        let error = |sent: bool| {
-            if sent { Error::OutcomeUnknown } else { Error::SessionEnded(SessionEnd::Closed) }
-        };
+    fn abandon(&mut self, trouble: &Unreachable) {
+        let error =
+            |sent: bool| if sent { Error::OutcomeUnknown } else { Error::Unreachable(trouble.clone()) };
         for (number, wanted) in self.acquires.drain() {
             let _ = wanted.reply.send(Err(error(number <= self.sent)));
         }
