@@ -91,7 +91,7 @@ impl LeaseJson {
         Self {
             resource: view.resource.to_string(),
             held: view.holders.iter().any(|holder| holder.state != HoldingState::Revoked),
-            mode: mode(view.mode),
+            mode: mode(present_mode(view)),
             slots: match view.mode {
                 Mode::Slot { of } => Some(of),
                 Mode::Exclusive | Mode::Shared => None,
@@ -205,6 +205,11 @@ pub(crate) const fn holding(state: HoldingState) -> &'static str {
         HoldingState::Overdue => "overdue",
         HoldingState::Revoked => "revoked",
     }
+}
+
+/// How the resource is held now: a name without slots takes exclusive and shared leases in turn.
+pub(crate) fn present_mode(view: &LeaseView) -> Mode {
+    if view.holders.iter().any(|holder| holder.shared) { Mode::Shared } else { view.mode }
 }
 
 const fn mode(mode: Mode) -> &'static str {

@@ -33,7 +33,7 @@ pub(super) async fn run(console: &Console, place: &Place, args: &NameArgs) -> Re
 fn text(console: &Console, view: &LeaseView) -> String {
     let mut lines = Lines { console, text: String::new() };
     lines.add("resource", &console.heading(view.resource.as_str()));
-    lines.add("mode", &words::mode(view.mode));
+    lines.add("mode", &words::mode(views::present_mode(view)));
     if view.holders.is_empty() {
         lines.add("holder", "nobody");
     }
