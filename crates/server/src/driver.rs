@@ -21,8 +21,8 @@ use crate::disk::FileDisk;
 const MAX_INPUTS_PER_TURN: usize = 8_192;
 /// How often the loop makes sure that its lock file is still the one in the directory, in turns of at most 20 ms.
 const TURNS_PER_LOCK_CHECK: u32 = 50;
-/// Messages that may wait for a client that does not read before its connection is ended.
-pub(crate) const MAX_OUTGOING: usize = 4_096;
+/// Batches of messages that may wait for a client that does not read before its connection is ended; it attaches anew.
+pub(crate) const MAX_OUTGOING: usize = 256;
 
 /// What reaches the loop.
 #[derive(Debug)]
