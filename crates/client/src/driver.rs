@@ -337,7 +337,7 @@ impl Driver {
             self.fail_commands(&trouble);
         }
         if self.connection.is_some() {
-            self.requests.send(&mut self.outgoing);
+            self.requests.send(&mut self.outgoing, now);
             if self.requests.are_overdue(now, self.answer_time()) {
                 let _ = self.reconnect.send(());
             }

@@ -13,7 +13,10 @@ use crate::error::{Error, Unreachable};
 struct Pending {
     request: Request,
     reply: Reply<Response>,
+    /// When it was asked for, through however many connections.
     since: Reading,
+    /// When it was sent on the present connection.
+    sent: Reading,
 }
 
 #[derive(Debug, Default)]
@@ -28,7 +31,7 @@ pub(super) struct Requests {
 
 impl Requests {
     pub(super) fn add(&mut self, request: Request, reply: Reply<Response>, since: Reading) {
-        self.unsent.push_back(Pending { request, reply, since });
+        self.unsent.push_back(Pending { request, reply, since, sent: since });
     }
 
     pub(super) fn next_id(&mut self) -> RequestId {
@@ -36,14 +39,15 @@ impl Requests {
         RequestId(self.next)
     }
 
-    pub(super) fn send(&mut self, outgoing: &mut Vec<(RequestId, Request)>) {
-        while let Some(pending) = self.unsent.pop_front() {
+    pub(super) fn send(&mut self, outgoing: &mut Vec<(RequestId, Request)>, now: Reading) {
+        while let Some(mut pending) = self.unsent.pop_front() {
             // Nobody waits for the answer any more.
             if pending.reply.is_closed() {
                 continue;
             }
             let id = self.next_id();
             outgoing.push((id, pending.request.clone()));
+            pending.sent = now;
             self.sent.insert(id, pending);
         }
     }
@@ -70,7 +74,7 @@ impl Requests {
     /// How long until [`are_overdue`](Self::are_overdue) says so, if no answer comes before.
     pub(super) fn overdue_in(&self, now: Reading, limit: Duration) -> Option<Duration> {
         let (_, oldest) = self.sent.first_key_value().filter(|_| !self.given_up)?;
-        Some(limit.saturating_sub(now.since(oldest.since).greater()))
+        Some(limit.saturating_sub(now.since(oldest.sent).greater()))
     }
 
     /// Reads are asked again; whether a command took effect is not known.

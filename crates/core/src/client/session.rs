@@ -293,7 +293,8 @@ impl ClientSession {
         self.end_all_belief(&EndedWhy::SessionEnded);
         for (command, pending, was_sent) in self.commands.drain() {
             let outcome = match (&pending.op, &why) {
-                (Op::Close, SessionEnd::Closed) => Outcome::Closed,
+                // The session is over, which is all that a close asks for.
+                (Op::Close, SessionEnd::Closed | SessionEnd::ByService(_)) => Outcome::Closed,
                 _ if was_sent => Outcome::Unknown,
                 _ => Outcome::NotSent,
             };
