@@ -253,3 +253,21 @@ fn a_call_of_several_steps_runs_to_its_end_without_time() {
     });
     assert!(token.is_ok());
 }
+
+#[test]
+fn a_waiter_whose_session_the_service_ended_is_told_so() {
+    let world = World::new();
+    let (one, two) = (world.store(), world.store());
+    let (first, second) = (open(&world, &one, 10), open(&world, &two, 2));
+    let lease = take(&world, &first);
+    let waiting = second.acquire("job").wait(SECOND * 600).into_future();
+    let mut waiting = std::pin::pin!(waiting);
+    assert!(world.run_for(SECOND, waiting.as_mut()).is_none());
+    two.cut();
+    world.advance(SECOND * 4);
+    two.heal();
+    let error = world.run_for(SECOND, waiting).expect("the session is over").unwrap_err();
+    assert!(error.to_string().contains("has ended"), "{error}");
+    assert!(!error.to_string().contains("was closed"), "{error}");
+    drop(lease);
+}

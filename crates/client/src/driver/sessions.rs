@@ -166,6 +166,11 @@ impl Driver {
                 continue;
             }
             let outputs = slot.machine.poll(now, jitter);
+            // Known before anything else is told: whoever waits learns why the session is over, not only that it is.
+            slot.ended = outputs.iter().find_map(|output| match output {
+                Output::Event(SessionEvent::SessionEnded { why }) => Some(why.clone()),
+                _ => None,
+            });
             for output in outputs {
                 match output {
                     Output::Send(frame) => self.send_frame(key, frame),
