@@ -7,12 +7,17 @@ use anyhow::{Result, bail};
 use crate::run::{exists, step};
 
 /// A program, and the Debian package that has it.
-const NEEDED: [(&str, &str); 6] = [
+const NEEDED: [(&str, &str); 11] = [
     ("bash", "bash"),
     ("cat", "coreutils"),
+    ("dash", "dash"),
     ("flock", "util-linux"),
+    ("mount", "mount"),
     ("pgrep", "procps"),
+    ("script", "bsdutils"),
+    ("setpriv", "util-linux"),
     ("setsid", "util-linux"),
+    ("strace", "strace"),
     ("timeout", "coreutils"),
 ];
 
@@ -57,7 +62,8 @@ mod unit {
 
     #[test]
     fn a_package_is_named_once_and_only_if_a_program_of_it_is_missing() {
-        assert_eq!(packages_of_missing(&NEEDED, |_| false), ["bash", "coreutils", "procps", "util-linux"]);
+        let all = ["bash", "bsdutils", "coreutils", "dash", "mount", "procps", "strace", "util-linux"];
+        assert_eq!(packages_of_missing(&NEEDED, |_| false), all);
         assert_eq!(packages_of_missing(&NEEDED, |program| program != "pgrep"), ["procps"]);
         assert!(packages_of_missing(&NEEDED, |_| true).is_empty());
     }
