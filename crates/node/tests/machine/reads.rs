@@ -138,3 +138,34 @@ fn a_page_has_at_most_a_thousand_rows_whatever_was_asked_for() {
     };
     assert_eq!((sessions.len(), more), (0, true));
 }
+
+/// As `MAX_READS` and `MAX_PAGES_PER_TURN` of the node, which are its own business.
+const MOST_READS: usize = 4_096;
+const PAGES_PER_TURN: usize = 8;
+
+#[test]
+fn reads_under_way_are_bounded_and_the_one_too_many_is_refused() {
+    for (count, refused) in [(MOST_READS - 1, 0), (MOST_READS, 0), (MOST_READS + 1, 1)] {
+        let mut world = World::served();
+        let ids: Vec<_> = (0..count).map(|_| world.ask(READER, Request::Read(Query::Status))).collect();
+        world.rest();
+        let failed =
+            ids.into_iter().filter(|id| matches!(world.response(*id), Some(Response::Failed(_)))).count();
+        assert_eq!(failed, refused, "of {count} reads");
+    }
+}
+
+#[test]
+fn a_turn_answers_a_bounded_number_of_listings_and_the_rest_follow() {
+    let mut world = World::served();
+    let count = 2 * PAGES_PER_TURN + 1;
+    let ids: Vec<_> = (0..count).map(|_| world.ask(READER, Request::Read(leases("", None, 1)))).collect();
+    let small = world.ask(READER, Request::Read(Query::Status));
+    let mut answered = Vec::new();
+    for _ in 0..3 {
+        world.turn();
+        answered.push(ids.iter().filter(|id| world.response(**id).is_some()).count());
+    }
+    assert_eq!(answered, [PAGES_PER_TURN, PAGES_PER_TURN, 1]);
+    assert!(world.response(small).is_some(), "a small question does not wait behind them");
+}
