@@ -1,20 +1,26 @@
-//! Generates the messages of the session stream. The compiler of `.proto` files is a library: nobody has to install one.
+//! Generates the messages of the session stream and of the gRPC calls. The compiler of `.proto` files is a library: nobody has to
+//! install one.
 
 use std::error::Error;
 
-/// The one file that describes the stream.
-const SESSION_PROTO: &str = "proto/leasehold/v1/session.proto";
-/// Where imports would be looked for.
+/// The messages, and the calls that use them. Whoever serves the calls generates the service itself.
+const PROTOS: [&str; 2] = ["proto/leasehold/v1/session.proto", "proto/leasehold/v1/service.proto"];
+/// Where imports are looked for.
 const INCLUDES: &str = "proto";
 
 fn main() -> Result<(), Box<dyn Error>> {
-    println!("cargo::rerun-if-changed={SESSION_PROTO}");
-    let files = protox::compile([SESSION_PROTO], [INCLUDES])?;
+    for proto in PROTOS {
+        println!("cargo::rerun-if-changed={proto}");
+    }
+    let files = protox::compile(PROTOS, [INCLUDES])?;
     let mut config = prost_build::Config::new();
     // Frames are walked message by message, because each request is judged alone: they need no types of their own.
     for frame in [".leasehold.v1.ClientFrame", ".leasehold.v1.ServerFrame"] {
         config.extern_path(frame, "crate::frame::Messages");
     }
+    // So the messages around them take them as bytes, and are written by hand.
+    config.extern_path(".leasehold.v1.SessionIn", "crate::grpc::SessionIn");
+    config.extern_path(".leasehold.v1.SessionOut", "crate::grpc::SessionOut");
     config.compile_fds(files)?;
     Ok(())
 }

@@ -26,6 +26,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 
+use leasehold_core::Revision;
+use leasehold_core::protocol::Changes;
+
 use crate::error::Error;
 use crate::options::SessionOptions;
 use crate::session::Session;
@@ -91,6 +94,19 @@ impl Store {
         wait(self.0.session_with(options))
     }
 
+    /// As [`crate::Store::watch`], begun after a revision if one is given.
+    ///
+    /// # Errors
+    /// As [`crate::WatchBuilder::start`].
+    pub fn watch(&self, prefix: &str, after: Option<Revision>) -> Result<Watch, Error> {
+        let watch = self.0.watch(prefix);
+        let watch = match after {
+            Some(revision) => watch.after(revision),
+            None => watch,
+        };
+        wait(watch.start()).map(|watch| Watch { watch, over: false })
+    }
+
     /// The asynchronous store, for its other calls: [`wait`] for them.
     pub fn inner(&self) -> &crate::store::Store {
         &self.0
@@ -99,5 +115,32 @@ impl Store {
     /// As [`crate::Store::close`].
     pub fn close(self) {
         wait(self.0.close());
+    }
+}
+
+/// Changes as they happen, as an iterator that blocks for each. After an error it ends.
+#[derive(Debug)]
+pub struct Watch {
+    watch: crate::watch::Watch,
+    over: bool,
+}
+
+impl Watch {
+    /// As [`crate::Watch::revision`].
+    pub fn revision(&self) -> Revision {
+        self.watch.revision()
+    }
+}
+
+impl Iterator for Watch {
+    type Item = Result<Changes, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.over {
+            return None;
+        }
+        let next = wait(self.watch.next());
+        self.over = next.is_err();
+        Some(next)
     }
 }

@@ -3,9 +3,10 @@
 //! The machines decide; the driver carries frames, reads the clocks, draws nonces and jitter, and publishes what the machines
 //! believe so that a guard can be given without asking this thread.
 
-mod link;
+pub(crate) mod link;
 mod requests;
 mod sessions;
+mod visitor;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,8 +24,10 @@ use crate::session::{Session, SessionEvent};
 use crate::store::ConnectOptions;
 use crate::time::Time;
 
+use link::{Address, Home};
 use requests::Requests;
 use sessions::Slot;
+pub(crate) use visitor::Visitor;
 
 /// Names a session of one driver, from before it has an id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -33,7 +36,7 @@ pub(crate) struct Key(u64);
 type Reply<T> = oneshot::Sender<Result<T, Error>>;
 
 /// Told once: the first connection, or why there is none.
-type Connected = oneshot::Receiver<Result<(), Error>>;
+pub(crate) type Connected = oneshot::Receiver<Result<(), Error>>;
 
 /// What reaches a driver.
 #[derive(Debug)]
@@ -151,25 +154,31 @@ pub(crate) struct Driver {
     sent_something: bool,
 }
 
+/// A driver that has just been started.
+pub(crate) struct Started {
+    pub(crate) to_driver: mpsc::UnboundedSender<ToDriver>,
+    pub(crate) connected: Connected,
+    pub(crate) visitor: Visitor,
+}
+
 /// Starts a driver for a store.
-pub(crate) fn connect(
-    url: &str,
-    options: ConnectOptions,
-) -> Result<(mpsc::UnboundedSender<ToDriver>, Connected), Error> {
-    let address = link::Address::parse(url)?;
+pub(crate) fn connect(url: &str, options: ConnectOptions) -> Result<Started, Error> {
+    let address = Address::parse(url)?;
+    let home = Home::new(address.clone(), &options);
     let (to_driver, inbox) = mpsc::unbounded_channel();
     let (reply, connected) = oneshot::channel();
     let (reconnect, reconnects) = mpsc::unbounded_channel();
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Error::System)?;
+    let visitor = Visitor::new(runtime.handle().clone(), address, options);
     let weak = to_driver.downgrade();
     let link_sender = to_driver.downgrade();
-    let driver = Driver::new(inbox, weak, Time::Machine, url, options.patience, reconnect, Some(reply));
+    let driver = Driver::new(inbox, weak, Time::Machine, url, visitor.patience(), reconnect, Some(reply));
     std::thread::Builder::new()
         .name("leasehold-client".into())
         .spawn(move || {
             runtime.block_on(async move {
-                let link = tokio::spawn(link::run(address, options, link_sender, reconnects));
+                let link = tokio::spawn(link::run(home, link_sender, reconnects));
                 let closing = driver.run().await;
                 // The link ends with its connection and stops serving; only then is the store closed.
                 let _ = link.await;
@@ -179,7 +188,7 @@ pub(crate) fn connect(
             });
         })
         .map_err(Error::System)?;
-    Ok((to_driver, connected))
+    Ok(Started { to_driver, connected, visitor })
 }
 
 impl Driver {
@@ -360,11 +369,13 @@ impl Driver {
                 | Unreachable::ServerSilent { .. }
                 | Unreachable::Protocol(_)),
             ) => trouble.clone(),
-            other => Unreachable::NoConnection {
-                store: self.store.clone(),
-                waited: self.patience,
-                last: other.as_ref().map(ToString::to_string),
-            },
+            other => {
+                let last = other.as_ref().and_then(|trouble| match trouble {
+                    Unreachable::NoConnection { last, .. } => last.clone(),
+                    other => Some(other.to_string()),
+                });
+                Unreachable::NoConnection { store: self.store.clone(), waited: self.patience, last }
+            }
         }
     }
 

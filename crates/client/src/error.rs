@@ -7,7 +7,7 @@ use std::time::Duration;
 use leasehold_core::client::{SessionEnd, SubmitError};
 use leasehold_core::command::PolicyError;
 use leasehold_core::numbers::NumbersError;
-use leasehold_core::{Refusal, ResourceName, TextError, Unavailable, WaitEnding};
+use leasehold_core::{Refusal, ResourceName, Revision, TextError, Unavailable, WaitEnding};
 
 /// Why a call did not do what was asked.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +29,7 @@ pub enum Error {
         WaitEnding::TimedOut => "its time was over",
         WaitEnding::OfferEnded => "the offer was withdrawn",
         WaitEnding::KindChanged => "an operator changed the kind of the resource",
+        WaitEnding::Cancelled => "it was cancelled",
     })]
     WaitEnded(WaitEnding),
     /// The session is over. What it had asked for before this call is not affected by this call.
@@ -41,6 +42,25 @@ pub enum Error {
     /// The call was given up before it was answered. What it may still bring is given back.
     #[error("cancelled")]
     Cancelled,
+    /// The changes after that revision are not kept any more, so some were missed. Look at the present state, then watch after its
+    /// revision.
+    #[error("changes after revision {after} are not kept any more; the oldest to watch after is {oldest}")]
+    RevisionTooOld {
+        /// After which revision changes were asked for.
+        after: Revision,
+        /// The first after which all changes are kept.
+        oldest: Revision,
+    },
+    /// That revision does not exist: it is another store's, or this one was set back.
+    #[error(
+        "revision {after} is ahead of the newest, {newest}: it is of another store, or this one was set back"
+    )]
+    RevisionAhead {
+        /// After which revision changes were asked for.
+        after: Revision,
+        /// The newest.
+        newest: Revision,
+    },
     /// The store cannot be reached.
     #[error(transparent)]
     Unreachable(#[from] Unreachable),

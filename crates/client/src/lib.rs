@@ -38,12 +38,18 @@ mod store;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod time;
+mod watch;
 
+pub use driver::link::DEFAULT_PORT;
 pub use error::{Error, Unreachable};
 pub use lease::{EndedWhy, Guard, Lease, LeaseState, ReleaseRequest};
 pub use leasehold_core as core;
 pub use leasehold_core::holder::NoGuard;
-pub use leasehold_core::{Ending, Label, Reason, Refusal, ResourceName, SessionId, Successor, Token};
+pub use leasehold_core::protocol::{Change, Changes};
+pub use leasehold_core::{
+    Ending, Label, Reason, Refusal, ResourceName, Revision, SessionId, Successor, Token,
+};
 pub use options::SessionOptions;
 pub use session::{AcquireAll, AcquireRequest, Events, Session, SessionEvent};
 pub use store::{ConnectOptions, DEFAULT_PATIENCE, Store};
+pub use watch::{Watch, WatchBuilder};

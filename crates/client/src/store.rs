@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use leasehold_core::protocol::{Failure, Query, ReadAnswer, Request, Response, Status, TokenCheck};
 use leasehold_core::table::{LeaseView, PastView, SessionView};
-use leasehold_core::{Label, Operator, Reason, Reply, ResourceName, SessionId, Successor, Token};
+use leasehold_core::{Label, Operator, Reason, Reply, ResourceName, Revision, SessionId, Successor, Token};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::driver::{self, ToDriver};
+use crate::driver::{self, Started, ToDriver, Visitor};
 use crate::error::{Error, Unreachable};
 use crate::options::SessionOptions;
 use crate::session::Session;
+use crate::watch::WatchBuilder;
 
 /// How long a store may be out of reach before a call gives up, unless asked otherwise.
 pub const DEFAULT_PATIENCE: Duration = Duration::from_secs(10);
@@ -63,10 +64,13 @@ struct Inner {
     /// The process that has the driver: a fork leaves it behind.
     pid: u32,
     to_driver: mpsc::UnboundedSender<ToDriver>,
+    /// For connections beside the driver's. A store in memory has none.
+    visitor: Option<Visitor>,
 }
 
 impl Store {
-    /// Connects to a store: `dir:PATH` is a directory that processes of this machine share.
+    /// Connects to a store: `dir:PATH` is a directory that processes of this machine share, `leasehold://HOST:PORT[,HOST:PORT...]`
+    /// a service on the network. Any of its addresses will do; the port is 7420 where none is given.
     ///
     /// # Errors
     /// When the address is not understood, or the store cannot be reached within 10 s.
@@ -79,15 +83,17 @@ impl Store {
     /// # Errors
     /// As [`connect`](Self::connect).
     pub async fn connect_with(url: &str, options: ConnectOptions) -> Result<Self, Error> {
-        let (to_driver, connected) = driver::connect(url, options)?;
-        let inner = Arc::new(Inner { url: url.to_owned(), pid: std::process::id(), to_driver });
+        let Started { to_driver, connected, visitor } = driver::connect(url, options)?;
+        let (url_kept, pid) = (url.to_owned(), std::process::id());
+        let inner = Arc::new(Inner { url: url_kept, pid, to_driver, visitor: Some(visitor) });
         connected.await.map_err(|_| driver_gone(url))??;
         Ok(Self { inner })
     }
 
     #[cfg(feature = "testing")]
     pub(crate) fn from_driver(url: &str, to_driver: mpsc::UnboundedSender<ToDriver>) -> Self {
-        Self { inner: Arc::new(Inner { url: url.to_owned(), pid: std::process::id(), to_driver }) }
+        let (url, pid) = (url.to_owned(), std::process::id());
+        Self { inner: Arc::new(Inner { url, pid, to_driver, visitor: None }) }
     }
 
     /// The address that was connected to.
@@ -112,7 +118,7 @@ impl Store {
         let (reply, answer) = oneshot::channel();
         let strictness = options.strictness();
         self.tell(ToDriver::Open { profile: Box::new(profile), strictness, reply })?;
-        answer.await.map_err(|_| driver_gone(self.url()))?
+        answer.await.map_err(|_| self.closed())?
     }
 
     /// One resource, if the store knows it.
@@ -190,6 +196,37 @@ impl Store {
         }
     }
 
+    /// How far the log of the store has come. Whatever was answered before this call is not after it.
+    ///
+    /// # Errors
+    /// When the store cannot be reached.
+    pub async fn revision(&self) -> Result<Revision, Error> {
+        self.read_at(Query::Status).await.map(|(revision, _)| revision)
+    }
+
+    /// Every change of the resources whose names begin with `prefix`: leases that are granted and end, the values they show, and
+    /// registers. To miss nothing between a look and the watch, take the revision before the look:
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), leasehold::Error> {
+    /// let store = leasehold::Store::connect("leasehold://db-1:7420,db-2:7420").await?;
+    /// let revision = store.revision().await?;
+    /// let (present, _more) = store.leases("jobs/", None, 100).await?;
+    /// println!("{} jobs at least as new as revision {revision}", present.len());
+    ///
+    /// let mut watch = store.watch("jobs/").after(revision).await?;
+    /// loop {
+    ///     let batch = watch.next().await?;
+    ///     for change in batch.changes {
+    ///         println!("revision {}: {change:?}", batch.revision);
+    ///     }
+    /// }
+    /// # }
+    /// ```
+    pub fn watch(&self, prefix: &str) -> WatchBuilder {
+        WatchBuilder::new(self.clone(), prefix)
+    }
+
     /// Asks the holder to drain and release, or to hand over. Gives back its token and label; it may take its time.
     ///
     /// # Errors
@@ -238,8 +275,12 @@ impl Store {
     }
 
     async fn read(&self, query: Query) -> Result<ReadAnswer, Error> {
+        self.read_at(query).await.map(|(_, answer)| answer)
+    }
+
+    async fn read_at(&self, query: Query) -> Result<(Revision, ReadAnswer), Error> {
         match self.request(Request::Read(query)).await? {
-            Response::Read(answer) => Ok(answer),
+            Response::Read { revision, answer } => Ok((revision, answer)),
             other => Err(failed(other)),
         }
     }
@@ -255,16 +296,33 @@ impl Store {
     async fn request(&self, request: Request) -> Result<Response, Error> {
         let (reply, answer) = oneshot::channel();
         self.tell(ToDriver::Request { request: Box::new(request), reply })?;
-        answer.await.map_err(|_| driver_gone(self.url()))?
+        answer.await.map_err(|_| self.closed())?
     }
 
     fn tell(&self, message: ToDriver) -> Result<(), Error> {
-        if std::process::id() != self.inner.pid {
-            let last = Some("this process is a copy of the one that connected".to_owned());
-            let store = self.url().to_owned();
-            return Err(Unreachable::NoConnection { store, waited: Duration::ZERO, last }.into());
+        self.not_forked()?;
+        self.inner.to_driver.send(message).map_err(|_| self.closed())
+    }
+
+    /// For a connection beside the driver's.
+    pub(crate) fn visitor(&self) -> Result<&Visitor, Error> {
+        self.not_forked()?;
+        let none = || Error::Unavailable("a store in memory has no watches".to_owned());
+        self.inner.visitor.as_ref().ok_or_else(none)
+    }
+
+    fn not_forked(&self) -> Result<(), Error> {
+        if std::process::id() == self.inner.pid {
+            return Ok(());
         }
-        self.inner.to_driver.send(message).map_err(|_| driver_gone(self.url()))
+        let last = Some("this process is a copy of the one that connected".to_owned());
+        let store = self.url().to_owned();
+        Err(Unreachable::NoConnection { store, waited: Duration::ZERO, last }.into())
+    }
+
+    /// What whoever asks is told when the driver is gone.
+    pub(crate) fn closed(&self) -> Error {
+        driver_gone(self.url())
     }
 }
 

@@ -13,3 +13,5 @@ mod many;
 mod place;
 #[path = "embedded/trouble.rs"]
 mod trouble;
+#[path = "embedded/watching.rs"]
+mod watching;

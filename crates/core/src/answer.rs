@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::command::Successor;
 use crate::id::{CommandNumber, ItemNumber, RenewalNumber, SessionId, Token};
-use crate::name::{Label, Reason, ResourceName};
+use crate::name::{Label, Reason, RegisterKey, ResourceName, Value};
 use crate::time::{Drift, LogTime, Millis};
 
 pub use crate::refusal::{BadRequest, LimitedThing, Refusal, Unavailable};
@@ -62,6 +62,13 @@ pub enum Reply {
         /// The last renewal applied: a lease granted by this answer counts from that renewal's sending.
         renewal: RenewalNumber,
     },
+    /// The wait of a plain session for which its caller was kept waiting ended without a lease.
+    PlainWaitEnded {
+        /// The number of the acquire.
+        number: CommandNumber,
+        /// Why.
+        why: WaitEnding,
+    },
     /// The session was closed by this command.
     Closed,
     /// The holder was asked.
@@ -104,8 +111,35 @@ pub struct Renewed {
     pub number: RenewalNumber,
     /// The last answer or event that arose before: the renewal counts only for a client that has processed it.
     pub after: ItemNumber,
-    /// For a plain session, the leases held: the renewal counts for these and no others.
-    pub leases: Option<Vec<(ResourceName, Token)>>,
+    /// For a plain session, what it has: the renewal counts for the leases in it and no others.
+    pub holdings: Option<Holdings>,
+}
+
+/// What a plain session has when its renewal is answered.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Holdings {
+    /// The leases held; revoked ones are not among them.
+    pub leases: Vec<HeldLease>,
+    /// The waits that run, in the order of their acquires.
+    pub waits: Vec<Waited>,
+}
+
+/// A lease that a plain session holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeldLease {
+    /// The lease.
+    pub grant: Grant,
+    /// Whether somebody has asked for its release.
+    pub release_requested: bool,
+}
+
+/// A wait of a plain session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waited {
+    /// The number of the acquire, by which it can be cancelled.
+    pub acquire: CommandNumber,
+    /// What it waits for.
+    pub resources: Vec<ResourceName>,
 }
 
 /// A numbered answer or event of a session.
@@ -234,6 +268,8 @@ pub enum WaitEnding {
     OfferEnded,
     /// An operator changed the kind of the resource.
     KindChanged,
+    /// Another request of the same session cancelled it. Only who was kept waiting hears this.
+    Cancelled,
 }
 
 /// How a lease ended.
@@ -296,10 +332,38 @@ pub enum Event {
     Granted {
         /// The lease.
         grant: Grant,
+        /// Whether it is shared.
+        shared: bool,
         /// To which session.
         session: SessionId,
+        /// What its holder calls itself.
+        label: Label,
+        /// What it shows.
+        value: Value,
         /// By which of its commands.
         command: CommandNumber,
+    },
+    /// A holder shows another value.
+    ValueSet {
+        /// Which resource.
+        resource: ResourceName,
+        /// Which lease.
+        token: Token,
+        /// Of which session.
+        session: SessionId,
+        /// What is shown now.
+        value: Value,
+    },
+    /// A register was written or removed by its writer. One that goes with its lease is not told of again.
+    RegisterWritten {
+        /// Which resource.
+        resource: ResourceName,
+        /// Which register.
+        key: RegisterKey,
+        /// With which token.
+        token: Token,
+        /// Whether it was removed.
+        removed: bool,
     },
     /// A lease ended.
     Ended {
@@ -309,6 +373,8 @@ pub enum Event {
         token: Token,
         /// Of which session.
         session: SessionId,
+        /// What its holder called itself.
+        label: Label,
         /// When, in log time: for an expiry the point at which it was over, which may lie before the entry.
         when: LogTime,
         /// How.

@@ -117,6 +117,11 @@ pub enum Command {
     Tidy(Vec<Due>),
     /// The node itself has something to say.
     System(System),
+    /// A plain session shows that it is alive: the next renewal, whatever its number.
+    RenewPlain {
+        /// Which session.
+        session: SessionId,
+    },
 }
 
 /// Begins a session.

@@ -182,6 +182,11 @@ rising_number! {
     AttachNumber
 }
 
+rising_number! {
+    /// The place of an entry in the log, as watchers and readers name it. A later one has the greater number.
+    Revision
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

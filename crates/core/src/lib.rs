@@ -12,6 +12,7 @@
 extern crate alloc;
 
 pub mod answer;
+pub mod change;
 pub mod client;
 pub mod command;
 pub mod holder;
@@ -25,14 +26,16 @@ pub mod table;
 pub mod time;
 
 pub use answer::{
-    Answer, Applied, Ending, Event, Grant, Item, ItemKind, Refusal, Reply, Unavailable, WaitEnding,
+    Answer, Applied, Ending, Event, Grant, HeldLease, Holdings, Item, ItemKind, Refusal, Reply, Unavailable,
+    WaitEnding, Waited,
 };
 pub use command::{
     Acquire, Attach, Command, Due, Entry, Mode, Offer, Op, Open, Operator, Policies, Request, Sequence,
     SessionCommand, SessionKind, Successor, System,
 };
 pub use id::{
-    AttachNumber, CommandNumber, Epoch, ItemNumber, Nonce, RenewalNumber, SessionId, Token, TokensExhausted,
+    AttachNumber, CommandNumber, Epoch, ItemNumber, Nonce, RenewalNumber, Revision, SessionId, Token,
+    TokensExhausted,
 };
 pub use limits::Limits;
 pub use name::{Label, Reason, RegisterKey, ResourceName, TextError, Value};

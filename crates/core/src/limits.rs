@@ -31,6 +31,8 @@ pub const MAX_SLOTS: u32 = 10_000;
 pub const MAX_UNIT: usize = 64;
 /// Most leases of one session: ending it is one bounded piece of work.
 pub const MAX_LEASES_PER_SESSION: usize = 32_768;
+/// Most leases and waits of one plain session: the answer to each of its renewals lists them.
+pub const MAX_PLAIN_HOLDINGS: usize = 1_024;
 /// Most waits of one session.
 pub const MAX_WAITS_PER_SESSION: usize = 4_096;
 /// Most sessions: about half a kilobyte each.

@@ -7,9 +7,11 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+pub use crate::change::{Change, Changes, MAX_WATCHED_VALUE_BYTES};
+
 use crate::answer::{Ending, Item, Reply};
-use crate::command::{Attach, Open, Operator, SessionCommand};
-use crate::id::{ItemNumber, Nonce, RenewalNumber, SessionId, Token};
+use crate::command::{Attach, Op, Open, Operator, SessionCommand};
+use crate::id::{ItemNumber, Nonce, RenewalNumber, Revision, SessionId, Token};
 use crate::name::{RegisterKey, ResourceName, Value};
 use crate::table::{LeaseView, PastView, SessionView};
 use crate::time::Millis;
@@ -50,6 +52,46 @@ pub enum Request {
     Operator(Operator),
     /// A look at the table.
     Read(Query),
+    /// A request of a plain session, with its own proof: no connection belongs to it.
+    Plain {
+        /// Which session.
+        session: SessionId,
+        /// Proves that the session is the caller's own.
+        nonce: Nonce,
+        /// What is wanted.
+        plain: Plain,
+    },
+    /// Every change from now on, or after a revision.
+    Watch(Watch),
+    /// An end to a watch of this connection.
+    StopWatch {
+        /// The id of the request that began it.
+        watch: RequestId,
+    },
+}
+
+/// What a plain session can ask for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Plain {
+    /// Shows that the session is alive.
+    Renew,
+    /// A command.
+    Command {
+        /// What is wanted.
+        op: Op,
+        /// Whether an acquire that is queued is answered only when its wait is over. A caller that goes away before gives the
+        /// wait up.
+        hold: bool,
+    },
+}
+
+/// Which changes, and from where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Watch {
+    /// Only of resources whose names begin with this.
+    pub prefix: String,
+    /// Only later ones than this; nothing means from now on.
+    pub after: Option<Revision>,
 }
 
 /// A question about the table.
@@ -110,6 +152,15 @@ pub enum ToClient {
         /// In order.
         items: Vec<Item>,
     },
+    /// Changes for a watch of this connection. The first are empty and say where the watch begins.
+    Watched {
+        /// The id of the request that began it.
+        watch: RequestId,
+        /// The changes.
+        changes: Changes,
+        /// Whether more of the same revision follow: they did not fit one message.
+        more: bool,
+    },
 }
 
 /// The response to a request.
@@ -118,7 +169,12 @@ pub enum Response {
     /// The table's word.
     Reply(Reply),
     /// The answer to a question.
-    Read(ReadAnswer),
+    Read {
+        /// The last entry that the answer takes into account.
+        revision: Revision,
+        /// The answer.
+        answer: ReadAnswer,
+    },
     /// Neither done nor refused by the table.
     Failed(Failure),
 }
@@ -199,6 +255,30 @@ pub enum Failure {
     NotYourSession {
         /// The session named.
         session: SessionId,
+    },
+    /// The changes after that revision are not kept any more. Look at the present state, then watch after its revision.
+    #[error("changes after revision {after} are not kept any more; the oldest to watch after is {oldest}")]
+    RevisionTooOld {
+        /// After which revision changes were asked for.
+        after: Revision,
+        /// The first after which all changes are kept.
+        oldest: Revision,
+    },
+    /// That revision does not exist: it is another store's, or this one was set back.
+    #[error(
+        "revision {after} is ahead of the newest, {newest}: it is of another store, or this one was set back"
+    )]
+    RevisionAhead {
+        /// After which revision changes were asked for.
+        after: Revision,
+        /// The newest.
+        newest: Revision,
+    },
+    /// One more watch is not possible now. No effect.
+    #[error("limit of {limit} watches is reached")]
+    TooManyWatches {
+        /// The limit, of the connection or of the service.
+        limit: usize,
     },
     /// Not a request that this release understands. No effect.
     #[error("the request is not understood: {why}")]

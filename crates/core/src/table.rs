@@ -137,16 +137,25 @@ impl LeaseTable {
     /// All renewals of an entry: first they all count, then waiters that were passed over are served, then each is answered.
     fn renewals(&mut self, out: &mut Applied, commands: &[Command], replies: &mut [Option<Reply>]) {
         let mut revived = BTreeSet::new();
-        for (command, reply) in commands.iter().zip(&mut *replies) {
-            if let Command::Renew { session, number, seen } = command {
-                *reply = self.renew(&mut revived, *session, *number, *seen).err();
+        let mut counted = Vec::new();
+        for (command, reply) in commands.iter().zip(replies) {
+            let renewed = match command {
+                Command::Renew { session, number, seen } => {
+                    self.renew(&mut revived, *session, *number, *seen).map(|()| (*session, *number))
+                }
+                Command::RenewPlain { session } => {
+                    self.renew_plain(&mut revived, *session).map(|number| (*session, number))
+                }
+                _ => continue,
+            };
+            match renewed {
+                Ok(renewed) => counted.push((reply, renewed)),
+                Err(refused) => *reply = Some(refused),
             }
         }
         self.serve(out, revived);
-        for (command, reply) in commands.iter().zip(replies) {
-            if let (Command::Renew { session, number, .. }, None) = (command, &reply) {
-                *reply = Some(self.renewed(*session, *number));
-            }
+        for (reply, (session, number)) in counted {
+            *reply = Some(self.renewed(session, number));
         }
     }
 
@@ -154,7 +163,9 @@ impl LeaseTable {
         match command {
             Command::Open(open) => self.open(out, open),
             Command::Attach(attach) => self.attach(attach),
-            Command::Renew { .. } => unreachable!("renewals are answered before all other commands"),
+            Command::Renew { .. } | Command::RenewPlain { .. } => {
+                unreachable!("renewals are answered before all other commands")
+            }
             Command::Session(command) => self.session_command(out, command),
             Command::Operator(operator) => self.operator(out, operator),
             Command::Tidy(due) => self.tidy(out, due),

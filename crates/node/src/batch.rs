@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use leasehold_core::holder::Reading;
 use leasehold_core::protocol::RequestId;
 use leasehold_core::{Command, Op};
 
@@ -37,13 +38,22 @@ impl Queue {
     /// Whether there is no room for this command.
     pub(crate) fn is_full_for(&self, command: &Command) -> bool {
         match command {
-            Command::Renew { .. } => self.renewals.len() >= MAX_QUEUED,
+            Command::Renew { .. } | Command::RenewPlain { .. } => self.renewals.len() >= MAX_QUEUED,
             _ => self.waiting.len() >= MAX_QUEUED || self.bytes >= MAX_QUEUED_BYTES,
         }
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.renewals.is_empty() && self.waiting.is_empty()
+    }
+
+    /// How many commands wait, and what they weigh.
+    pub(crate) fn size(&self) -> (usize, usize) {
+        (self.renewals.len() + self.waiting.len(), self.bytes)
+    }
+
     pub(crate) fn push(&mut self, origin: Origin, command: Command) {
-        if matches!(command, Command::Renew { .. }) {
+        if matches!(command, Command::Renew { .. } | Command::RenewPlain { .. }) {
             self.renewals.push((origin, command));
         } else {
             self.bytes += weight(&command);
@@ -98,6 +108,8 @@ pub(crate) struct Proposed {
     pub(crate) term: u64,
     pub(crate) index: u64,
     pub(crate) origins: Vec<Origin>,
+    /// When it was proposed.
+    pub(crate) since: Reading,
 }
 
 #[cfg(test)]

@@ -10,17 +10,22 @@
 //! What it does not do: it does not decide anything about leases (the table does), and it never waits.
 
 pub mod anchor;
+pub mod changes;
 pub mod clock;
 pub mod payload;
 
 mod batch;
+mod holds;
 mod machine;
 mod reads;
 mod routes;
+mod stats;
 mod storage;
 
 pub use anchor::{Anchor, Machine, ResumeError};
+pub use changes::ChangeLog;
 pub use machine::{
     Fatal, Input, LogEntry, LogWrite, Node, Options, Output, Place, Recovered, SavedSnapshot, Setup, Vote,
 };
 pub use routes::ConnectionId;
+pub use stats::{Buckets, NodeStats, Operation, Outcome};

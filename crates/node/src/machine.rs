@@ -1,26 +1,31 @@
 //! The node: one turn of its loop takes in what has arrived, moves log time, proposes, and hands out what is to be done.
 
 mod deliver;
+mod held;
 mod intake;
 mod lead;
 mod ready;
 mod start;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold_core::holder::Reading;
-use leasehold_core::protocol::{Request, RequestId, Status, ToClient};
+use leasehold_core::protocol::{Changes, Request, RequestId, Status, ToClient};
 use leasehold_core::{Config, LeaseTable, LogTime, Millis};
 use raft::eraftpb::Message;
 use raft::{RawNode, StateRole};
 
 use crate::anchor::{Anchor, Machine, ResumeError};
 use crate::batch::{Proposed, Queue};
+use crate::changes::ChangeLog;
 use crate::clock::{LogClock, STALL_CAP};
+use crate::holds::Holds;
 use crate::payload::PayloadError;
 use crate::reads::Reads;
 use crate::routes::{ConnectionId, Routes};
+use crate::stats::NodeStats;
 use crate::storage::MemoryLog;
 
 /// What happened since the last turn.
@@ -34,6 +39,13 @@ pub enum Input {
         id: RequestId,
         /// What.
         request: Request,
+    },
+    /// Whoever sent this request does not wait for its answer any more.
+    Abandoned {
+        /// Through which connection.
+        connection: ConnectionId,
+        /// The request.
+        id: RequestId,
     },
     /// A connection is gone.
     Disconnected(ConnectionId),
@@ -49,6 +61,8 @@ pub enum Input {
         /// The term of that entry.
         term: u64,
     },
+    /// Take in nothing more, and finish what was taken in.
+    Drain,
 }
 
 /// What is to be done, in order.
@@ -63,6 +77,8 @@ pub enum Output {
         /// What.
         message: ToClient,
     },
+    /// An applied entry changed something that is watched. Comes before every answer that depends on it.
+    Changed(Arc<Changes>),
     /// Save a snapshot, then say so with [`Input::SnapshotSaved`].
     SaveSnapshot {
         /// The last entry it covers.
@@ -233,6 +249,13 @@ pub struct Node {
     found: Option<Config>,
     cut_before: Millis,
     since_snapshot: SinceSnapshot,
+    holds: Holds,
+    changes: ChangeLog,
+    /// Nothing more is taken in.
+    draining: bool,
+    /// The clocks at the present turn.
+    now: Reading,
+    stats: NodeStats,
 }
 
 #[derive(Debug, Default)]
@@ -263,6 +286,7 @@ impl Node {
         inputs: impl IntoIterator<Item = Input>,
     ) -> Result<Vec<Output>, Fatal> {
         let mut out = Vec::new();
+        self.now = now;
         if let Some(leadership) = &mut self.leadership {
             // While a write is on its way nothing can be proposed: a disk that stands still costs nobody more than the cap.
             let most = if self.writes.is_empty() { STALL_CAP } else { self.write_allowance };
@@ -306,6 +330,28 @@ impl Node {
     pub fn is_serving(&self) -> bool {
         let opening = self.leadership.as_ref().and_then(|leadership| leadership.opening);
         opening.is_some_and(|opening| self.applied >= opening)
+    }
+
+    /// Whether everything that was taken in before [`Input::Drain`] is answered and on disk.
+    pub fn is_drained(&self) -> bool {
+        self.draining
+            && self.early.is_empty()
+            && self.queue.is_empty()
+            && self.proposed.is_empty()
+            && self.writes.is_empty()
+            && self.holds.is_empty()
+            && self.reads.is_empty()
+    }
+
+    /// The last changes of the table.
+    pub fn changes(&self) -> &ChangeLog {
+        &self.changes
+    }
+
+    /// What was counted.
+    pub fn stats(&self) -> NodeStats {
+        let (queued, queued_bytes) = self.queue.size();
+        NodeStats { queued, queued_bytes, held_calls: self.holds.len(), ..self.stats.clone() }
     }
 
     /// The table as of the last entry applied.

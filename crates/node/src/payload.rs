@@ -5,9 +5,11 @@ use leasehold_core::{Entry, LeaseTable, LogTime};
 use serde::{Deserialize, Serialize};
 
 use crate::anchor::Anchor;
+use crate::changes::ChangeLog;
 
 const PAYLOAD_VERSION: u8 = 1;
-const SNAPSHOT_VERSION: u8 = 1;
+/// Version 2 has the changes between head and table.
+const SNAPSHOT_VERSION: u8 = 2;
 
 /// Bytes that are not what they should be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -72,6 +74,8 @@ pub struct NodeSnapshot {
     pub learners: Vec<u64>,
     /// The last stamp, and the clocks behind it.
     pub stamped: Option<(LogTime, Option<Anchor>)>,
+    /// The last changes; a snapshot of version 1 has none.
+    pub changes: Option<ChangeLog>,
     /// The table.
     pub table: LeaseTable,
 }
@@ -89,10 +93,12 @@ impl NodeSnapshot {
         voters: &[u64],
         learners: &[u64],
         stamped: Option<(LogTime, Option<Anchor>)>,
+        changes: &ChangeLog,
         table: &LeaseTable,
     ) -> Vec<u8> {
         let head = Head { voters: voters.to_vec(), learners: learners.to_vec(), stamped };
-        let mut bytes = postcard::to_extend(&head, vec![SNAPSHOT_VERSION]).expect("a vector grows as needed");
+        let bytes = postcard::to_extend(&head, vec![SNAPSHOT_VERSION]).expect("a vector grows as needed");
+        let mut bytes = changes.encode(bytes);
         bytes.extend_from_slice(&table.encode());
         bytes
     }
@@ -103,10 +109,16 @@ impl NodeSnapshot {
     /// When the bytes were written by a later release or are damaged.
     pub fn decode(bytes: &[u8]) -> Result<Self, PayloadError> {
         let body = versioned("snapshot", SNAPSHOT_VERSION, bytes)?;
-        let (head, rest): (Head, _) =
-            postcard::take_from_bytes(body).map_err(|_| PayloadError::Damaged { what: "snapshot" })?;
+        let damaged = |_| PayloadError::Damaged { what: "snapshot" };
+        let (head, rest): (Head, _) = postcard::take_from_bytes(body).map_err(damaged)?;
+        let (changes, rest) = if bytes[0] == 1 {
+            (None, rest)
+        } else {
+            let (changes, rest) = ChangeLog::decode(rest).map_err(damaged)?;
+            (Some(changes), rest)
+        };
         let Head { voters, learners, stamped } = head;
-        Ok(Self { voters, learners, stamped, table: LeaseTable::decode(rest)? })
+        Ok(Self { voters, learners, stamped, changes, table: LeaseTable::decode(rest)? })
     }
 }
 

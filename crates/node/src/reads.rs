@@ -36,6 +36,10 @@ impl Reads {
         self.new.push(read);
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.new.is_empty() && self.asked.is_empty() && self.confirmed.is_empty()
+    }
+
     pub(crate) fn is_full(&self) -> bool {
         let asked = self.asked.iter().map(|(_, reads)| reads.len()).sum::<usize>();
         let confirmed = self.confirmed.iter().map(|(_, reads)| reads.len()).sum::<usize>();

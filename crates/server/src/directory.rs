@@ -70,16 +70,44 @@ pub enum DirectoryError {
         /// The directory.
         path: PathBuf,
     },
+    /// A directory that processes of one machine share.
+    #[error(
+        "{path} is used embedded by processes of this machine and cannot be served; give the service another one"
+    )]
+    Embedded {
+        /// The directory.
+        path: PathBuf,
+    },
 }
 
 fn failed<'a>(action: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> DirectoryError + 'a {
     move |source| DirectoryError::Io { action, path: path.to_owned(), source }
 }
 
+/// Who uses a directory. It is one or the other for its whole life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Processes of one machine: time without a server counts.
+    Embedded,
+    /// A service: time without it does not count.
+    Served,
+}
+
+impl Kind {
+    /// Of one length, so that one is never written over a part of the other.
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Embedded => "embedded",
+            Self::Served => "served  ",
+        }
+    }
+}
+
 /// A directory whose lock this process holds.
 #[derive(Debug)]
 pub(crate) struct Locked {
     path: PathBuf,
+    kind: Kind,
     file: File,
     /// Whether a log was made here before.
     pub(crate) founded: bool,
@@ -88,13 +116,18 @@ pub(crate) struct Locked {
 /// What the lock file says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Content {
+    kind: Kind,
     founded: bool,
     pid: u32,
 }
 
 impl Locked {
     /// Takes the lock, or nothing if another process holds it. A directory that is missing is made, unless it must exist.
-    pub(crate) fn try_lock(path: &Path, must_exist: bool) -> Result<Option<Self>, DirectoryError> {
+    pub(crate) fn try_lock(
+        path: &Path,
+        kind: Kind,
+        must_exist: bool,
+    ) -> Result<Option<Self>, DirectoryError> {
         // Before anything is made: a refusal leaves nothing behind.
         check_file_system(path)?;
         if !must_exist {
@@ -115,7 +148,7 @@ impl Locked {
                 Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
                 Err(errno) => return Err(failed("lock", &lock)(errno.into())),
             }
-            let mut locked = Self { path: path.to_owned(), file, founded: false };
+            let mut locked = Self { path: path.to_owned(), kind, file, founded: false };
             if locked.is_linked() {
                 locked.take_over()?;
                 return Ok(Some(locked));
@@ -137,7 +170,14 @@ impl Locked {
         let mut text = String::new();
         self.file.read_to_string(&mut text).map_err(failed("read", &lock))?;
         if !text.is_empty() {
-            self.founded = parse(&self.path, &text)?.founded;
+            let content = parse(&self.path, &text)?;
+            let path = self.path.clone();
+            match (content.kind, self.kind) {
+                (Kind::Served, Kind::Embedded) => return Err(DirectoryError::Served { path }),
+                (Kind::Embedded, Kind::Served) => return Err(DirectoryError::Embedded { path }),
+                (Kind::Embedded, Kind::Embedded) | (Kind::Served, Kind::Served) => {}
+            }
+            self.founded = content.founded;
         }
         self.write()
     }
@@ -159,7 +199,8 @@ impl Locked {
     fn write(&mut self) -> Result<(), DirectoryError> {
         let lock = self.path.join(LOCK_FILE);
         let founded = if self.founded { "yes" } else { "no " };
-        let text = format!("leasehold {FORMAT:5} embedded founded={founded} pid={:10}\n", std::process::id());
+        let (kind, pid) = (self.kind.word(), std::process::id());
+        let text = format!("leasehold {FORMAT:5} {kind} founded={founded} pid={pid:10}\n");
         self.file.rewind().map_err(failed("write", &lock))?;
         self.file.write_all(text.as_bytes()).map_err(failed("write", &lock))
     }
@@ -212,16 +253,16 @@ fn parse(path: &Path, text: &str) -> Result<Content, DirectoryError> {
     if found > FORMAT {
         return Err(DirectoryError::NewerFormat { path: path.to_owned(), found, known: FORMAT });
     }
-    match words.next() {
-        Some("embedded") => {}
-        Some("served") => return Err(DirectoryError::Served { path: path.to_owned() }),
+    let kind = match words.next() {
+        Some("embedded") => Kind::Embedded,
+        Some("served") => Kind::Served,
         _ => return Err(not_ours("it names no kind of directory")),
-    }
+    };
     let rest: Vec<&str> = words.collect();
     let founded = rest.contains(&"founded=yes");
     let pid = rest.iter().find_map(|word| word.strip_prefix("pid=")).filter(|pid| !pid.is_empty());
     let pid = pid.or_else(|| rest.last().copied()).and_then(|pid| pid.parse().ok()).unwrap_or(0);
-    Ok(Content { founded, pid })
+    Ok(Content { kind, founded, pid })
 }
 
 /// The process that holds the lock of a directory, as the lock file names it.
@@ -317,29 +358,29 @@ mod tests {
     #[test]
     fn a_second_lock_of_one_directory_is_not_given() {
         let directory = tempfile::tempdir().unwrap();
-        let first = Locked::try_lock(directory.path(), false).unwrap();
+        let first = Locked::try_lock(directory.path(), Kind::Embedded, false).unwrap();
         assert!(first.is_some());
-        assert!(Locked::try_lock(directory.path(), false).unwrap().is_none());
+        assert!(Locked::try_lock(directory.path(), Kind::Embedded, false).unwrap().is_none());
         drop(first);
-        assert!(Locked::try_lock(directory.path(), false).unwrap().is_some());
+        assert!(Locked::try_lock(directory.path(), Kind::Embedded, false).unwrap().is_some());
     }
 
     #[test]
     fn the_lock_file_names_its_process_and_remembers_the_log() {
         let directory = tempfile::tempdir().unwrap();
-        let mut locked = Locked::try_lock(directory.path(), false).unwrap().unwrap();
+        let mut locked = Locked::try_lock(directory.path(), Kind::Embedded, false).unwrap().unwrap();
         assert!(!locked.founded);
         locked.found().unwrap();
         let holder = lock_holder(directory.path()).unwrap();
         assert_eq!(holder, LockHolder { pid: std::process::id(), stopped: false });
         drop(locked);
-        assert!(Locked::try_lock(directory.path(), false).unwrap().unwrap().founded);
+        assert!(Locked::try_lock(directory.path(), Kind::Embedded, false).unwrap().unwrap().founded);
     }
 
     #[test]
     fn a_server_whose_lock_file_was_removed_notices() {
         let directory = tempfile::tempdir().unwrap();
-        let locked = Locked::try_lock(directory.path(), false).unwrap().unwrap();
+        let locked = Locked::try_lock(directory.path(), Kind::Embedded, false).unwrap().unwrap();
         assert!(locked.is_linked());
         std::fs::remove_file(directory.path().join(LOCK_FILE)).unwrap();
         assert!(!locked.is_linked());
@@ -350,13 +391,13 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let lock = directory.path().join(LOCK_FILE);
         std::fs::write(&lock, "leasehold 2 embedded founded=yes pid=1\n").unwrap();
-        let error = Locked::try_lock(directory.path(), false).unwrap_err();
+        let error = Locked::try_lock(directory.path(), Kind::Embedded, false).unwrap_err();
         assert!(matches!(error, DirectoryError::NewerFormat { found: 2, known: 1, .. }), "{error}");
         std::fs::write(&lock, "something else").unwrap();
-        let error = Locked::try_lock(directory.path(), false).unwrap_err();
+        let error = Locked::try_lock(directory.path(), Kind::Embedded, false).unwrap_err();
         assert!(matches!(error, DirectoryError::NotOurs { .. }), "{error}");
         std::fs::write(&lock, "leasehold 1 served founded=yes pid=1\n").unwrap();
-        let error = Locked::try_lock(directory.path(), false).unwrap_err();
+        let error = Locked::try_lock(directory.path(), Kind::Embedded, false).unwrap_err();
         assert!(matches!(error, DirectoryError::Served { .. }), "{error}");
     }
 
@@ -364,7 +405,7 @@ mod tests {
     fn a_long_path_is_reached_through_a_descriptor() {
         let root = tempfile::tempdir().unwrap();
         let long = root.path().join("d".repeat(120));
-        let locked = Locked::try_lock(&long, false).unwrap().unwrap();
+        let locked = Locked::try_lock(&long, Kind::Embedded, false).unwrap().unwrap();
         let _listener = locked.listen().unwrap();
         let (path, _keep) = connect_path(&long).unwrap();
         assert!(path.as_os_str().len() <= MAX_SOCKET_PATH);

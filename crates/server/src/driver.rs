@@ -4,18 +4,26 @@
 //! out what the node says in order. Neither disk nor network ever blocks it: their queues are unbounded towards the loop, and
 //! bounded towards a client, whose connection ends when it does not read.
 
+mod disk;
+
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError};
+use std::sync::mpsc::{RecvTimeoutError, Sender, TryRecvError};
 use std::thread::JoinHandle;
 
-use leasehold_core::protocol::ToClient;
-use leasehold_node::{ConnectionId, Input, LogEntry, LogWrite, Node, Output};
-use leasehold_wal::{Entry, HardState, Index, NodeId, Record, SnapshotKind, Term, Wal, WriteError};
+use leasehold_core::protocol::{Request, RequestId, Response, ToClient};
+use leasehold_core::{Millis, Revision};
+use leasehold_node::{ConnectionId, Input, Node, Output};
+use leasehold_wal::Wal;
 use tokio::sync::{mpsc as async_mpsc, oneshot};
 
+use crate::caller::{CALLS, Inspection};
 use crate::directory::Locked;
 use crate::disk::FileDisk;
+use crate::hub::Hub;
+use crate::inbox::{Arrivals, Inbox};
+
+use disk::{SyncTimes, ToDisk};
 
 /// Inputs taken in by one turn at most: a flood must not keep the loop from reading the clocks.
 const MAX_INPUTS_PER_TURN: usize = 8_192;
@@ -31,16 +39,18 @@ pub(crate) enum ToLoop {
     Connected(ConnectionId, Outgoing),
     /// Something for the node.
     Node(Input),
+    /// A single request, and who waits for its answer.
+    Call { id: RequestId, request: Request, reply: oneshot::Sender<Response> },
+    /// Nobody waits for the answer to a single request any more.
+    Abandon(RequestId),
+    /// Numbers are wanted.
+    Inspect(oneshot::Sender<Box<Inspection>>),
     /// The disk has failed: nothing more can be promised.
     DiskFailed(String),
+    /// Take in nothing more, finish what was taken in, and stop.
+    Drain,
     /// Finish and stop.
     Stop,
-}
-
-/// What reaches the disk.
-enum ToDisk {
-    Write(LogWrite),
-    Snapshot { index: u64, term: u64, bytes: Vec<u8> },
 }
 
 /// Why the loop ended.
@@ -56,21 +66,33 @@ pub(crate) fn start(
     node: Node,
     wal: Wal<FileDisk>,
     locked: Locked,
-    inbox: Receiver<ToLoop>,
-    to_loop: Sender<ToLoop>,
+    inbox: Arrivals,
+    to_loop: Inbox,
+    hub: Arc<Hub>,
 ) -> std::io::Result<JoinHandle<Stopped>> {
+    let times = SyncTimes::new();
+    let disk_times = times.clone();
     let (to_disk, jobs) = std::sync::mpsc::channel();
     // The lock is given up by whichever thread ends last: if the loop panics, the disk may still be writing.
     let locked = Arc::new(locked);
     let disk_lock = Arc::clone(&locked);
     let disk = std::thread::Builder::new().name("leasehold-disk".into()).spawn(move || {
         let alarm = Alarm(to_loop);
-        run_disk(wal, &jobs, &alarm.0);
+        disk::run(wal, &jobs, &alarm.0, &disk_times);
         drop(disk_lock);
     })?;
     std::thread::Builder::new().name("leasehold-node".into()).spawn(move || {
-        let mut event_loop = Loop { node, inbox, to_disk: Some(to_disk), connections: HashMap::new() };
+        let mut event_loop = Loop {
+            node,
+            inbox,
+            to_disk: Some(to_disk),
+            connections: HashMap::new(),
+            calls: HashMap::new(),
+            hub: Arc::clone(&hub),
+            times,
+        };
         let stopped = event_loop.run(&locked);
+        hub.end();
         // The disk finishes what it has before the lock is given up.
         drop(event_loop);
         let finished = disk.join();
@@ -80,7 +102,7 @@ pub(crate) fn start(
 }
 
 /// Tells the loop when the disk thread panics: it would wait for ever for the write on its way.
-struct Alarm(Sender<ToLoop>);
+struct Alarm(Inbox);
 
 impl Drop for Alarm {
     fn drop(&mut self) {
@@ -92,9 +114,13 @@ impl Drop for Alarm {
 
 struct Loop {
     node: Node,
-    inbox: Receiver<ToLoop>,
+    inbox: Arrivals,
     to_disk: Option<Sender<ToDisk>>,
     connections: HashMap<ConnectionId, Outgoing>,
+    /// Who waits for the answers to single requests.
+    calls: HashMap<RequestId, oneshot::Sender<Response>>,
+    hub: Arc<Hub>,
+    times: SyncTimes,
 }
 
 /// The way to a client. Its connection ends when the loop drops this.
@@ -124,6 +150,9 @@ impl Loop {
                 Ok(outputs) => self.carry_out(outputs),
                 Err(fatal) => return Stopped::Failed(fatal.to_string()),
             }
+            if self.node.is_drained() {
+                return Stopped::AsAsked;
+            }
         }
     }
 
@@ -144,6 +173,19 @@ impl Loop {
                     inputs.push(Input::Disconnected(connection));
                 }
                 ToLoop::Node(input) => inputs.push(input),
+                ToLoop::Call { id, request, reply } => {
+                    self.calls.insert(id, reply);
+                    inputs.push(Input::Request { connection: CALLS, id, request });
+                }
+                ToLoop::Abandon(id) => {
+                    if self.calls.remove(&id).is_some() {
+                        inputs.push(Input::Abandoned { connection: CALLS, id });
+                    }
+                }
+                ToLoop::Inspect(reply) => {
+                    let _ = reply.send(Box::new(self.inspect()));
+                }
+                ToLoop::Drain => inputs.push(Input::Drain),
                 ToLoop::DiskFailed(why) => return Some(Stopped::Failed(why)),
                 ToLoop::Stop => return Some(Stopped::AsAsked),
             }
@@ -162,11 +204,18 @@ impl Loop {
     fn carry_out(&mut self, outputs: Vec<Output>) {
         let mut outgoing: Vec<(ConnectionId, Vec<ToClient>)> = Vec::new();
         let mut places: HashMap<ConnectionId, usize> = HashMap::new();
+        let (mut changed, mut answers) = (Vec::new(), Vec::new());
         for output in outputs {
             match output {
                 Output::Write(write) => self.hand_to_disk(ToDisk::Write(write)),
                 Output::SaveSnapshot { index, term, bytes } => {
                     self.hand_to_disk(ToDisk::Snapshot { index, term, bytes });
+                }
+                Output::Changed(changes) => changed.push(changes),
+                Output::Send { connection: CALLS, message } => {
+                    if let ToClient::Response { id, response } = message {
+                        answers.push((id, response));
+                    }
                 }
                 Output::Send { connection, message } => {
                     let place = *places.entry(connection).or_insert_with(|| {
@@ -179,6 +228,15 @@ impl Loop {
                 Output::SendPeer(_) => {}
             }
         }
+        // Before any answer that depends on them: whoever has an answer and then watches has seen what it changed.
+        let applied = Revision::new(self.node.applied());
+        self.hub.publish(&changed, self.node.changes().oldest(), applied, self.node.is_serving());
+        for (id, response) in answers {
+            if let Some(reply) = self.calls.remove(&id) {
+                // A caller that has just gone away has said so.
+                let _ = reply.send(response);
+            }
+        }
         for (connection, messages) in outgoing {
             let to_client = self.connections.get(&connection);
             if to_client.is_some_and(|to_client| to_client.sender.try_send(messages).is_err()) {
@@ -188,59 +246,27 @@ impl Loop {
         }
     }
 
+    fn inspect(&self) -> Inspection {
+        let table = self.node.table();
+        let (sessions, resources) = table.sizes();
+        Inspection {
+            serving: self.node.is_serving(),
+            stats: self.node.stats(),
+            counters: table.counters(),
+            sessions,
+            resources,
+            applied: Revision::new(self.node.applied()),
+            log_time: Millis::new(table.last_at().get()),
+            cut: self.node.cut(),
+            connections: self.connections.len(),
+            sync_micros: self.times.get(),
+        }
+    }
+
     fn hand_to_disk(&self, job: ToDisk) {
         // A disk thread that is gone has said why; the loop is about to read it.
         if let Some(to_disk) = &self.to_disk {
             let _ = to_disk.send(job);
         }
     }
-}
-
-fn run_disk(mut wal: Wal<FileDisk>, jobs: &Receiver<ToDisk>, to_loop: &Sender<ToLoop>) {
-    while let Ok(job) = jobs.recv() {
-        let done = match job {
-            ToDisk::Write(write) => {
-                let number = write.number;
-                wal.append(&records(write)).map(|()| Input::Written { number })
-            }
-            ToDisk::Snapshot { index, term, bytes } => wal
-                .save_snapshot(SnapshotKind::Taken, Index(index), Term(term), &bytes, &[])
-                .map(|_| Input::SnapshotSaved { index, term }),
-        };
-        match done {
-            Ok(input) => {
-                if to_loop.send(ToLoop::Node(input)).is_err() {
-                    return;
-                }
-                // After the answer is on its way: the next segment is made before it is needed.
-                if let Err(error @ (WriteError::Failed { .. } | WriteError::Stopped { .. })) = wal.prepare() {
-                    let _ = to_loop.send(ToLoop::DiskFailed(error.to_string()));
-                    return;
-                }
-            }
-            Err(error) => {
-                let _ = to_loop.send(ToLoop::DiskFailed(error.to_string()));
-                return;
-            }
-        }
-    }
-}
-
-fn records(write: LogWrite) -> Vec<Record> {
-    let vote = write.vote.map(|vote| {
-        Record::HardState(HardState {
-            term: Term(vote.term),
-            vote: (vote.vote != 0).then_some(NodeId(vote.vote)),
-            commit: Index(vote.commit),
-        })
-    });
-    let entry = |entry: LogEntry| {
-        Record::Entry(Entry {
-            index: Index(entry.index),
-            term: Term(entry.term),
-            kind: entry.kind,
-            payload: entry.payload,
-        })
-    };
-    vote.into_iter().chain(write.entries.into_iter().map(entry)).collect()
 }

@@ -1,53 +1,25 @@
 //! The embedded mode: a node in this process, for all processes of the machine that share its directory.
 
 use std::path::Path;
-use std::sync::mpsc::Sender;
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use leasehold_core::Config;
-use leasehold_node::{Fatal, LogEntry, Node, Options, Place, Recovered, SavedSnapshot, Setup, Vote};
-use leasehold_wal::{Identity, OpenError, Options as WalOptions, Wal};
+use leasehold_node::{Node, Options, Place};
+use leasehold_wal::Wal;
 use leasehold_wire::Hello;
 use tokio::net::UnixListener;
 use tokio::sync::watch;
 
-use crate::directory::{DirectoryError, Locked};
+use crate::directory::{Kind, Locked};
 use crate::disk::FileDisk;
+use crate::door::Door;
 use crate::driver::{self, Stopped, ToLoop};
+use crate::hub::Hub;
 use crate::identity;
-use crate::listener::{Doorway, accept};
-
-/// Why a directory cannot be served by this process.
-#[derive(Debug, thiserror::Error)]
-pub enum ServeError {
-    /// The directory itself.
-    #[error(transparent)]
-    Directory(#[from] DirectoryError),
-    /// Its log.
-    #[error("the log of {path} does not open: {source}")]
-    Log {
-        /// The directory.
-        path: std::path::PathBuf,
-        /// Why.
-        source: OpenError,
-    },
-    /// Its state or its clocks.
-    #[error("{path} cannot be served: {source}")]
-    Node {
-        /// The directory.
-        path: std::path::PathBuf,
-        /// Why.
-        source: Fatal,
-    },
-    /// Something of the machine.
-    #[error("cannot serve {path}: {source}")]
-    Machine {
-        /// The directory.
-        path: std::path::PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-}
+use crate::inbox::{Inbox, inbox};
+use crate::listener::accept;
+use crate::opening::{ServeError, open};
 
 /// How a directory is served.
 #[derive(Debug, Clone, Default)]
@@ -63,7 +35,7 @@ pub struct EmbeddedOptions {
 /// This process serves a directory. Dropping it finishes what is under way and gives up the lock.
 #[derive(Debug)]
 pub struct Server {
-    to_loop: Sender<ToLoop>,
+    to_loop: Inbox,
     stop_network: watch::Sender<bool>,
     node: Option<JoinHandle<Stopped>>,
     network: Option<JoinHandle<()>>,
@@ -75,31 +47,13 @@ pub struct Server {
 /// When the directory cannot be used, its log does not open, or its clocks cannot be compared. Nothing was changed then, except
 /// that the lock file may name this process, and after an error of the disk as its message says.
 pub fn try_serve(path: &Path, options: &EmbeddedOptions) -> Result<Option<Server>, ServeError> {
-    let Some(mut locked) = Locked::try_lock(path, options.must_exist)? else { return Ok(None) };
-    let machine_error = |source| ServeError::Machine { path: path.to_owned(), source };
-    let log_error = |source| ServeError::Log { path: path.to_owned(), source };
-    let disk = FileDisk::open(&locked.log_directory()?).map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => log_error(OpenError::Missing),
-        _ => machine_error(error),
-    })?;
-    let identity = Identity { lock_inode: locked.inode()? };
-    let wal_options = WalOptions { must_exist: locked.founded, ..WalOptions::default() };
-    let (wal, recovered) = Wal::open(disk, identity, wal_options).map_err(log_error)?;
-    locked.found()?;
-    let machine = identity::machine().map_err(machine_error)?;
-    let mut seed = [0; 8];
-    getrandom::fill(&mut seed).map_err(|error| machine_error(std::io::Error::other(error)))?;
-    let setup = Setup {
-        place: Place::Embedded { machine, end_all_after_wait: options.end_all_after_wait },
-        config: options.config.clone(),
-        recovered: from_log(recovered),
-        options: Options::default(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        pid: std::process::id(),
-        seed: u64::from_le_bytes(seed),
+    let Some(mut locked) = Locked::try_lock(path, Kind::Embedded, options.must_exist)? else {
+        return Ok(None);
     };
-    let node_error = |source| ServeError::Node { path: path.to_owned(), source };
-    let node = Node::start(setup, leasehold_clock::read()).map_err(node_error)?;
+    let machine_error = |source| ServeError::Machine { path: path.to_owned(), source };
+    let machine = identity::machine().map_err(machine_error)?;
+    let place = Place::Embedded { machine, end_all_after_wait: options.end_all_after_wait };
+    let (node, wal) = open(path, &mut locked, place, options.config.clone(), Options::default())?;
     let listener = locked.listen()?;
     start(node, wal, locked, listener).map(Some).map_err(machine_error)
 }
@@ -110,19 +64,21 @@ fn start(
     locked: Locked,
     listener: std::os::unix::net::UnixListener,
 ) -> std::io::Result<Server> {
-    let (to_loop, inbox) = std::sync::mpsc::channel();
+    let (to_loop, inbox) = inbox();
+    let hub = Arc::new(Hub::new(node.changes()));
     let (stop_network, stop) = watch::channel(false);
     let program = concat!("leasehold ", env!("CARGO_PKG_VERSION"));
-    let doorway = Doorway::new(to_loop.clone(), Hello::new(program, std::process::id(), ""));
+    let hello = Hello::new(program, std::process::id(), "");
+    let door = Door::new(to_loop.clone(), Arc::clone(&hub), hello);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let entered = runtime.enter();
     let listener = UnixListener::from_std(listener)?;
     drop(entered);
     let network = std::thread::Builder::new()
         .name("leasehold-net".into())
-        .spawn(move || runtime.block_on(accept(listener, doorway, stop)))?;
+        .spawn(move || runtime.block_on(accept(listener, door, stop)))?;
     let stop_on_failure = stop_network.clone();
-    let node = driver::start(node, wal, locked, inbox, to_loop.clone())?;
+    let node = driver::start(node, wal, locked, inbox, to_loop.clone(), hub)?;
     // Whatever ends the loop ends the network too: clients notice at once and look for the next server.
     let watched = std::thread::Builder::new().name("leasehold-watch".into()).spawn(move || {
         let stopped = node.join().unwrap_or_else(|_| Stopped::Failed("the node's loop panicked".into()));
@@ -130,7 +86,9 @@ fn start(
         stopped
     });
     // Without this thread nobody could stop the loop, and it would keep the lock.
-    let watched = watched.inspect_err(|_| drop(to_loop.send(ToLoop::Stop)))?;
+    let watched = watched.inspect_err(|_| {
+        let _ = to_loop.send(ToLoop::Stop);
+    })?;
     Ok(Server { to_loop, stop_network, node: Some(watched), network: Some(network) })
 }
 
@@ -164,27 +122,5 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.finish();
-    }
-}
-
-fn from_log(recovered: leasehold_wal::Recovered) -> Recovered {
-    let state = recovered.hard_state;
-    Recovered {
-        vote: Vote { term: state.term.0, vote: state.vote.map_or(0, |node| node.0), commit: state.commit.0 },
-        entries: recovered
-            .entries
-            .into_iter()
-            .map(|entry| LogEntry {
-                index: entry.index.0,
-                term: entry.term.0,
-                kind: entry.kind,
-                payload: entry.payload,
-            })
-            .collect(),
-        snapshot: recovered.snapshot.map(|(meta, bytes)| SavedSnapshot {
-            index: meta.index.0,
-            term: meta.term.0,
-            bytes,
-        }),
     }
 }

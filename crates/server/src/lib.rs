@@ -1,15 +1,28 @@
-//! Drivers around the node: files, sockets and clocks, and the embedded mode made of them.
+//! Drivers around the node: files, sockets and clocks, the embedded mode made of them, and what a service is made of.
 //!
 //! The node decides; this crate carries out. Its loop runs on a thread of its own that neither the disk nor the network ever
 //! blocks: writes go to a disk thread, frames to a network thread, and both come back as inputs.
 
+mod caller;
 mod directory;
 mod disk;
+mod door;
 mod driver;
 mod embedded;
+mod frames;
+mod hub;
 mod identity;
+mod inbox;
 mod listener;
+mod opening;
+mod served;
 
+pub use caller::{Caller, Inspection};
 pub use directory::{DirectoryError, LockHolder, connect_path, lock_holder};
 pub use disk::FileDisk;
-pub use embedded::{EmbeddedOptions, ServeError, Server, try_serve};
+pub use door::{Door, Inbound, Outbound};
+pub use embedded::{EmbeddedOptions, Server, try_serve};
+pub use hub::{Hub, Kept, Watcher};
+pub use inbox::Ended;
+pub use opening::ServeError;
+pub use served::{Served, ServedOptions, serve};

@@ -3,6 +3,7 @@
 //! Both directions match every variant by name, so that a variant added on either side does not compile until it has its place
 //! here. Going out cannot fail. Coming in checks everything that a type promises, and names the field that broke the promise.
 
+mod change;
 mod command;
 mod ending;
 mod item;
@@ -20,7 +21,7 @@ use crate::error::FieldError;
 use crate::proto as pb;
 
 /// A type of the core that has a message.
-pub(crate) trait Wire: Sized {
+pub trait Wire: Sized {
     /// The message.
     type Message;
 
@@ -28,6 +29,9 @@ pub(crate) trait Wire: Sized {
     fn to_wire(&self) -> Self::Message;
 
     /// What a message says.
+    ///
+    /// # Errors
+    /// When a field cannot be what it says; the error names it.
     fn from_wire(message: Self::Message) -> Result<Self, FieldError>;
 }
 

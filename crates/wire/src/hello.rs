@@ -61,7 +61,14 @@ impl Hello {
     }
 
     fn decode(frame: &[u8]) -> Result<Self, OpeningError> {
-        let hello = pb::Hello::decode(frame).map_err(OpeningError::Unreadable)?;
+        Self::from_message(pb::Hello::decode(frame).map_err(OpeningError::Unreadable)?)
+    }
+
+    /// What a message says.
+    ///
+    /// # Errors
+    /// When a number is out of range, or a text is too long or has control characters.
+    pub fn from_message(hello: pb::Hello) -> Result<Self, OpeningError> {
         let protocol = to_u32("hello.protocol", hello.protocol)?;
         if protocol == 0 {
             return Err(FieldError::Absent { field: "hello.protocol" }.into());
@@ -71,6 +78,21 @@ impl Hello {
         let pid = to_u32("hello.pid", hello.pid)?;
         Ok(Self { protocol, program: hello.program, pid, incarnation: hello.incarnation })
     }
+
+    /// The message that says this.
+    ///
+    /// # Errors
+    /// When a text is too long or has control characters.
+    pub fn to_message(&self) -> Result<pb::Hello, OpeningError> {
+        check_text("hello.program", &self.program)?;
+        check_text("hello.incarnation", &self.incarnation)?;
+        Ok(pb::Hello {
+            protocol: self.protocol.into(),
+            program: self.program.clone(),
+            pid: self.pid.into(),
+            incarnation: self.incarnation.clone(),
+        })
+    }
 }
 
 /// Appends the preface and a hello to `out`, or leaves `out` as it was.
@@ -78,14 +100,7 @@ impl Hello {
 /// # Errors
 /// When a text of the hello is too long or has control characters.
 pub fn encode_opening(hello: &Hello, out: &mut Vec<u8>) -> Result<(), OpeningError> {
-    check_text("hello.program", &hello.program)?;
-    check_text("hello.incarnation", &hello.incarnation)?;
-    let message = pb::Hello {
-        protocol: hello.protocol.into(),
-        program: hello.program.clone(),
-        pid: hello.pid.into(),
-        incarnation: hello.incarnation.clone(),
-    };
+    let message = hello.to_message()?;
     out.extend_from_slice(&PREFACE);
     append_frame(out, MAX_HELLO_BYTES, |body| message.encode_raw(body))
         .expect("two texts of 256 bytes and two numbers fit a hello");

@@ -31,10 +31,12 @@
 mod convert;
 mod error;
 mod frame;
+mod grpc;
 mod hello;
 mod proto;
 mod stream;
 
+pub use convert::Wire;
 pub use error::{FieldError, FrameError, OpeningError};
 pub use frame::{FrameReader, MAX_FRAME_BYTES};
 pub use hello::{
@@ -42,3 +44,10 @@ pub use hello::{
     look_at_first_bytes,
 };
 pub use stream::{HeardRequest, decode_client_frame, decode_server_frame, encode_client, encode_server};
+
+/// The messages of `proto/leasehold/v1`, for doors that speak protobuf themselves. They are not checked: [`Wire`] turns them
+/// into values that are.
+pub mod messages {
+    pub use crate::grpc::{SessionIn, SessionMessage, SessionOut};
+    pub use crate::proto::*;
+}

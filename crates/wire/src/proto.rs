@@ -1,8 +1,4 @@
-//! The messages as generated from `proto/leasehold/v1/session.proto`. They stay inside this crate: outside of it only values
-//! exist that were checked.
-#![expect(
-    unreachable_pub,
-    reason = "the generator writes pub everywhere, and the module is private on purpose"
-)]
+//! The messages as generated from `proto/leasehold/v1`. A message was not checked: outside of this crate only the doors that
+//! speak protobuf themselves see them, as [`messages`](crate::messages), and turn them into values of the core at once.
 
 include!(concat!(env!("OUT_DIR"), "/leasehold.v1.rs"));

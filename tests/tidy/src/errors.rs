@@ -12,6 +12,9 @@ const CODES: &str = "crates/cli/src/codes.rs";
 /// Where the command's own troubles get theirs.
 const TROUBLES: &str = "crates/cli/src/trouble.rs";
 
+/// Where errors over HTTP and gRPC have theirs, each in one row of a list.
+const FAULTS: &str = "crates/service/src/plain/fault.rs";
+
 /// Public errors that must be given a code by name: the file and the enum.
 const NAMED: [(&str, &str); 3] = [
     ("crates/client/src/error.rs", "Error"),
@@ -38,6 +41,7 @@ pub fn check(tree: &Tree) -> Vec<Complaint> {
     let mut known: BTreeSet<String> =
         variants(tree, path, name, &mut complaints).iter().map(|variant| code(variant)).collect();
     known.extend([CODES, TROUBLES].into_iter().filter_map(|path| tree.get(path)).flat_map(codes));
+    known.extend(tree.get(FAULTS).map(listed).unwrap_or_default());
     for code in known.iter().filter(|code| !reference.text.contains(&format!("`{code}`"))) {
         complaints.push(format!("{REFERENCE}: `{code}` is not explained"));
     }
@@ -73,6 +77,12 @@ fn codes(file: &File) -> BTreeSet<String> {
     let texts =
         arms.filter_map(|(_, given)| given.trim_start_matches('(').strip_prefix('"')?.split_once('"'));
     texts.map(|(text, _)| text.to_owned()).filter(|text| is_code(text)).collect()
+}
+
+/// Codes in a list: `code("not-free", 409, ...)`.
+fn listed(file: &File) -> BTreeSet<String> {
+    let rows = file.product_lines().filter_map(|(_, line)| line.trim().strip_prefix("code(\""));
+    rows.filter_map(|row| row.split_once('"')).map(|(code, _)| code.to_owned()).collect()
 }
 
 /// `SessionEnded` is `session-ended`.
@@ -135,6 +145,14 @@ pub enum Unreachable {\n    Gone,\n}\n";
     fn a_code_that_is_not_explained_and_one_that_does_not_exist_are_found() {
         assert_eq!(found(GIVEN, &FULL.replace("`cancelled`", "`canceled`")).len(), 2);
         assert_eq!(found(GIVEN, &FULL.replace("| `outcome-unknown` | f |\n", "")).len(), 1);
+    }
+
+    #[test]
+    fn a_code_of_the_doors_is_to_be_explained_too() {
+        let faults =
+            (FAULTS, "const CODES: [Code; 1] = [\n    code(\"bad-json\", 400, GrpcCode::Other),\n];\n");
+        let found = check(&Tree::of(&[(REFERENCE, FULL), (CODES, GIVEN), faults]));
+        assert!(found.iter().any(|complaint| complaint.contains("`bad-json` is not explained")), "{found:?}");
     }
 
     #[test]

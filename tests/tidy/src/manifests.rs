@@ -24,18 +24,20 @@ const WAL: &str = "leasehold-wal";
 const WIRE: &str = "leasehold-wire";
 const NODE: &str = "leasehold-node";
 const SERVER: &str = "leasehold-server";
+const SERVICE: &str = "leasehold-service";
 const CLIENT: &str = "leasehold";
 const FENCE: &str = "leasehold-fence";
 const SIM: &str = "leasehold-sim";
 
 /// From the inside out.
-const PLACES: [Place; 13] = [
+const PLACES: [Place; 14] = [
     place(CORE, &[]),
     place(CLOCK, &[CORE]),
     place(WAL, &[CORE]),
     place(WIRE, &[CORE]),
     place(NODE, &[CORE]),
     place(SERVER, &[CORE, CLOCK, WAL, WIRE, NODE]),
+    place(SERVICE, &[CORE, CLOCK, NODE, SERVER, WIRE]),
     Place {
         package: CLIENT,
         always: &[CORE, CLOCK, WIRE],
@@ -43,8 +45,8 @@ const PLACES: [Place; 13] = [
     },
     place(FENCE, &[CORE]),
     place(SIM, &[CORE, WAL, WIRE, NODE]),
-    place("leasehold-cli", &[CORE, CLOCK, WAL, WIRE, NODE, SERVER, CLIENT, FENCE, SIM]),
-    place("leasehold-bench", &[CORE, CLOCK, WAL, WIRE, NODE, SERVER, CLIENT, FENCE]),
+    place("leasehold-cli", &[CORE, CLOCK, WAL, WIRE, NODE, SERVER, SERVICE, CLIENT, FENCE, SIM]),
+    place("leasehold-bench", &[CORE, CLOCK, WAL, WIRE, NODE, SERVER, SERVICE, CLIENT, FENCE]),
     place("leasehold-tidy", &[]),
     place("xtask", &[]),
 ];

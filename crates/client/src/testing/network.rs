@@ -115,7 +115,8 @@ impl Service {
                         any = true;
                         self.send(connection, message);
                     }
-                    Output::SendPeer(_) => {}
+                    // Nobody else is here, and nobody watches.
+                    Output::SendPeer(_) | Output::Changed(_) => {}
                 }
             }
             if inputs.is_empty() {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use leasehold::core::answer::{Opened, Renewed};
 use leasehold::core::protocol::{Query, ReadAnswer, Request, Response, Status, ToClient};
-use leasehold::core::{CommandNumber, Drift, ItemNumber, Millis, Reply, SessionId};
+use leasehold::core::{CommandNumber, Drift, ItemNumber, Millis, Reply, Revision, SessionId};
 use leasehold_wire::{Hello, OpeningReader, decode_client_frame, encode_opening, encode_server};
 use rustix::fs::{FlockOperation, flock};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -96,7 +96,7 @@ fn answer(request: Request) -> Option<Response> {
             Reply::Attached { last_command: CommandNumber::NONE, last_item: ItemNumber::NONE }
         }
         Request::Renew { number, .. } => {
-            Reply::Renewed(Renewed { number, after: ItemNumber::NONE, leases: None })
+            Reply::Renewed(Renewed { number, after: ItemNumber::NONE, holdings: None })
         }
         Request::Read(Query::Status) => {
             let status = Status {
@@ -108,9 +108,10 @@ fn answer(request: Request) -> Option<Response> {
                 log_time: Millis::ZERO,
                 cut: Millis::ZERO,
             };
-            return Some(Response::Read(ReadAnswer::Status(status)));
+            let answer = ReadAnswer::Status(status);
+            return Some(Response::Read { revision: Revision::new(1), answer });
         }
-        Request::Command(_) | Request::Operator(_) | Request::Read(_) => return None,
+        _ => return None,
     };
     Some(Response::Reply(reply))
 }

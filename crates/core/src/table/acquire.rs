@@ -108,9 +108,9 @@ impl LeaseTable {
         if session.unseen.len() >= limits.unseen {
             return Err(Refusal::TooManyUnseen { limit: limits.unseen });
         }
-        if session.leases_wanted() + requests.len() > limits.leases_per_session {
+        if session.leases_wanted() + requests.len() > self.lease_limit(session) {
             let what = LimitedThing::LeasesOfSession;
-            return Err(Refusal::LimitReached { what, limit: limits.leases_per_session });
+            return Err(Refusal::LimitReached { what, limit: self.lease_limit(session) });
         }
         let new = requests.iter().filter(|request| !self.resources.contains_key(&request.resource)).count();
         if new > 0 && self.resources.len() + new > limits.resources {

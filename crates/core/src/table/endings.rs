@@ -73,7 +73,14 @@ impl LeaseTable {
         let (session, since) = (holder.session, holder.since);
         resource.registers.retain(|_, register| !(register.with_lease && register.token == token));
         let label = self.sessions[&session].label.clone();
-        resource.history.push_back(Past { token, session, label, since, until: when, how: how.clone() });
+        resource.history.push_back(Past {
+            token,
+            session,
+            label: label.clone(),
+            since,
+            until: when,
+            how: how.clone(),
+        });
         while resource.history.len() > history_limit {
             resource.history.pop_front();
         }
@@ -84,7 +91,8 @@ impl LeaseTable {
             let resource = name.clone();
             self.push_item(out, session, ItemKind::LeaseEnded { resource, token, how: how.clone() });
         }
-        Self::event(out, Event::Ended { resource: name.clone(), token, session, when, how: how.clone() });
+        let (resource, how) = (name.clone(), how.clone());
+        Self::event(out, Event::Ended { resource, token, session, label, when, how });
     }
 
     /// Empties the place of a lease.
@@ -224,7 +232,7 @@ impl LeaseTable {
         match ready {
             Ready::Waiting(command) => session.waits.contains_key(command),
             // It may have got other leases since it accepted.
-            Ready::Accepting { .. } => session.leases_wanted() < self.config.limits.leases_per_session,
+            Ready::Accepting { .. } => session.leases_wanted() < self.lease_limit(session),
         }
     }
 
@@ -258,6 +266,8 @@ impl LeaseTable {
         }
         let holder = self.resources.get_mut(name).and_then(|resource| resource.holder_mut(token));
         holder.expect("a lease that is held has its place").value = value.clone();
+        let (resource, value) = (name.clone(), value.clone());
+        Self::event(out, Event::ValueSet { resource, token, session: id, value });
         Ok(Answer::ValueSet)
     }
 }

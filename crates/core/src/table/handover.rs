@@ -80,7 +80,7 @@ impl LeaseTable {
         let ready = match own_wait {
             Some((command, _)) => Ready::Waiting(*command),
             None => {
-                let limit = self.config.limits.leases_per_session;
+                let limit = self.lease_limit(session);
                 if session.leases_wanted() >= limit {
                     return Err(Refusal::LimitReached { what: LimitedThing::LeasesOfSession, limit });
                 }

@@ -231,7 +231,15 @@ impl LeaseTable {
         }
         self.note_use(name);
         self.counters.grants += 1;
-        Self::event(out, Event::Granted { grant: grant.clone(), session: to.session, command: to.command });
+        let event = Event::Granted {
+            grant: grant.clone(),
+            shared: request.mode == Mode::Shared,
+            session: to.session,
+            label: self.sessions[&to.session].label.clone(),
+            value: value.clone(),
+            command: to.command,
+        };
+        Self::event(out, event);
         grant
     }
 

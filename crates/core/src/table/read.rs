@@ -7,7 +7,7 @@ use super::session::Session;
 use super::{Config, Counters, LeaseTable};
 use crate::answer::{Ending, Item};
 use crate::command::{Mode, SessionKind};
-use crate::id::{AttachNumber, CommandNumber, Epoch, ItemNumber, Nonce, SessionId, Token};
+use crate::id::{AttachNumber, CommandNumber, Epoch, ItemNumber, Nonce, RenewalNumber, SessionId, Token};
 use crate::name::{Label, RegisterKey, ResourceName, Value};
 use crate::time::{LogTime, Millis};
 
@@ -175,6 +175,11 @@ impl LeaseTable {
     /// The last command applied and the newest item of a session that is not over.
     pub fn stream_position(&self, id: SessionId) -> Option<(CommandNumber, ItemNumber)> {
         self.living(id).ok().map(|session| (session.last_command, session.last_item))
+    }
+
+    /// The last renewal of a session that is not over.
+    pub fn renewal(&self, id: SessionId) -> Option<RenewalNumber> {
+        self.living(id).ok().map(|session| session.renewal)
     }
 
     /// What the client of a session has not said it has seen.

@@ -2,7 +2,7 @@
 
 use super::LeaseTable;
 use super::resource::{Register, Standing};
-use crate::answer::{Answer, Applied, LimitedThing, Refusal};
+use crate::answer::{Answer, Applied, Event, LimitedThing, Refusal};
 use crate::id::Token;
 use crate::name::{RegisterKey, ResourceName, Value};
 
@@ -36,6 +36,13 @@ impl LeaseTable {
                 resource.registers.insert(key.clone(), register);
             }
         }
+        let event = Event::RegisterWritten {
+            resource: name.clone(),
+            key: key.clone(),
+            token,
+            removed: value.is_none(),
+        };
+        Self::event(out, event);
         Ok(Answer::RegisterWritten)
     }
 }

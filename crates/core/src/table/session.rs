@@ -7,11 +7,15 @@ use serde::{Deserialize, Serialize};
 
 use super::LeaseTable;
 use super::queue::Wait;
+use super::resource::Standing;
 use crate::answer::LimitedThing;
-use crate::answer::{Applied, Ending, Event, Item, ItemKind, Opened, Refusal, Renewed, Reply};
+use crate::answer::{
+    Applied, Ending, Event, Grant, HeldLease, Holdings, Item, ItemKind, Opened, Refusal, Renewed, Reply,
+    Waited,
+};
 use crate::command::{Attach, Op, Open, Policies, Sequence, SessionKind};
 use crate::id::{AttachNumber, CommandNumber, ItemNumber, Nonce, RenewalNumber, SessionId, Token};
-use crate::limits::MIN_TTL;
+use crate::limits::{MAX_PLAIN_HOLDINGS, MIN_TTL};
 use crate::name::{Label, ResourceName};
 use crate::time::{Drift, LogTime, Millis};
 
@@ -191,6 +195,20 @@ impl LeaseTable {
         Ok(())
     }
 
+    /// Takes note of a renewal without a number: it gets the next one.
+    pub(super) fn renew_plain(
+        &mut self,
+        revived: &mut BTreeSet<ResourceName>,
+        id: SessionId,
+    ) -> Result<RenewalNumber, Reply> {
+        let session = self.living(id).map_err(Reply::Refused)?;
+        if session.kind != SessionKind::Plain {
+            return Err(Reply::Refused(Refusal::WrongSessionKind));
+        }
+        let number = session.renewal.next();
+        self.renew(revived, id, number, ItemNumber::NONE).map(|()| number)
+    }
+
     /// A session that was overdue has come back: whoever waits for its leases may take them only at a new point.
     fn expect_takers(&mut self, id: SessionId) {
         let session = &self.sessions[&id];
@@ -206,14 +224,36 @@ impl LeaseTable {
     /// The answer to a renewal that was taken note of.
     pub(super) fn renewed(&self, id: SessionId, number: RenewalNumber) -> Reply {
         let session = &self.sessions[&id];
-        let leases = (session.kind == SessionKind::Plain).then(|| self.held_leases(id));
-        Reply::Renewed(Renewed { number, after: session.last_item, leases })
+        let holdings = (session.kind == SessionKind::Plain).then(|| self.holdings(session));
+        Reply::Renewed(Renewed { number, after: session.last_item, holdings })
     }
 
-    /// The leases that a session holds; revoked ones are not among them.
-    fn held_leases(&self, id: SessionId) -> Vec<(ResourceName, Token)> {
-        let leases = self.sessions[&id].leases.keys();
-        leases.filter(|(resource, token)| self.holds(id, resource, *token)).cloned().collect()
+    /// What a session holds and waits for.
+    fn holdings(&self, session: &Session) -> Holdings {
+        let held = |(resource, token): &(ResourceName, Token)| {
+            let holder = self.resources.get(resource)?.holder(*token)?;
+            let grant =
+                Grant { resource: resource.clone(), token: *token, fence: holder.fence, slot: holder.slot };
+            let held = HeldLease { grant, release_requested: holder.asks > 0 };
+            matches!(holder.standing, Standing::Held).then_some(held)
+        };
+        let waited = |(acquire, wait): (&CommandNumber, &Wait)| Waited {
+            acquire: *acquire,
+            resources: wait.requests.iter().map(|request| request.resource.clone()).collect(),
+        };
+        Holdings {
+            leases: session.leases.keys().filter_map(held).collect(),
+            waits: session.waits.iter().map(waited).collect(),
+        }
+    }
+
+    /// Leases that a session may hold or ask for.
+    pub(super) fn lease_limit(&self, session: &Session) -> usize {
+        let limit = self.config.limits.leases_per_session;
+        match session.kind {
+            SessionKind::Streamed => limit,
+            SessionKind::Plain => limit.min(MAX_PLAIN_HOLDINGS),
+        }
     }
 
     /// Checks the place of a command in its session's stream, and takes the number.

@@ -18,6 +18,8 @@ impl Naive {
                 match lease.filter(|lease| lease.session == id && lease.revoked.is_none()) {
                     Some(lease) => {
                         lease.value = value.clone();
+                        let (resource, value) = (resource.clone(), value.clone());
+                        out.events.push(Event::ValueSet { resource, token: *token, session: id, value });
                         Ok(Answer::ValueSet)
                     }
                     None => Err(refusal),

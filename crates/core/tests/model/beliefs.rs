@@ -63,14 +63,18 @@ impl Beliefs {
                     prop_assert!(session.get() > self.newest, "session id {} is not new", session);
                     self.newest = session.get();
                 }
-                Event::Granted { grant, session, command } => {
+                Event::Granted { grant, session, command, .. } => {
                     self.granted(entry, grant, *session, *command)?;
                 }
                 Event::Ended { resource, token, session, how, .. } => {
                     ended_by_its_own_command(entry, resource, *token, *session, how)?;
                     self.ended(*token, *session, how);
                 }
-                Event::SessionEnded { .. } | Event::WaitGranted { .. } | Event::WaitEnded { .. } => {}
+                Event::ValueSet { .. }
+                | Event::RegisterWritten { .. }
+                | Event::SessionEnded { .. }
+                | Event::WaitGranted { .. }
+                | Event::WaitEnded { .. } => {}
             }
         }
         // What was granted and given up in one and the same entry.
@@ -83,7 +87,7 @@ impl Beliefs {
             (Command::Open(_), Reply::Opened(opened)) if !opened.repeated => {
                 self.sessions.insert(opened.session, (opened.ttl.get(), at));
             }
-            (Command::Renew { session, .. }, Reply::Renewed(_)) => {
+            (Command::Renew { session, .. } | Command::RenewPlain { session }, Reply::Renewed(_)) => {
                 if let Some((_, last)) = self.sessions.get_mut(session) {
                     *last = at;
                 }

@@ -30,7 +30,9 @@ impl Naive {
             let (resource, how) = (resource.clone(), how.clone());
             self.push_item(out, session, ItemKind::LeaseEnded { resource, token, how });
         }
-        out.events.push(Event::Ended { resource, token, session, when: LogTime::new(when), how });
+        let (when, label) =
+            (LogTime::new(when), self.session(session).expect("a lease has a session").label.clone());
+        out.events.push(Event::Ended { resource, token, session, label, when, how });
     }
 
     /// The place is empty; with `cool_from` it goes to nobody for the session's delay from that point on.
@@ -129,6 +131,8 @@ impl Naive {
             let (resource, key, value) = (name.clone(), key.clone(), value.clone());
             self.registers.push(Register { resource, key, value, token, with_lease });
         }
+        let (resource, key) = (name.clone(), key.clone());
+        out.events.push(Event::RegisterWritten { resource, key, token, removed: value.is_none() });
         Ok(Answer::RegisterWritten)
     }
 

@@ -164,8 +164,15 @@ impl Naive {
         let mut revived = Vec::new();
         let mut renewals = Vec::new();
         for command in &entry.commands {
-            if let Command::Renew { session, number, seen } = command {
-                renewals.push((*session, *number, self.renew(&mut revived, *session, *number, *seen)));
+            match command {
+                Command::Renew { session, number, seen } => {
+                    renewals.push((*session, *number, self.renew(&mut revived, *session, *number, *seen)));
+                }
+                Command::RenewPlain { session } => {
+                    let (number, counted) = self.renew_plain(&mut revived, *session);
+                    renewals.push((*session, number, counted));
+                }
+                _ => {}
             }
         }
         self.serve(&mut out, revived);
@@ -176,7 +183,9 @@ impl Naive {
         let mut renewals = renewals.into_iter().map(answer).collect::<Vec<_>>().into_iter();
         for command in &entry.commands {
             let reply = match command {
-                Command::Renew { .. } => renewals.next().expect("each renewal was answered"),
+                Command::Renew { .. } | Command::RenewPlain { .. } => {
+                    renewals.next().expect("each renewal was answered")
+                }
                 other => self.command(&mut out, other),
             };
             out.replies.push(reply);
@@ -188,7 +197,9 @@ impl Naive {
         let reply = match command {
             Command::Open(open) => self.open(out, open),
             Command::Attach(attach) => self.attach(attach),
-            Command::Renew { .. } => unreachable!("renewals are applied before all others"),
+            Command::Renew { .. } | Command::RenewPlain { .. } => {
+                unreachable!("renewals are applied before all others")
+            }
             Command::Session(command) => self.session_command(out, command),
             Command::Operator(operator) => self.operator(out, operator),
             Command::Tidy(due) => self.tidy(out, due),

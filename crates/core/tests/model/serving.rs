@@ -163,7 +163,14 @@ impl Naive {
                 asks: 0,
             });
             let grant = Grant { resource, token, fence, slot };
-            out.events.push(Event::Granted { grant: grant.clone(), session, command });
+            out.events.push(Event::Granted {
+                grant: grant.clone(),
+                shared: request.mode == Mode::Shared,
+                session,
+                label: self.session(session).expect("who is granted has a session").label.clone(),
+                value: value.clone(),
+                command,
+            });
             grants.push(grant);
         }
         grants

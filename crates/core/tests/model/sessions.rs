@@ -4,7 +4,7 @@ use leasehold_core::limits::MIN_TTL;
 
 use super::*;
 use leasehold_core::answer::LimitedThing;
-use leasehold_core::{Attach, Due, Op, Open, Sequence, SessionCommand};
+use leasehold_core::{Attach, Due, HeldLease, Holdings, Op, Open, Sequence, SessionCommand, Waited};
 
 impl Naive {
     pub(super) fn open(&mut self, out: &mut Applied, open: &Open) -> Reply {
@@ -90,15 +90,46 @@ impl Naive {
         Ok(())
     }
 
+    /// The next renewal of a plain session.
+    pub(super) fn renew_plain(
+        &mut self,
+        revived: &mut Vec<ResourceName>,
+        id: SessionId,
+    ) -> (RenewalNumber, Result<(), Reply>) {
+        let none = RenewalNumber::NONE;
+        if self.is_over(id) {
+            return (none, Err(Reply::Refused(Refusal::SessionEnded { session: id })));
+        }
+        let session = self.session(id).expect("it is not over");
+        if session.kind == SessionKind::Streamed {
+            return (none, Err(Reply::Refused(Refusal::WrongSessionKind)));
+        }
+        let number = RenewalNumber::new(session.renewal + 1);
+        (number, self.renew(revived, id, number, ItemNumber::NONE))
+    }
+
     pub(super) fn renewed(&self, id: SessionId, number: RenewalNumber) -> Reply {
         let session = self.session(id).expect("a renewal ends no session");
-        let leases = (session.kind == SessionKind::Plain).then(|| {
+        let holdings = (session.kind == SessionKind::Plain).then(|| {
             let held = self.leases.iter().filter(|lease| lease.session == id && lease.revoked.is_none());
-            let mut held: Vec<_> = held.map(|lease| (lease.resource.clone(), lease.token)).collect();
-            held.sort();
-            held
+            let mut leases: Vec<_> = held
+                .map(|lease| {
+                    let Lease { resource, token, fence, slot, asks, .. } = lease.clone();
+                    HeldLease { grant: Grant { resource, token, fence, slot }, release_requested: asks > 0 }
+                })
+                .collect();
+            leases.sort_by_key(|held| (held.grant.resource.clone(), held.grant.token));
+            let waits = self.waits.iter().filter(|wait| wait.session == id);
+            let mut waits: Vec<_> = waits
+                .map(|wait| {
+                    let resources = wait.requests.iter().map(|request| request.resource.clone()).collect();
+                    Waited { acquire: wait.command, resources }
+                })
+                .collect();
+            waits.sort_by_key(|wait| wait.acquire);
+            Holdings { leases, waits }
         });
-        Reply::Renewed(Renewed { number, after: ItemNumber::new(session.last_item), leases })
+        Reply::Renewed(Renewed { number, after: ItemNumber::new(session.last_item), holdings })
     }
 
     pub(super) fn session_command(&mut self, out: &mut Applied, command: &SessionCommand) -> Reply {

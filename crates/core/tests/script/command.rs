@@ -63,7 +63,12 @@ impl World {
                 log(Command::Attach(Attach { session, attach: AttachNumber::new(attach), seen }))
             }
             "renew" => {
-                let number = words.number_option("number")?.unwrap_or(client.renewals + 1);
+                let number = words.number_option("number")?;
+                if number.is_none() && plain {
+                    client.renewals += 1;
+                    return log(Command::RenewPlain { session });
+                }
+                let number = number.unwrap_or(client.renewals + 1);
                 client.renewals = client.renewals.max(number);
                 log(Command::Renew { session, number: RenewalNumber::new(number), seen })
             }

@@ -2,8 +2,8 @@
 
 use leasehold_core::answer::{Applied, Reply};
 use leasehold_core::{
-    Answer, Command, Ending, Event, Grant, ItemKind, Mode, Refusal, SessionId, Successor, Token, Unavailable,
-    WaitEnding,
+    Answer, Command, Ending, Event, Grant, HeldLease, Holdings, ItemKind, Mode, Refusal, ResourceName,
+    SessionId, Successor, Token, Unavailable, WaitEnding, Waited,
 };
 
 use super::world::World;
@@ -34,14 +34,7 @@ impl World {
                 format!("{who} attached, last command {last_command}, last item {last_item}")
             }
             Reply::Renewed(renewed) => {
-                let held = renewed.leases.as_ref().map(|leases| {
-                    let leases: Vec<String> =
-                        leases.iter().map(|(name, t)| format!("{name} {}", token(*t))).collect();
-                    format!(
-                        ", holding {}",
-                        if leases.is_empty() { "nothing".to_owned() } else { leases.join(", ") }
-                    )
-                });
+                let held = renewed.holdings.as_ref().map(holdings);
                 format!(
                     "{who} renewed by {} after item {}{}",
                     renewed.number,
@@ -57,6 +50,9 @@ impl World {
             Reply::Repeated { number } => format!("{who} command {number} was applied before"),
             Reply::Plain { number, answer, renewal } => {
                 format!("{who} answer to {number} counted from renewal {renewal}: {}", self.answer(answer))
+            }
+            Reply::PlainWaitEnded { number, why } => {
+                format!("{who} waits no more by {number}: {}", wait_ending(*why))
             }
             Reply::Closed => format!("{who} closed"),
             Reply::Asked { token: t, holder } => format!("asked {holder:?}, which holds {}", token(*t)),
@@ -126,7 +122,7 @@ impl World {
 
     fn event(&self, event: &Event) -> Option<String> {
         Some(match event {
-            Event::Ended { resource, token: t, session, when, how } => {
+            Event::Ended { resource, token: t, session, when, how, .. } => {
                 let whose = self.name(*session);
                 format!("ended: {resource} {} of {whose} at {when}, {}", token(*t), self.ending(how))
             }
@@ -140,6 +136,8 @@ impl World {
             // Streamed sessions have these as items.
             Event::SessionOpened { .. }
             | Event::Granted { .. }
+            | Event::ValueSet { .. }
+            | Event::RegisterWritten { .. }
             | Event::WaitGranted { .. }
             | Event::WaitEnded { .. } => return None,
         })
@@ -215,10 +213,30 @@ fn unavailable(why: &Unavailable) -> String {
     }
 }
 
+/// What a plain session has.
+fn holdings(holdings: &Holdings) -> String {
+    let lease = |held: &HeldLease| {
+        let asked = if held.release_requested { " (asked to release)" } else { "" };
+        let Grant { resource, token: t, fence, .. } = &held.grant;
+        let fence = if fence == t { String::new() } else { format!(" fence {}", token(*fence)) };
+        format!("{resource} {}{fence}{asked}", token(*t))
+    };
+    let leases: Vec<String> = holdings.leases.iter().map(lease).collect();
+    let leases = if leases.is_empty() { "nothing".to_owned() } else { leases.join(", ") };
+    let wait = |wait: &Waited| {
+        let names: Vec<&str> = wait.resources.iter().map(ResourceName::as_str).collect();
+        format!("{} by {}", names.join(" + "), wait.acquire)
+    };
+    let waits: Vec<String> = holdings.waits.iter().map(wait).collect();
+    let waits = if waits.is_empty() { String::new() } else { format!(", waiting for {}", waits.join(", ")) };
+    format!(", holding {leases}{waits}")
+}
+
 const fn wait_ending(why: WaitEnding) -> &'static str {
     match why {
         WaitEnding::TimedOut => "timed out",
         WaitEnding::OfferEnded => "the offer ended",
         WaitEnding::KindChanged => "the kind of the resource changed",
+        WaitEnding::Cancelled => "cancelled",
     }
 }

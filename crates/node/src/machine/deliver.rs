@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 
 use leasehold_core::protocol::{Failure, ReadAnswer, Response, ToClient};
-use leasehold_core::{Answer, Applied, Command, Event, Item, ItemKind, Reply, SessionId};
+use leasehold_core::{Answer, Applied, Command, Item, ItemKind, Reply, Revision, SessionId};
 
+use super::held::cancelled_wait;
 use super::intake::respond;
 use super::{Node, Output};
 use crate::batch::Origin;
 use crate::reads::{self, MAX_PAGES_PER_TURN};
 use crate::routes::ConnectionId;
+use crate::stats::{Operation, Outcome};
 
 impl Node {
     /// Hands out what applying an entry gave: items, then replies with everything unseen behind each attach, then the answers
@@ -23,6 +25,10 @@ impl Node {
         applied: Applied,
     ) {
         let origins = self.origins(out, term, index);
+        self.publish(out, index, &applied);
+        let asked = commands.iter().zip(&applied.replies).zip(&origins);
+        let asked = asked.filter(|(_, origin)| !matches!(origin, Origin::Node)).map(|(asked, _)| asked);
+        self.stats.count_entry(asked, &applied.items);
         // Of several attaches of a session in one entry the last one counts; its position.
         let mut attached: BTreeMap<SessionId, usize> = BTreeMap::new();
         for (position, command) in commands.iter().enumerate() {
@@ -38,13 +44,20 @@ impl Node {
         }
         self.push_items(out, applied.items, &attached);
         let mut renewals = Vec::new();
+        // Waits that a cancel of this entry has ended, and whether the node itself gave them up.
+        let mut cancelled = Vec::new();
         for (position, reply) in applied.replies.into_iter().enumerate() {
+            if let (Some(wait), Reply::Plain { answer: Answer::Cancelled, .. }) =
+                (cancelled_wait(&commands[position]), &reply)
+            {
+                cancelled.push((wait, matches!(origins.get(position), Some(Origin::Node))));
+            }
             let Some(Origin::Client { connection, id }) = origins.get(position) else { continue };
             match reply {
                 // The answer to an applied command is an item; saying so twice would only cost.
                 Reply::Applied { .. } => {}
                 Reply::Renewed(_) => renewals.push((*connection, *id, reply)),
-                reply => respond(out, *connection, *id, Response::Reply(reply)),
+                reply => self.answer(out, (*connection, *id), &commands[position], reply),
             }
             if let Command::Attach(attach) = &commands[position]
                 && attached.get(&attach.session) == Some(&position)
@@ -56,11 +69,7 @@ impl Node {
         for (connection, id, reply) in renewals {
             respond(out, connection, id, Response::Reply(reply));
         }
-        for event in &applied.events {
-            if let Event::SessionEnded { session } = event {
-                self.routes.end_session(*session);
-            }
-        }
+        self.answer_held(out, applied.events, cancelled);
     }
 
     /// Who asked for the commands of this entry. What this node had proposed for the same place in another term is lost.
@@ -71,10 +80,13 @@ impl Node {
             }
             let proposed = self.proposed.pop_front().expect("the front was just looked at");
             if proposed.index == index && proposed.term == term {
+                let waited = self.now.since(proposed.since).smaller().as_micros();
+                self.stats.commit_micros.add(u64::try_from(waited).unwrap_or(u64::MAX));
                 return proposed.origins;
             }
             for origin in proposed.origins {
                 if let Origin::Client { connection, id } = origin {
+                    self.holds.forget((connection, id));
                     respond(out, connection, id, Response::Failed(Failure::OutcomeUnknown));
                 }
             }
@@ -113,7 +125,9 @@ impl Node {
             }
             let answer = reads::answer(&self.table, &read.query);
             let answer = answer.unwrap_or_else(|| ReadAnswer::Status(self.status()));
-            respond(out, read.connection, read.id, Response::Read(answer));
+            self.stats.count(Operation::Read, Outcome::Done);
+            let revision = Revision::new(self.applied);
+            respond(out, read.connection, read.id, Response::Read { revision, answer });
         }
         self.reads.postpone(later);
     }

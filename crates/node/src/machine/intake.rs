@@ -1,16 +1,20 @@
 //! Taking in: requests are checked for what does not need the log, and wait for the next batch.
 
-use leasehold_core::protocol::{Failure, Request, RequestId, Response, ToClient};
-use leasehold_core::{Command, Refusal, Reply, SessionId};
+use leasehold_core::protocol::{Failure, Plain, Request, RequestId, Response, ToClient};
+use leasehold_core::{Command, Op, Refusal, Reply, Sequence, SessionCommand, SessionId, SessionKind};
 
 use super::{Input, Node, Output};
 use crate::batch::{MAX_QUEUED, Origin};
 use crate::reads::Read;
 use crate::routes::ConnectionId;
+use crate::stats::{Operation, Outcome};
 
 impl Node {
     pub(super) fn take_in(&mut self, out: &mut Vec<Output>, input: Input) {
         match input {
+            Input::Request { connection, id, .. } if self.draining => {
+                respond(out, connection, id, unavailable("the service is stopping"));
+            }
             Input::Request { connection, id, request } => {
                 if self.is_serving() {
                     self.take_request(out, connection, id, request);
@@ -21,12 +25,43 @@ impl Node {
                     respond(out, connection, id, unavailable("the service is starting"));
                 }
             }
-            Input::Disconnected(connection) => self.routes.disconnect(connection),
+            Input::Abandoned { connection, id } => {
+                self.early.retain(|(from, early, _)| (*from, *early) != (connection, id));
+                let cancel = self.holds.abandon((connection, id));
+                self.push_own(cancel);
+            }
+            Input::Disconnected(connection) => {
+                self.routes.disconnect(connection);
+                // A call that is kept waiting would find nobody to tell, and leave a wait that nobody waits for.
+                self.early.retain(|(from, ..)| *from != connection);
+                let cancels = self.holds.abandon_all(connection);
+                self.push_own(cancels);
+            }
             Input::Written { number } => self.written(out, number),
             Input::SnapshotSaved { index, term } => {
                 self.raft.mut_store().compact(index, term);
                 self.since_snapshot.saving = false;
             }
+            Input::Drain => self.drain(out),
+        }
+    }
+
+    /// Takes in nothing more. Callers that are kept waiting are answered once their waits are withdrawn.
+    fn drain(&mut self, out: &mut Vec<Output>) {
+        if std::mem::replace(&mut self.draining, true) {
+            return;
+        }
+        for (connection, id, _) in std::mem::take(&mut self.early) {
+            respond(out, connection, id, unavailable("the service is stopping"));
+        }
+        let cancels = self.holds.withdraw_all();
+        self.push_own(cancels);
+    }
+
+    /// Puts commands of the node itself into the queue. There are never more of them than callers that are kept waiting.
+    pub(super) fn push_own(&mut self, commands: impl IntoIterator<Item = Command>) {
+        for command in commands {
+            self.queue.push(Origin::Node, command);
         }
     }
 
@@ -46,7 +81,11 @@ impl Node {
         id: RequestId,
         request: Request,
     ) {
+        let operation = operation(&request);
         if let Err(response) = self.place_request(connection, id, request) {
+            if let Some(operation) = operation {
+                self.stats.count(operation, Outcome::of_response(&response));
+            }
             respond(out, connection, id, response);
         }
     }
@@ -58,6 +97,7 @@ impl Node {
         id: RequestId,
         request: Request,
     ) -> Result<(), Response> {
+        let mut held = false;
         let command = match request {
             Request::Read(query) => {
                 if self.reads.is_full() {
@@ -77,6 +117,10 @@ impl Node {
             }
             Request::Renew { session, number, seen } => {
                 self.own(connection, session)?;
+                // The table counts the renewals of a plain session: a number from outside could leave it none to go on with.
+                if self.table.session_kind(session) == Some(SessionKind::Plain) {
+                    return Err(Response::Reply(Reply::Refused(Refusal::WrongSessionKind)));
+                }
                 Command::Renew { session, number, seen }
             }
             Request::Command(command) => {
@@ -84,9 +128,29 @@ impl Node {
                 Command::Session(command)
             }
             Request::Operator(operator) => Command::Operator(operator),
+            Request::Plain { session, nonce, plain } => {
+                self.known(session)?;
+                if self.table.nonce(session) != Some(nonce) {
+                    return Err(Response::Failed(Failure::NotYourSession { session }));
+                }
+                match plain {
+                    Plain::Renew => Command::RenewPlain { session },
+                    Plain::Command { op, hold } => {
+                        held = hold && matches!(op, Op::Acquire(_));
+                        Command::Session(SessionCommand { session, sequence: Sequence::Plain, op })
+                    }
+                }
+            }
+            Request::Watch(_) | Request::StopWatch { .. } => {
+                let why = "watches are not kept by the node".into();
+                return Err(Response::Failed(Failure::BadRequest { why }));
+            }
         };
         if self.queue.is_full_for(&command) {
             return Err(unavailable("too many commands wait for the disk"));
+        }
+        if held {
+            self.holds.ask((connection, id));
         }
         self.queue.push(Origin::Client { connection, id }, command);
         Ok(())
@@ -110,6 +174,20 @@ impl Node {
         }
         Err(Response::Failed(Failure::NotYourSession { session }))
     }
+}
+
+/// What a request that was not placed is counted as.
+fn operation(request: &Request) -> Option<Operation> {
+    Some(match request {
+        Request::Open(_) => Operation::Open,
+        Request::Attach { .. } => Operation::Attach,
+        Request::Renew { .. } | Request::Plain { plain: Plain::Renew, .. } => Operation::Renew,
+        Request::Command(command) => Operation::of_op(&command.op),
+        Request::Operator(operator) => Operation::of_operator(operator),
+        Request::Read(_) => Operation::Read,
+        Request::Plain { plain: Plain::Command { op, .. }, .. } => Operation::of_op(op),
+        Request::Watch(_) | Request::StopWatch { .. } => return None,
+    })
 }
 
 pub(super) fn unavailable(why: &str) -> Response {

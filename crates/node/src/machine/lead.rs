@@ -124,7 +124,7 @@ impl Node {
         let payload = Payload { entry: Entry { at, commands }, anchor };
         self.raft.propose(Vec::new(), payload.encode()).map_err(|error| Fatal::Raft(error.to_string()))?;
         let index = self.raft.raft.raft_log.last_index();
-        self.proposed.push_back(Proposed { term, index, origins });
+        self.proposed.push_back(Proposed { term, index, origins, since: self.now });
         Ok(index)
     }
 
@@ -137,6 +137,10 @@ impl Node {
         let proposed = self.proposed.drain(..).flat_map(|proposed| proposed.origins);
         answer_all(out, proposed, &Response::Failed(Failure::OutcomeUnknown));
         answer_all(out, self.queue.drain(), &unavailable("this node does not lead any more"));
+        // The waits go on in the table, for whoever leads next; nobody here can say what becomes of them.
+        for (connection, id) in self.holds.clear() {
+            respond(out, connection, id, Response::Failed(Failure::OutcomeUnknown));
+        }
     }
 
     pub(super) fn ask_reads(&mut self) {

@@ -87,6 +87,9 @@ impl Node {
             let payload = Payload::decode(&entry.data)?;
             self.stamped = Some((payload.entry.at, payload.anchor));
             let applied = self.table.apply(&payload.entry);
+            self.stats.entries += 1;
+            self.stats.entry_bytes += entry.data.len() as u64;
+            self.stats.batch_commands.add(payload.entry.commands.len() as u64);
             self.deliver(out, entry.term, entry.index, &payload.entry.commands, applied);
         }
         self.applied = entry.index;
@@ -104,7 +107,14 @@ impl Node {
             return;
         }
         let conf = self.raft.store().conf_state();
-        let bytes = NodeSnapshot::encode(&conf.voters, &conf.learners, self.stamped.clone(), &self.table);
+        let bytes = NodeSnapshot::encode(
+            &conf.voters,
+            &conf.learners,
+            self.stamped.clone(),
+            &self.changes,
+            &self.table,
+        );
+        self.stats.snapshots += 1;
         self.since_snapshot = super::SinceSnapshot { entries: 0, bytes: 0, saving: true };
         out.push(Output::SaveSnapshot { index: self.applied, term: self.applied_term, bytes });
     }

@@ -7,12 +7,15 @@ use raft::{Config as RaftConfig, RawNode};
 
 use super::{FOUNDER, Fatal, LogEntry, Node, Setup, SinceSnapshot};
 use crate::batch::Queue;
+use crate::changes::ChangeLog;
 use crate::clock::STALL_CAP;
+use crate::holds::Holds;
 use crate::payload::NodeSnapshot;
 use crate::reads::Reads;
 use crate::routes::Routes;
+use crate::stats::NodeStats;
 use crate::storage::MemoryLog;
-use leasehold_core::Millis;
+use leasehold_core::{Millis, Revision};
 use std::collections::VecDeque;
 
 /// One tick of raft: the interval of heartbeats.
@@ -30,10 +33,10 @@ impl Node {
     pub fn start(setup: Setup, now: Reading) -> Result<Self, Fatal> {
         let Setup { place, config, recovered, options, version, pid, seed } = setup;
         let has_snapshot = recovered.snapshot.is_some();
-        let (table, stamped, conf, covered) = match &recovered.snapshot {
+        let (table, stamped, changes, conf, covered) = match &recovered.snapshot {
             None => {
                 let conf = ConfState { voters: vec![FOUNDER], ..ConfState::default() };
-                (LeaseTable::new(config.clone()), None, conf, (0, 0))
+                (LeaseTable::new(config.clone()), None, ChangeLog::default(), conf, (0, 0))
             }
             Some(saved) => {
                 let snapshot = NodeSnapshot::decode(&saved.bytes)?;
@@ -43,7 +46,9 @@ impl Node {
                     learners: snapshot.learners,
                     ..ConfState::default()
                 };
-                (snapshot.table, snapshot.stamped, conf, (saved.index, saved.term))
+                let unknown = || ChangeLog::after(Revision::new(saved.index));
+                let changes = snapshot.changes.unwrap_or_else(unknown);
+                (snapshot.table, snapshot.stamped, changes, conf, (saved.index, saved.term))
             }
         };
         let hard_state = HardState {
@@ -103,6 +108,11 @@ impl Node {
             cut_before: Millis::ZERO,
             // What the files held behind the snapshot counts when it is applied.
             since_snapshot: SinceSnapshot::default(),
+            holds: Holds::default(),
+            changes,
+            draining: false,
+            now,
+            stats: NodeStats::default(),
         };
         node.draw_election_timeout();
         let alone = node.raft.store().conf_state().voters == [FOUNDER];

@@ -1,6 +1,6 @@
 //! A client that remembers its numbers. It decides nothing: tests say what it sends.
 
-use leasehold_core::protocol::{Request, RequestId};
+use leasehold_core::protocol::{Plain, Request, RequestId, Response};
 use leasehold_core::{
     Acquire, Answer, Attach, AttachNumber, CommandNumber, Item, ItemKind, ItemNumber, Label, Millis, Mode,
     Nonce, Op, Open, Policies, RenewalNumber, Reply, ResourceName, Sequence, SessionCommand, SessionId,
@@ -37,6 +37,17 @@ pub(crate) fn granted(items: &[Item]) -> Vec<Token> {
         _ => None,
     });
     grants.flatten().map(|grant| grant.token).collect()
+}
+
+/// The number of an acquire, the token it was granted and the renewal that its answer names.
+pub(crate) fn plain_grant(response: Option<Response>) -> (CommandNumber, Token, RenewalNumber) {
+    match response {
+        Some(Response::Reply(Reply::Plain { number, answer: Answer::Granted(grants), renewal })) => {
+            assert_eq!(grants.len(), 1);
+            (number, grants[0].token, renewal)
+        }
+        other => panic!("not a grant: {other:?}"),
+    }
 }
 
 impl Actor {
@@ -122,6 +133,41 @@ impl Actor {
 
     pub(crate) fn close(&mut self) -> Request {
         self.op(Op::Close)
+    }
+
+    /// A plain session that is open. It speaks through the connection of its number, but could through any.
+    pub(crate) fn plain(world: &mut World, number: u8, ttl: u64) -> Self {
+        let actor = Self { kind: SessionKind::Plain, ..Self::new(number, ttl) };
+        actor.opened(world)
+    }
+
+    fn plain_request(&self, plain: Plain) -> Request {
+        Request::Plain { session: self.session, nonce: self.nonce, plain }
+    }
+
+    pub(crate) fn plain_renew(&self) -> Request {
+        self.plain_request(Plain::Renew)
+    }
+
+    pub(crate) fn plain_op(&self, op: Op) -> Request {
+        self.plain_request(Plain::Command { op, hold: false })
+    }
+
+    /// Waits for so long, and is answered when the wait is over.
+    pub(crate) fn held_acquire(&self, resource: &str, wait: u64) -> Request {
+        let requests = vec![command::Request { resource: name(resource), mode: Mode::Exclusive }];
+        let op = Op::Acquire(Acquire { requests, value: Value::default(), wait: Some(Millis::new(wait)) });
+        self.plain_request(Plain::Command { op, hold: true })
+    }
+
+    pub(crate) fn plain_release(&self, resource: &str, token: Token) -> Request {
+        self.plain_op(Op::Release { resource: name(resource), token, drained: false })
+    }
+
+    /// A plain session acquires what is free.
+    pub(crate) fn take(&self, world: &mut World, resource: &str) -> Token {
+        let response = world.response_to(self.connection, self.held_acquire(resource, 1));
+        plain_grant(Some(response)).1
     }
 
     /// Sends through its own connection.

@@ -6,11 +6,15 @@ mod disk;
 mod oracle;
 mod world;
 
+mod changes;
+mod draining;
 mod durability;
 mod embedded;
 mod founding;
+mod holds;
 mod limits;
 mod order;
+mod plain;
 mod reads;
 mod requests;
 mod schedule;

@@ -1,7 +1,7 @@
 //! Reads: what is applied, at once, in pages that fit.
 
 use leasehold_core::protocol::{MAX_PAGE, Query, ReadAnswer, Request, Response};
-use leasehold_core::{Acquire, Millis, Mode, Op, Value, command};
+use leasehold_core::{Acquire, Millis, Mode, Op, Revision, Value, command};
 use leasehold_node::ConnectionId;
 
 use crate::actor::{Actor, name};
@@ -12,7 +12,7 @@ const READER: ConnectionId = ConnectionId(1_000);
 
 fn status(answer: Option<Response>) -> leasehold_core::protocol::Status {
     match answer {
-        Some(Response::Read(ReadAnswer::Status(status))) => status,
+        Some(Response::Read { answer: ReadAnswer::Status(status), .. }) => status,
         other => panic!("{other:?}"),
     }
 }
@@ -29,17 +29,18 @@ fn a_read_is_answered_while_a_write_is_in_flight_and_does_not_see_it() {
     actor.send(&mut world, acquire);
     world.turn();
     let writes = world.disk.writes;
+    let revision = Revision::new(world.node.applied());
     let query = || Request::Read(Query::Lease(name("a")));
     let ids = [world.ask(READER, query()), world.ask(READER, query())];
     world.turn();
     for id in ids {
-        assert_eq!(world.response(id), Some(Response::Read(ReadAnswer::Lease(None))));
+        assert_eq!(world.response(id), Some(Response::Read { revision, answer: ReadAnswer::Lease(None) }));
     }
     assert_eq!(world.disk.writes, writes, "a read writes nothing");
     world.sync();
     let id = world.ask(READER, query());
     world.turn();
-    assert!(matches!(world.response(id), Some(Response::Read(ReadAnswer::Lease(Some(_))))));
+    assert!(matches!(world.response(id), Some(Response::Read { answer: ReadAnswer::Lease(Some(_)), .. })));
 }
 
 #[test]
@@ -52,7 +53,7 @@ fn a_read_that_arrives_before_the_opening_entry_sees_all_that_was_said_before() 
     world.turn();
     assert!(world.sent.is_empty());
     world.rest();
-    assert!(matches!(world.response(id), Some(Response::Read(ReadAnswer::Lease(Some(_))))));
+    assert!(matches!(world.response(id), Some(Response::Read { answer: ReadAnswer::Lease(Some(_)), .. })));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Requests that arrive early, from the wrong connection, or for a session that is not there.
 
 use leasehold_core::protocol::{Failure, Response};
-use leasehold_core::{Nonce, Refusal, Reply, SessionId, SessionKind};
+use leasehold_core::{Nonce, Refusal, Reply, SessionId};
 use leasehold_node::{ConnectionId, Input};
 
 use crate::actor::Actor;
@@ -133,19 +133,4 @@ fn a_repeated_open_finds_the_session_again_after_a_restart() {
     }
     let renew = actor.renew();
     assert!(matches!(world.reply_to(actor.connection, renew), Reply::Renewed(_)));
-}
-
-#[test]
-fn a_plain_session_is_answered_directly() {
-    let mut world = World::served();
-    let mut actor = Actor::new(1, 10_000);
-    actor.kind = SessionKind::Plain;
-    let mut actor = actor.opened(&mut world);
-    let acquire = actor.acquire("a", None);
-    assert!(matches!(world.reply_to(actor.connection, acquire), Reply::Plain { .. }));
-    let renew = actor.renew();
-    match world.reply_to(actor.connection, renew) {
-        Reply::Renewed(renewed) => assert_eq!(renewed.leases.map(|leases| leases.len()), Some(1)),
-        other => panic!("{other:?}"),
-    }
 }

@@ -1,18 +1,23 @@
 //! Random schedules of requests, syncs, stalls, suspends, crashes and reboots.
 //!
 //! Beside what the oracle checks after every turn, the clients here believe in their leases as holders do: from the sending of
-//! the last confirmed renewal, for a ttl, by the clock that moved further. Two of them never believe in one resource. At the
-//! end the disk is quick and nothing fails, and the node must serve.
+//! the last confirmed renewal, for a ttl, by the clock that moved further. Two of them never believe in one resource. Every
+//! third session is plain: its acquires are kept waiting, and its callers go away whenever they like. At the end the disk is
+//! quick and nothing fails, and the node must serve; or it is told to stop, and must answer everybody.
 
-use std::collections::BTreeMap;
+mod client;
+
+use std::collections::BTreeSet;
 
 use leasehold_core::holder::Reading;
-use leasehold_core::protocol::{Response, ToClient};
+use leasehold_core::protocol::{RequestId, Response, ToClient};
 use leasehold_core::{
-    Answer, CommandNumber, Config, ItemKind, ItemNumber, Millis, Nonce, Policies, Refusal, Reply, Token,
+    Answer, CommandNumber, Config, Millis, Nonce, Op, Policies, Refusal, Reply, SessionKind,
 };
 use leasehold_node::{ConnectionId, Input, Options, Place};
 use proptest::prelude::*;
+
+use client::Client;
 
 use crate::actor::{Actor, name};
 use crate::disk::Crash;
@@ -33,6 +38,8 @@ enum Step {
     Slew(u64),
     SnapshotSaved,
     Disconnect(usize),
+    /// A caller that is kept waiting goes away.
+    GiveUp(usize),
     Crash {
         keeps_written: bool,
         down_ms: u64,
@@ -72,24 +79,12 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (0..200_u64).prop_map(Step::Slew),
         1 => Just(Step::SnapshotSaved),
         1 => (0..CLIENTS).prop_map(Step::Disconnect),
+        4 => (0..CLIENTS).prop_map(Step::GiveUp),
         1 => (any::<bool>(), 0..2_000_u64, any::<bool>()).prop_map(|(keeps_written, down_ms, loses_messages)| {
             Step::Crash { keeps_written, down_ms, loses_messages }
         }),
         1 => Just(Step::Reboot),
     ]
-}
-
-struct Client {
-    actor: Actor,
-    is_open: bool,
-    /// Through its present connection.
-    is_attached: bool,
-    /// When each renewal was sent; zero is the first sending of the open.
-    sent: BTreeMap<u64, Reading>,
-    confirmed: u64,
-    /// Answers to renewals that wait for the item they name.
-    kept: Vec<(u64, ItemNumber)>,
-    held: BTreeMap<String, Token>,
 }
 
 struct Play {
@@ -98,6 +93,8 @@ struct Play {
     nonces: u8,
     connections: u64,
     boots: u8,
+    /// Calls that must be answered in the end: of living callers to the present process.
+    owed: BTreeSet<(ConnectionId, RequestId)>,
 }
 
 impl Play {
@@ -110,6 +107,7 @@ impl Play {
             nonces: 0,
             connections: 1_000,
             boots: 1,
+            owed: BTreeSet::new(),
         };
         for _ in 0..CLIENTS {
             let client = play.fresh();
@@ -131,8 +129,10 @@ impl Play {
             delay: Millis::new(number % 5 * 60),
         };
         actor.connection = self.connection();
-        let (sent, kept, held) = (BTreeMap::new(), Vec::new(), BTreeMap::new());
-        Client { actor, is_open: false, is_attached: false, sent, confirmed: 0, kept, held }
+        if number.is_multiple_of(3) {
+            actor.kind = SessionKind::Plain;
+        }
+        Client::new(actor)
     }
 
     fn connection(&mut self) -> ConnectionId {
@@ -162,8 +162,17 @@ impl Play {
                 }
             }
             Step::Disconnect(client) => {
-                self.world.inbox.push(Input::Disconnected(self.clients[*client].actor.connection));
+                let connection = self.clients[*client].actor.connection;
+                self.owed.retain(|(owed, _)| *owed != connection);
+                self.world.inbox.push(Input::Disconnected(connection));
                 self.reconnect(*client);
+            }
+            Step::GiveUp(client) => {
+                let client = &mut self.clients[*client];
+                if let Some(id) = client.calls.pop_last() {
+                    self.owed.remove(&(client.actor.connection, id));
+                    self.world.give_up(client.actor.connection, id);
+                }
             }
             Step::Crash { keeps_written, down_ms, loses_messages } => {
                 if *loses_messages {
@@ -188,14 +197,17 @@ impl Play {
 
     fn reconnect(&mut self, client: usize) {
         let connection = self.connection();
-        self.clients[client].actor.connection = connection;
-        self.clients[client].is_attached = false;
+        let client = &mut self.clients[client];
+        client.actor.connection = connection;
+        client.is_attached = client.is_plain();
+        client.calls.clear();
     }
 
     fn crash(&mut self, keeps_written: bool, down_ms: u64) {
         self.world.pass(millis(down_ms));
         let crash = if keeps_written { Crash::KeepsWritten(1) } else { Crash::KeepsAcknowledged };
         self.world.crash(crash);
+        self.owed.clear();
         for client in 0..CLIENTS {
             self.reconnect(client);
         }
@@ -216,18 +228,20 @@ impl Play {
         for client in 0..CLIENTS {
             self.clients[client] = self.fresh();
         }
+        self.owed.clear();
         self.world.crash(Crash::KeepsAcknowledged);
     }
 
-    fn send(&mut self, client: usize, act: &Act) {
+    fn send(&mut self, client_number: usize, act: &Act) {
         let now = self.world.clock;
-        let client = &mut self.clients[client];
+        let client = &mut self.clients[client_number];
         let request = match act {
             // A repeated open counts from its first sending.
             _ if !client.is_open => {
                 client.sent.entry(0).or_insert(now);
                 client.actor.open()
             }
+            _ if client.is_plain() => return self.send_plain(client_number, act),
             // Once too often is no harm.
             Act::Attach => client.actor.attach(),
             _ if !client.is_attached => client.actor.attach(),
@@ -239,15 +253,42 @@ impl Play {
             Act::Acquire(resource, wait) => client.actor.acquire(RESOURCES[*resource], *wait),
             Act::Release(resource) => {
                 let resource = RESOURCES[*resource];
-                let Some(token) = client.held.remove(resource) else { return };
+                let Some(token) = client.gives_back(resource) else { return };
                 client.actor.release(resource, token)
             }
             Act::Close => {
-                client.held.clear();
+                client.closes();
                 client.actor.close()
             }
         };
         self.world.ask(client.actor.connection, request);
+    }
+
+    fn send_plain(&mut self, client: usize, act: &Act) {
+        let now = self.world.clock;
+        let client = &mut self.clients[client];
+        let connection = client.actor.connection;
+        match act {
+            Act::Attach | Act::Renew => {
+                let id = self.world.ask(connection, client.actor.plain_renew());
+                client.unnumbered.insert(id, now);
+            }
+            Act::Acquire(resource, wait) => {
+                let acquire = client.actor.held_acquire(RESOURCES[*resource], wait.unwrap_or(1));
+                let id = self.world.ask(connection, acquire);
+                client.calls.insert(id);
+                self.owed.insert((connection, id));
+            }
+            Act::Release(resource) => {
+                let resource = RESOURCES[*resource];
+                let Some(token) = client.gives_back(resource) else { return };
+                self.world.ask(connection, client.actor.plain_release(resource, token));
+            }
+            Act::Close => {
+                client.closes();
+                self.world.ask(connection, client.actor.plain_op(Op::Close));
+            }
+        }
     }
 
     fn hear(&mut self, client: usize, message: ToClient) {
@@ -257,13 +298,21 @@ impl Play {
                     self.clients[client].process(item.number, &item.kind);
                 }
             }
-            ToClient::Response { response: Response::Reply(reply), .. } => self.hear_reply(client, &reply),
-            ToClient::Response { .. } => {}
+            ToClient::Response { id, response } => {
+                let caller = &mut self.clients[client];
+                // Whoever has given up hears nothing, whatever is said.
+                self.owed.remove(&(caller.actor.connection, id));
+                let listens = caller.calls.remove(&id);
+                if let Response::Reply(reply) = response {
+                    self.hear_reply(client, id, &reply, listens);
+                }
+            }
+            ToClient::Watched { .. } => {}
         }
         self.clients[client].count_kept();
     }
 
-    fn hear_reply(&mut self, client: usize, reply: &Reply) {
+    fn hear_reply(&mut self, client: usize, id: RequestId, reply: &Reply, listens: bool) {
         let heard = &mut self.clients[client];
         match reply {
             Reply::Opened(opened) => {
@@ -274,6 +323,10 @@ impl Play {
                 heard.actor.command = *last_command;
                 heard.is_attached = true;
             }
+            Reply::Plain { answer: Answer::Granted(grants), renewal, .. } if listens => {
+                heard.plain_granted(grants, *renewal);
+            }
+            Reply::Renewed(renewed) if heard.is_plain() => heard.plain_renewed(id, renewed),
             Reply::Renewed(renewed) => heard.kept.push((renewed.number.get(), renewed.after)),
             Reply::Closed | Reply::Refused(Refusal::SessionEnded { .. }) => {
                 let fresh = self.fresh();
@@ -293,11 +346,23 @@ impl Play {
             let believers: Vec<_> = self
                 .clients
                 .iter()
-                .filter(|client| client.believes(now))
-                .filter_map(|client| client.held.get(resource).map(|token| (client.actor.session, *token)))
+                .filter_map(|client| {
+                    client.believes_in(resource, now).map(|token| (client.actor.session, token))
+                })
                 .collect();
             assert!(believers.len() <= 1, "{resource} is believed to be held by {believers:?}");
         }
+    }
+
+    /// The service is told to stop: it ends without any time passing, no wait of a caller is left, and everybody was told.
+    fn stop(mut self) {
+        self.world.inbox.push(Input::Drain);
+        self.world.rest();
+        assert!(self.world.node.is_drained());
+        for (connection, id) in &self.owed {
+            assert!(self.world.is_answered(*connection, *id), "call {} was never answered", id.0);
+        }
+        assert_eq!(self.world.node.stats().held_calls, 0);
     }
 
     /// Nothing fails any more: the node serves, and everything dead is freed.
@@ -306,6 +371,10 @@ impl Play {
         self.world.rest();
         assert!(self.world.node.is_serving());
         self.world.run(millis(8_000));
+        assert_eq!(self.world.node.stats().held_calls, 0, "somebody is kept waiting for ever");
+        for (connection, id) in &self.owed {
+            assert!(self.world.is_answered(*connection, *id), "call {} was never answered", id.0);
+        }
         for resource in RESOURCES {
             let lease = self.world.node.table().lease(&name(resource));
             assert!(lease.is_none_or(|lease| lease.holders.is_empty()), "{resource} was never freed");
@@ -324,52 +393,12 @@ impl Play {
     }
 }
 
-impl Client {
-    fn believes(&self, now: Reading) -> bool {
-        let sent = self.sent.get(&self.confirmed);
-        sent.is_some_and(|sent| now.since(*sent).greater() < millis(self.actor.ttl))
-    }
-
-    fn process(&mut self, number: ItemNumber, kind: &ItemKind) {
-        if number <= self.actor.seen {
-            return;
-        }
-        assert_eq!(number, self.actor.seen.next(), "an item was skipped");
-        self.actor.seen = number;
-        match kind {
-            ItemKind::Answer { answer: Answer::Granted(grants), .. }
-            | ItemKind::WaitGranted { grants, .. } => {
-                for grant in grants {
-                    self.held.insert(grant.resource.as_str().to_owned(), grant.token);
-                }
-            }
-            ItemKind::LeaseEnded { resource, token, .. }
-                if self.held.get(resource.as_str()) == Some(token) =>
-            {
-                self.held.remove(resource.as_str());
-            }
-            _ => {}
-        }
-    }
-
-    /// Answers to renewals count once everything up to the item they name was processed.
-    fn count_kept(&mut self) {
-        let seen = self.actor.seen;
-        let (ready, later): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.kept).into_iter().partition(|(_, after)| *after <= seen);
-        self.kept = later;
-        for (number, _) in ready {
-            self.confirmed = self.confirmed.max(number);
-        }
-    }
-}
-
-fn play(place: Place, steps: &[Step]) {
+fn play(place: Place, steps: &[Step]) -> Play {
     let mut play = Play::new(place);
     for step in steps {
         play.step(step);
     }
-    play.heal();
+    play
 }
 
 proptest! {
@@ -377,11 +406,16 @@ proptest! {
 
     #[test]
     fn a_service_keeps_its_promises(steps in prop::collection::vec(step(), 40..280)) {
-        play(Place::Served, &steps);
+        play(Place::Served, &steps).heal();
+    }
+
+    #[test]
+    fn a_service_that_is_told_to_stop_answers_everybody(steps in prop::collection::vec(step(), 40..200)) {
+        play(Place::Served, &steps).stop();
     }
 
     #[test]
     fn an_embedded_directory_keeps_its_promises(steps in prop::collection::vec(step(), 40..280)) {
-        play(embedded(machine(1, 7), false), &steps);
+        play(embedded(machine(1, 7), false), &steps).heal();
     }
 }

@@ -1,9 +1,11 @@
 //! One node, a disk that syncs when told to, two clocks moved by hand, and clients.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold_core::holder::Reading;
-use leasehold_core::protocol::{Failure, Query, ReadAnswer, Request, RequestId, Response, ToClient};
+use leasehold_core::protocol::{Changes, Failure, Query, ReadAnswer, Request, RequestId, Response, ToClient};
 use leasehold_core::{Config, Item, LogTime, Millis, Reply};
 use leasehold_node::payload::Payload;
 use leasehold_node::{
@@ -30,6 +32,8 @@ pub(crate) struct World {
     /// What was sent and not looked at yet, in order.
     pub(crate) sent: Vec<(ConnectionId, ToClient)>,
     requests: u64,
+    /// Requests that got their response: none gets a second one.
+    answered: BTreeSet<(ConnectionId, RequestId)>,
     /// What was handed out since the last look, in order, for transcripts.
     pub(crate) journal: Vec<Happening>,
 }
@@ -39,6 +43,7 @@ pub(crate) struct World {
 pub(crate) enum Happening {
     Wrote(LogWrite),
     Sent(ConnectionId, ToClient),
+    Changed(Arc<Changes>),
     SavesSnapshot(u64),
 }
 
@@ -83,6 +88,7 @@ impl World {
             inbox: Vec::new(),
             sent: Vec::new(),
             requests: 0,
+            answered: BTreeSet::new(),
             journal: Vec::new(),
         }
     }
@@ -128,8 +134,16 @@ impl World {
                 }
                 Output::Send { connection, message } => {
                     self.oracle.sent(&message);
+                    if let ToClient::Response { id, response } = &message {
+                        let first = self.answered.insert((connection, *id));
+                        assert!(first, "request {} is answered a second time: {response:?}", id.0);
+                    }
                     self.journal.push(Happening::Sent(connection, message.clone()));
                     self.sent.push((connection, message));
+                }
+                Output::Changed(changes) => {
+                    self.oracle.changed(&changes);
+                    self.journal.push(Happening::Changed(changes));
                 }
                 Output::SaveSnapshot { index, term, bytes } => {
                     assert!(self.disk.saving.is_none(), "one snapshot is saved at a time");
@@ -205,7 +219,7 @@ impl World {
             self.oracle.synced(entry);
         }
         self.inbox.clear();
-        self.oracle.compare_again();
+        self.oracle.begin_again(recovered.snapshot.as_ref().map_or(0, |snapshot| snapshot.index));
         let (config, options) = (self.config.clone(), self.options.clone());
         self.node = start(self.place.clone(), config, options, recovered, self.clock)?;
         Ok(())
@@ -239,6 +253,16 @@ impl World {
         id
     }
 
+    /// Whoever asked does not wait for the answer any more; the node hears of it in its next turn.
+    pub(crate) fn give_up(&mut self, connection: ConnectionId, id: RequestId) {
+        self.inbox.push(Input::Abandoned { connection, id });
+    }
+
+    /// Whether a request was answered, looked at or not.
+    pub(crate) fn is_answered(&self, connection: ConnectionId, id: RequestId) -> bool {
+        self.answered.contains(&(connection, id))
+    }
+
     /// The response to a request, if it was sent; looked at once.
     pub(crate) fn response(&mut self, id: RequestId) -> Option<Response> {
         let found = self.sent.iter().position(
@@ -246,7 +270,7 @@ impl World {
         )?;
         match self.sent.remove(found).1 {
             ToClient::Response { response, .. } => Some(response),
-            ToClient::Items { .. } => None,
+            ToClient::Items { .. } | ToClient::Watched { .. } => None,
         }
     }
 
@@ -273,7 +297,7 @@ impl World {
 
     pub(crate) fn read(&mut self, query: Query) -> ReadAnswer {
         match self.response_to(ConnectionId(u64::MAX), Request::Read(query)) {
-            Response::Read(answer) => answer,
+            Response::Read { answer, .. } => answer,
             other => panic!("{other:?}"),
         }
     }
@@ -292,7 +316,7 @@ impl World {
         let received = self.received(connection).into_iter();
         let items = received.filter_map(|message| match message {
             ToClient::Items { items, .. } => Some(items),
-            ToClient::Response { .. } => None,
+            ToClient::Response { .. } | ToClient::Watched { .. } => None,
         });
         items.flatten().collect()
     }

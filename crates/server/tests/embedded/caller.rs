@@ -95,6 +95,7 @@ impl Caller {
                 ToClient::Items { session, items } => {
                     self.items.extend(items.into_iter().map(|item| (session, item)));
                 }
+                ToClient::Watched { .. } => panic!("nothing is watched"),
             }
         }
     }
@@ -106,14 +107,14 @@ impl Caller {
 
     pub(crate) fn lease(&mut self, name: &str) -> Option<LeaseView> {
         match self.ask(Request::Read(Query::Lease(resource(name)))) {
-            Response::Read(ReadAnswer::Lease(lease)) => lease,
+            Response::Read { answer: ReadAnswer::Lease(lease), .. } => lease,
             other => panic!("{other:?}"),
         }
     }
 
     pub(crate) fn applied(&mut self) -> u64 {
         match self.ask(Request::Read(Query::Status)) {
-            Response::Read(ReadAnswer::Status(status)) => status.applied,
+            Response::Read { answer: ReadAnswer::Status(status), .. } => status.applied,
             other => panic!("{other:?}"),
         }
     }

@@ -91,4 +91,4 @@ impl Wire for Unavailable {
     }
 }
 
-named_values!(WaitEnding => WaitEnding, "wait_ended.why", TimedOut, OfferEnded, KindChanged);
+named_values!(WaitEnding => WaitEnding, "wait_ended.why", TimedOut, OfferEnded, KindChanged, Cancelled);

@@ -9,10 +9,10 @@ use pb::read_answer::Answer as AnswerMessage;
 use pb::token_check::Check as CheckMessage;
 
 impl Wire for ReadAnswer {
-    type Message = pb::ReadAnswer;
+    type Message = AnswerMessage;
 
-    fn to_wire(&self) -> pb::ReadAnswer {
-        let answer = match self {
+    fn to_wire(&self) -> AnswerMessage {
+        match self {
             Self::Lease(lease) => {
                 AnswerMessage::Lease(pb::LeaseAnswer { lease: lease.as_ref().map(Wire::to_wire) })
             }
@@ -28,12 +28,11 @@ impl Wire for ReadAnswer {
                 AnswerMessage::Register(pb::RegisterAnswer { register: register.as_ref().map(Wire::to_wire) })
             }
             Self::Status(status) => AnswerMessage::Status(status.to_wire()),
-        };
-        pb::ReadAnswer { answer: Some(answer) }
+        }
     }
 
-    fn from_wire(m: pb::ReadAnswer) -> Checked<Self> {
-        Ok(match present("read", m.answer)? {
+    fn from_wire(message: AnswerMessage) -> Checked<Self> {
+        Ok(match message {
             AnswerMessage::Lease(m) => Self::Lease(optional(m.lease)?),
             AnswerMessage::Leases(m) => Self::Leases { leases: list(m.leases)?, more: m.more },
             AnswerMessage::Sessions(m) => Self::Sessions { sessions: list(m.sessions)?, more: m.more },

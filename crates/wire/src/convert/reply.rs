@@ -1,12 +1,14 @@
 //! What the service says: responses, the table's replies, and failures.
 
-use leasehold_core::answer::{Opened, Renewed, Reply};
-use leasehold_core::protocol::{Failure, ReadAnswer, RequestId, Response, ToClient};
+use leasehold_core::answer::{HeldLease, Holdings, Opened, Renewed, Reply, WaitEnding, Waited};
+use leasehold_core::protocol::{Failure, RequestId, Response, ToClient};
 use leasehold_core::{
-    CommandNumber, Drift, ItemNumber, Millis, Refusal, RenewalNumber, ResourceName, SessionId, Token,
+    CommandNumber, Drift, ItemNumber, Millis, Refusal, RenewalNumber, Revision, SessionId, Token,
 };
 
-use super::{Checked, Wire, label, list, name, needed, nothing, present, to_list};
+use super::{
+    Checked, Wire, from_usize, label, list, name, needed, nothing, optional, present, to_list, to_usize,
+};
 use crate::error::FieldError;
 use crate::proto as pb;
 use pb::failure::Failure as FailureMessage;
@@ -25,6 +27,11 @@ impl Wire for ToClient {
             Self::Items { session, items } => {
                 ServerMessage::Items(pb::Items { session: session.get(), items: to_list(items) })
             }
+            Self::Watched { watch, changes, more } => ServerMessage::Watched(pb::Watched {
+                watch: watch.0,
+                changes: Some(changes.to_wire()),
+                more: *more,
+            }),
         }
     }
 
@@ -36,6 +43,11 @@ impl Wire for ToClient {
             ServerMessage::Items(m) => {
                 Self::Items { session: SessionId::from_u64(m.session), items: list(m.items)? }
             }
+            ServerMessage::Watched(m) => Self::Watched {
+                watch: RequestId(m.watch),
+                changes: needed("watched.changes", m.changes)?,
+                more: m.more,
+            },
         })
     }
 }
@@ -46,7 +58,10 @@ impl Wire for Response {
     fn to_wire(&self) -> ResponseMessage {
         match self {
             Self::Reply(reply) => ResponseMessage::Reply(reply.to_wire()),
-            Self::Read(answer) => ResponseMessage::Read(answer.to_wire()),
+            Self::Read { revision, answer } => ResponseMessage::Read(pb::ReadAnswer {
+                answer: Some(answer.to_wire()),
+                revision: revision.get(),
+            }),
             Self::Failed(failure) => ResponseMessage::Failed(failure.to_wire()),
         }
     }
@@ -54,7 +69,9 @@ impl Wire for Response {
     fn from_wire(message: ResponseMessage) -> Checked<Self> {
         Ok(match message {
             ResponseMessage::Reply(reply) => Self::Reply(Reply::from_wire(reply)?),
-            ResponseMessage::Read(answer) => Self::Read(ReadAnswer::from_wire(answer)?),
+            ResponseMessage::Read(m) => {
+                Self::Read { revision: Revision::new(m.revision), answer: needed("read", m.answer)? }
+            }
             ResponseMessage::Failed(failure) => Self::Failed(Failure::from_wire(failure)?),
         })
     }
@@ -68,6 +85,14 @@ impl Wire for Failure {
             Self::OutcomeUnknown => FailureMessage::OutcomeUnknown(nothing()),
             Self::Unavailable { why } => FailureMessage::Unavailable(why.clone()),
             Self::NotYourSession { session } => FailureMessage::NotYourSession(session.get()),
+            Self::RevisionTooOld { after, oldest } => FailureMessage::RevisionTooOld(pb::RevisionTooOld {
+                after: after.get(),
+                oldest: oldest.get(),
+            }),
+            Self::RevisionAhead { after, newest } => {
+                FailureMessage::RevisionAhead(pb::RevisionAhead { after: after.get(), newest: newest.get() })
+            }
+            Self::TooManyWatches { limit } => FailureMessage::TooManyWatchesLimit(from_usize(*limit)),
             Self::BadRequest { why } => FailureMessage::BadRequest(why.clone()),
         };
         pb::Failure { failure: Some(failure) }
@@ -79,6 +104,15 @@ impl Wire for Failure {
             FailureMessage::Unavailable(why) => Self::Unavailable { why },
             FailureMessage::NotYourSession(session) => {
                 Self::NotYourSession { session: SessionId::from_u64(session) }
+            }
+            FailureMessage::RevisionTooOld(m) => {
+                Self::RevisionTooOld { after: Revision::new(m.after), oldest: Revision::new(m.oldest) }
+            }
+            FailureMessage::RevisionAhead(m) => {
+                Self::RevisionAhead { after: Revision::new(m.after), newest: Revision::new(m.newest) }
+            }
+            FailureMessage::TooManyWatchesLimit(limit) => {
+                Self::TooManyWatches { limit: to_usize("failed.too_many_watches_limit", limit)? }
             }
             FailureMessage::BadRequest(why) => Self::BadRequest { why },
         })
@@ -106,6 +140,9 @@ impl Wire for Reply {
                 answer: Some(answer.to_wire()),
                 renewal: renewal.get(),
             }),
+            Self::PlainWaitEnded { number, why } => {
+                ReplyMessage::PlainWaitEnded(pb::PlainWaitEnded { number: number.get(), why: why.to_wire() })
+            }
             Self::Closed => ReplyMessage::Closed(nothing()),
             Self::Asked { token, holder } => {
                 ReplyMessage::Asked(pb::Asked { token: token.get(), holder: holder.to_string() })
@@ -136,6 +173,10 @@ impl Wire for Reply {
                 number: CommandNumber::new(m.number),
                 answer: needed("plain.answer", m.answer)?,
                 renewal: RenewalNumber::new(m.renewal),
+            },
+            ReplyMessage::PlainWaitEnded(m) => Self::PlainWaitEnded {
+                number: CommandNumber::new(m.number),
+                why: WaitEnding::from_wire(m.why)?,
             },
             ReplyMessage::Closed(pb::Nothing {}) => Self::Closed,
             ReplyMessage::Asked(m) => {
@@ -184,7 +225,7 @@ impl Wire for Renewed {
         pb::Renewed {
             number: self.number.get(),
             after: self.after.get(),
-            leases: self.leases.as_ref().map(|leases| pb::HeldLeases { leases: to_list(leases) }),
+            holdings: self.holdings.as_ref().map(Wire::to_wire),
         }
     }
 
@@ -192,19 +233,47 @@ impl Wire for Renewed {
         Ok(Self {
             number: RenewalNumber::new(m.number),
             after: ItemNumber::new(m.after),
-            leases: m.leases.map(|held| list(held.leases)).transpose()?,
+            holdings: optional(m.holdings)?,
         })
     }
 }
 
-impl Wire for (ResourceName, Token) {
+impl Wire for Holdings {
+    type Message = pb::Holdings;
+
+    fn to_wire(&self) -> pb::Holdings {
+        pb::Holdings { leases: to_list(&self.leases), waits: to_list(&self.waits) }
+    }
+
+    fn from_wire(m: pb::Holdings) -> Checked<Self> {
+        Ok(Self { leases: list(m.leases)?, waits: list(m.waits)? })
+    }
+}
+
+impl Wire for HeldLease {
     type Message = pb::HeldLease;
 
     fn to_wire(&self) -> pb::HeldLease {
-        pb::HeldLease { resource: self.0.to_string(), token: self.1.get() }
+        pb::HeldLease { grant: Some(self.grant.to_wire()), release_requested: self.release_requested }
     }
 
     fn from_wire(m: pb::HeldLease) -> Checked<Self> {
-        Ok((name("renewed.leases.resource", &m.resource)?, Token::from_u64(m.token)))
+        Ok(Self { grant: needed("held.grant", m.grant)?, release_requested: m.release_requested })
+    }
+}
+
+impl Wire for Waited {
+    type Message = pb::Waited;
+
+    fn to_wire(&self) -> pb::Waited {
+        pb::Waited {
+            acquire: self.acquire.get(),
+            resources: self.resources.iter().map(ToString::to_string).collect(),
+        }
+    }
+
+    fn from_wire(m: pb::Waited) -> Checked<Self> {
+        let resources = m.resources.iter().map(|resource| name("waited.resources", resource));
+        Ok(Self { acquire: CommandNumber::new(m.acquire), resources: resources.collect::<Checked<_>>()? })
     }
 }

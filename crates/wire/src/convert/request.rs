@@ -1,14 +1,17 @@
 //! Requests, and what begins and keeps up a session.
 
-use leasehold_core::protocol::{Query, Request};
+use leasehold_core::limits::MAX_NAME_BYTES;
+use leasehold_core::protocol::{Plain, Query, Request, RequestId, Watch};
 use leasehold_core::{
-    Attach, AttachNumber, ItemNumber, Millis, Open, Operator, Policies, RenewalNumber, SessionCommand,
-    SessionId, SessionKind,
+    Attach, AttachNumber, ItemNumber, Millis, Op, Open, Operator, Policies, RenewalNumber, Revision,
+    SessionCommand, SessionId, SessionKind,
 };
 
-use super::{Checked, Wire, label, named_values, nonce};
+use super::{Checked, Wire, bounded, label, named_values, needed, nonce, nothing, present};
 use crate::proto as pb;
 use pb::client_message::Request as Message;
+use pb::plain_command::Op as PlainOp;
+use pb::session_command::Op as SessionOp;
 
 impl Wire for Request {
     type Message = Message;
@@ -28,6 +31,16 @@ impl Wire for Request {
             Self::Command(command) => Message::Command(command.to_wire()),
             Self::Operator(operator) => Message::Operator(operator.to_wire()),
             Self::Read(query) => Message::Read(query.to_wire()),
+            Self::Plain { session, nonce, plain } => Message::Plain(pb::PlainRequest {
+                session: session.get(),
+                nonce: nonce.0.to_vec(),
+                plain: Some(plain.to_wire()),
+            }),
+            Self::Watch(watch) => Message::Watch(pb::Watch {
+                prefix: watch.prefix.clone(),
+                after: watch.after.map(Revision::get),
+            }),
+            Self::StopWatch { watch } => Message::StopWatch(watch.0),
         }
     }
 
@@ -50,7 +63,66 @@ impl Wire for Request {
             Message::Command(command) => Self::Command(SessionCommand::from_wire(command)?),
             Message::Operator(operator) => Self::Operator(Operator::from_wire(operator)?),
             Message::Read(query) => Self::Read(Query::from_wire(query)?),
+            Message::Plain(m) => Self::Plain {
+                session: SessionId::from_u64(m.session),
+                nonce: nonce("plain.nonce", &m.nonce)?,
+                plain: needed("plain", m.plain)?,
+            },
+            Message::Watch(m) => Self::Watch(Watch {
+                prefix: bounded("watch.prefix", "prefix", m.prefix, MAX_NAME_BYTES)?,
+                after: m.after.map(Revision::new),
+            }),
+            Message::StopWatch(watch) => Self::StopWatch { watch: RequestId(watch) },
         })
+    }
+}
+
+impl Wire for Plain {
+    type Message = pb::plain_request::Plain;
+
+    fn to_wire(&self) -> Self::Message {
+        match self {
+            Self::Renew => Self::Message::Renew(nothing()),
+            Self::Command { op, hold } => {
+                Self::Message::Command(pb::PlainCommand { op: Some(plain_op(op.to_wire())), hold: *hold })
+            }
+        }
+    }
+
+    fn from_wire(message: Self::Message) -> Checked<Self> {
+        Ok(match message {
+            Self::Message::Renew(pb::Nothing {}) => Self::Renew,
+            Self::Message::Command(m) => {
+                Self::Command { op: Op::from_wire(session_op(present("plain.op", m.op)?))?, hold: m.hold }
+            }
+        })
+    }
+}
+
+/// The two messages have the same variants; the generator does not know that.
+fn plain_op(op: SessionOp) -> PlainOp {
+    match op {
+        SessionOp::Acquire(m) => PlainOp::Acquire(m),
+        SessionOp::Cancel(m) => PlainOp::Cancel(m),
+        SessionOp::SetValue(m) => PlainOp::SetValue(m),
+        SessionOp::WriteRegister(m) => PlainOp::WriteRegister(m),
+        SessionOp::Offer(m) => PlainOp::Offer(m),
+        SessionOp::Accept(m) => PlainOp::Accept(m),
+        SessionOp::Release(m) => PlainOp::Release(m),
+        SessionOp::Close(m) => PlainOp::Close(m),
+    }
+}
+
+fn session_op(op: PlainOp) -> SessionOp {
+    match op {
+        PlainOp::Acquire(m) => SessionOp::Acquire(m),
+        PlainOp::Cancel(m) => SessionOp::Cancel(m),
+        PlainOp::SetValue(m) => SessionOp::SetValue(m),
+        PlainOp::WriteRegister(m) => SessionOp::WriteRegister(m),
+        PlainOp::Offer(m) => SessionOp::Offer(m),
+        PlainOp::Accept(m) => SessionOp::Accept(m),
+        PlainOp::Release(m) => SessionOp::Release(m),
+        PlainOp::Close(m) => SessionOp::Close(m),
     }
 }
 

@@ -1,12 +1,17 @@
 //! The bytes themselves. If one of these changes, releases that are already out there cannot talk to the new one: raise the protocol
 //! version instead.
 
-use leasehold_core::answer::{Answer, Grant, Item, ItemKind, Refusal, Renewed, Reply, Unavailable};
-use leasehold_core::protocol::{Request, RequestId, Response, ToClient};
+use leasehold_core::answer::{
+    Answer, Ending, Grant, HeldLease, Holdings, Item, ItemKind, Refusal, Renewed, Reply, Unavailable,
+    WaitEnding, Waited,
+};
+use leasehold_core::protocol::{
+    Change, Changes, Failure, Plain, Request, RequestId, Response, ToClient, Watch,
+};
 use leasehold_core::{
     Acquire, AttachNumber, CommandNumber, ItemNumber, Label, Millis, Mode, Nonce, Op, Open, Policies,
-    RenewalNumber, Request as ResourceRequest, ResourceName, Sequence, SessionCommand, SessionId,
-    SessionKind, Token, Value,
+    RegisterKey, RenewalNumber, Request as ResourceRequest, ResourceName, Revision, Sequence, SessionCommand,
+    SessionId, SessionKind, Token, Value,
 };
 use leasehold_wire::{
     FrameReader, Hello, OpeningReader, decode_client_frame, decode_server_frame, encode_client,
@@ -147,7 +152,7 @@ fn a_grant_a_refusal_and_an_answer_to_a_renewal() {
             response: Response::Reply(Reply::Renewed(Renewed {
                 number: RenewalNumber::new(4),
                 after: ItemNumber::new(3),
-                leases: None,
+                holdings: None,
             })),
         },
     ];
@@ -166,12 +171,122 @@ fn a_grant_a_refusal_and_an_answer_to_a_renewal() {
         "12 06 1a 04",           // reply, renewed
         "0804 1003",             // number 4, after item 3
     ]);
+    assert_server(&messages, &expected);
+}
+
+#[test]
+fn plain_requests_and_watches() {
+    let plain = |plain| Request::Plain { session: SessionId::from_u64(5), nonce: Nonce([0xee; 16]), plain };
+    let op = Op::Cancel { acquire: CommandNumber::new(3) };
+    let watch = |after| Request::Watch(Watch { prefix: "p".into(), after });
+    let requests = [
+        (RequestId(1), plain(Plain::Renew)),
+        (RequestId(2), plain(Plain::Command { op, hold: true })),
+        (RequestId(3), watch(None)),
+        (RequestId(4), watch(Some(Revision::new(0)))),
+        (RequestId(5), Request::StopWatch { watch: RequestId(3) }),
+    ];
+    let expected = pieces(&[
+        "00000056",                                     // 86 bytes
+        "0a 1a 08 01 42 16",                            // message, id 1, plain
+        "08 05 12 10 eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee", // session 5, nonce
+        "1a 00",                                        // renew
+        "0a 1e 08 02 42 1a",                            // message, id 2, plain
+        "08 05 12 10 eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee", // session 5, nonce
+        "22 04 2803 6001",                              // command: cancel 3, hold
+        "0a 07 08 03 4a 03 0a0170",                     // message, id 3, watch p
+        "0a 09 08 04 4a 05 0a0170 1000",                // message, id 4, watch p after 0
+        "0a 04 08 05 50 03",                            // message, id 5, stop watch 3
+    ]);
+    assert_client(&requests, &expected);
+}
+
+#[test]
+fn the_answer_to_a_plain_renewal_and_a_wait_that_ended() {
+    let grant =
+        Grant { resource: name("x"), token: Token::from_u64(9), fence: Token::from_u64(8), slot: None };
+    let holdings = Holdings {
+        leases: vec![HeldLease { grant, release_requested: true }],
+        waits: vec![Waited { acquire: CommandNumber::new(2), resources: vec![name("y"), name("z")] }],
+    };
+    let renewed =
+        Renewed { number: RenewalNumber::new(4), after: ItemNumber::new(0), holdings: Some(holdings) };
+    let ended = Reply::PlainWaitEnded { number: CommandNumber::new(2), why: WaitEnding::Cancelled };
+    let response = |id, response| ToClient::Response { id: RequestId(id), response };
+    let too_old = Failure::RevisionTooOld { after: Revision::new(1), oldest: Revision::new(2) };
+    let messages = [
+        response(1, Response::Reply(Reply::Renewed(renewed))),
+        response(2, Response::Reply(ended)),
+        response(3, Response::Failed(too_old)),
+    ];
+    let expected = pieces(&[
+        "00000041",          // 65 bytes
+        "0a 23 0a 21 08 01", // message, response, id 1
+        "12 1d 1a 1b 0804",  // reply, renewed, number 4
+        "1a 17",             // holdings
+        "0a 0b 0a 07",       // a lease
+        "0a0178 1009 1808",  // x, token 9, fence 8
+        "10 01",             // its release is asked for
+        "12 08 0802",        // the wait of acquire 2
+        "120179 12017a",     // for y and z
+        "0a 0c 0a 0a 08 02", // message, response, id 2
+        "12 06 72 04 0802",  // reply, the wait of acquire 2 ended
+        "10 04",             // cancelled
+        "0a 0c 0a 0a 08 03", // message, response, id 3
+        "22 06 2a 04",       // failed, the revision is too old
+        "0801 1002",         // after 1, the oldest is 2
+    ]);
+    assert_server(&messages, &expected);
+}
+
+#[test]
+fn changes() {
+    let (resource, token, session) = (name("x"), Token::from_u64(9), SessionId::from_u64(5));
+    let label = Label::new("h").unwrap();
+    let grant = Grant { resource: resource.clone(), token, fence: Token::from_u64(8), slot: Some(0) };
+    let value = Some(Value::new(b"v".to_vec()).unwrap());
+    let key = RegisterKey::new("k").unwrap();
+    let how = Ending::Taken { by: Token::from_u64(10) };
+    let changes = vec![
+        Change::Granted { grant, shared: true, session, label: label.clone(), value },
+        Change::ValueSet { resource: resource.clone(), token, session, value: None },
+        Change::RegisterWritten { resource: resource.clone(), key, token, removed: true },
+        Change::Ended { resource, token, session, label, how },
+    ];
+    let watched = ToClient::Watched {
+        watch: RequestId(3),
+        changes: Changes { revision: Revision::new(300), changes },
+        more: true,
+    };
+    let expected = pieces(&[
+        "00000051",              // 81 bytes
+        "0a 4f 1a 4d 08 03",     // message, watched, watch 3
+        "12 47 08 ac02",         // changes of revision 300
+        "12 17 0a 15 0a 09",     // granted: a grant
+        "0a0178 1009 1808 2000", // x, token 9, fence 8, slot 0
+        "1001 1805",             // shared, session 5
+        "220168 2a0176",         // label h, value v
+        "12 09 12 07",           // value set
+        "0a0178 1009 1805",      // x, token 9, session 5, too long a value
+        "12 0c 1a 0a",           // register written
+        "0a0178 12016b",         // x, key k
+        "1809 2001",             // token 9, removed
+        "12 10 22 0e",           // ended
+        "0a0178 1009 1805",      // x, token 9, session 5
+        "220168 2a 02 280a",     // label h, taken by token 10
+        "18 01",                 // more
+    ]);
+    assert_server(&[watched], &expected);
+}
+
+fn assert_server(messages: &[ToClient], expected: &str) {
     let mut bytes = Vec::new();
-    encode_server(&messages, &mut bytes).unwrap();
+    encode_server(messages, &mut bytes).expect("a short frame");
     assert_eq!(hex(&bytes), expected);
     let mut reader = FrameReader::new();
     reader.push(&bytes);
-    assert_eq!(decode_server_frame(reader.next_frame().unwrap().unwrap()).unwrap(), messages);
+    let frame = reader.next_frame().expect("within the limit").expect("a whole frame");
+    assert_eq!(decode_server_frame(frame).expect("what was encoded can be decoded"), messages);
 }
 
 fn assert_client(requests: &[(RequestId, Request)], expected: &str) {

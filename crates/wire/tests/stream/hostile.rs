@@ -141,6 +141,34 @@ fn a_nonce_of_another_length_is_refused_and_not_shown() {
 }
 
 #[test]
+fn a_plain_request_without_its_proof_is_refused() {
+    // id 13, plain { session: 5, renew {} }
+    let bad: &[u8] = &[0x08, 13, 0x42, 4, 0x08, 5, 0x1a, 0];
+    let heard = decode_client_frame(&body(&[bad, GOOD])).unwrap();
+    let why = "plain.nonce has 0 bytes and must have 16";
+    assert_eq!(heard, [(RequestId(13), Err(why.to_owned())), good()]);
+}
+
+#[test]
+fn a_plain_request_of_an_unknown_kind_is_answered_alone() {
+    let key: &[u8] = &[&[0x08, 5, 0x12, 16][..], &[7; 16]].concat();
+    // id 14, plain { session: 5, nonce, field 15 {} }; then with command { field 15 {}, hold }
+    let unknown: &[u8] = &[&[0x08, 14, 0x42, 22], key, &[0x7a, 0]].concat();
+    let unknown_command: &[u8] = &[&[0x08, 15, 0x42, 26], key, &[0x22, 4, 0x7a, 0, 0x60, 1]].concat();
+    let heard = decode_client_frame(&body(&[unknown, unknown_command, GOOD])).unwrap();
+    let why = |field: &str| Err(format!("{field} is absent, or of a kind that this release does not know"));
+    assert_eq!(heard, [(RequestId(14), why("plain")), (RequestId(15), why("plain.op")), good()]);
+}
+
+#[test]
+fn a_change_that_is_not_known_fails_its_frame() {
+    // watched { watch: 1, changes { revision: 2, change { field 15 {} } } }
+    let newer: &[u8] = &[0x1a, 10, 0x08, 1, 0x12, 6, 0x08, 2, 0x12, 2, 0x7a, 0];
+    let why = FieldError::Absent { field: "change" };
+    assert_eq!(decode_server_frame(&body(&[newer])), Err(FrameError::BadField { position: 0, why }));
+}
+
+#[test]
 fn a_number_too_great_for_its_type_is_refused_and_not_cut_off() {
     // id 12, operator { change_kind { resource: "a", mode { slot_of: 2^32 } } }
     let mode: &[u8] = &[0x18, 0x80, 0x80, 0x80, 0x80, 0x10];

@@ -1,7 +1,7 @@
 //! Each limit just below, at and just above it, as seen through the stream.
 
 use leasehold_core::limits::{MAX_LABEL_BYTES, MAX_NAME_BYTES, MAX_UNIT, MAX_VALUE_BYTES};
-use leasehold_core::protocol::{Failure, Query, Request, RequestId, Response, ToClient};
+use leasehold_core::protocol::{Failure, Query, Request, RequestId, Response, ToClient, Watch};
 use leasehold_core::{
     Acquire, CommandNumber, Mode, Op, Request as ResourceRequest, ResourceName, Sequence, SessionCommand,
     SessionId, Value,
@@ -110,11 +110,15 @@ fn names_are_taken_up_to_their_limit_and_shown_only_in_part() {
 #[test]
 fn prefixes_are_taken_up_to_the_limit_of_names() {
     for (length, taken) in [(MAX_NAME_BYTES - 1, true), (MAX_NAME_BYTES, true), (MAX_NAME_BYTES + 1, false)] {
-        let query = Query::Leases { prefix: "p".repeat(length), after: None, limit: 1 };
-        let mut bytes = Vec::new();
-        encode_client(&[(RequestId(1), Request::Read(query))], &mut bytes).unwrap();
-        let heard = decode_client_frame(&only_frame(&bytes)).unwrap();
-        assert_eq!(heard[0].1.is_ok(), taken, "{length} bytes");
+        let prefix = "p".repeat(length);
+        let query = Query::Leases { prefix: prefix.clone(), after: None, limit: 1 };
+        let watch = Watch { prefix, after: None };
+        for request in [Request::Read(query), Request::Watch(watch)] {
+            let mut bytes = Vec::new();
+            encode_client(&[(RequestId(1), request)], &mut bytes).unwrap();
+            let heard = decode_client_frame(&only_frame(&bytes)).unwrap();
+            assert_eq!(heard[0].1.is_ok(), taken, "{length} bytes");
+        }
     }
 }
 

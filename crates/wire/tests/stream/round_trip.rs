@@ -5,13 +5,13 @@ use std::fmt::Debug;
 
 use leasehold_core::answer::Reply;
 use leasehold_core::protocol::{Request, RequestId, Response, ToClient};
-use leasehold_core::{Item, ItemNumber, Sequence, SessionCommand, SessionId};
+use leasehold_core::{Item, ItemNumber, Nonce, Revision, Sequence, SessionCommand, SessionId};
 use leasehold_wire::{FrameReader, decode_client_frame, decode_server_frame, encode_client, encode_server};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
-use crate::strategies::{client, items, server};
+use crate::strategies::{changes, client, items, server};
 
 /// The one frame in `bytes`, which must hold nothing else.
 pub(crate) fn only_frame(bytes: &[u8]) -> Vec<u8> {
@@ -57,6 +57,18 @@ proptest! {
     }
 
     #[test]
+    fn plain_requests(plain in client::plain()) {
+        let request = Request::Plain { session: SessionId::from_u64(3), nonce: Nonce([9; 16]), plain };
+        prop_assert_eq!(to_service_alone(request.clone()), Ok(request));
+    }
+
+    #[test]
+    fn watches(watch in client::watch()) {
+        let request = Request::Watch(watch);
+        prop_assert_eq!(to_service_alone(request.clone()), Ok(request));
+    }
+
+    #[test]
     fn operators(operator in client::operator()) {
         let request = Request::Operator(operator);
         prop_assert_eq!(to_service_alone(request.clone()), Ok(request));
@@ -87,7 +99,7 @@ proptest! {
 
     #[test]
     fn answers_to_reads(answer in server::read_answer()) {
-        let message = response(Response::Read(answer));
+        let message = response(Response::Read { revision: Revision::new(5), answer });
         prop_assert_eq!(to_client(std::slice::from_ref(&message)), [message]);
     }
 
@@ -95,6 +107,12 @@ proptest! {
     fn items(kind in items::item_kind()) {
         let item = Item { number: ItemNumber::new(7), kind };
         let message = ToClient::Items { session: SessionId::from_u64(3), items: vec![item] };
+        prop_assert_eq!(to_client(std::slice::from_ref(&message)), [message]);
+    }
+
+    #[test]
+    fn changes(changes in changes::changes(), more: bool) {
+        let message = ToClient::Watched { watch: RequestId(1), changes, more };
         prop_assert_eq!(to_client(std::slice::from_ref(&message)), [message]);
     }
 
@@ -117,15 +135,18 @@ proptest! {
 /// beginning of its debug text.
 #[test]
 fn every_variant_is_drawn() {
-    assert_variants(client::request(), 6);
+    assert_variants(client::request(), 9);
     assert_variants(client::op(), 8);
+    assert_variants(client::plain(), 2);
     assert_variants(client::operator(), 3);
     assert_variants(client::query(), 7);
-    assert_variants(server::message(), 2);
-    assert_variants(server::reply(), 13);
+    assert_variants(server::message(), 3);
+    assert_variants(server::reply(), 14);
     assert_variants(server::read_answer(), 7);
-    assert_variants(server::failure(), 4);
+    assert_variants(server::failure(), 7);
+    assert_variants(changes::change(), 4);
     assert_variants(items::item_kind(), 7);
+    assert_variants(items::wait_ending(), 4);
     assert_variants(items::answer(), 10);
     assert_variants(items::ending(), 9);
     assert_variants(items::unavailable(), 5);

@@ -3,6 +3,7 @@
 //! Sizes stay small: what happens at the limits is tried on its own. Numbers are drawn from the whole range, with the edges often.
 //! Strategies are boxed: as one type each they nest so deeply that they take minutes to compile and more stack than a test has.
 
+pub(crate) mod changes;
 pub(crate) mod client;
 pub(crate) mod items;
 pub(crate) mod server;
@@ -10,7 +11,7 @@ pub(crate) mod server;
 use leasehold_core::protocol::RequestId;
 use leasehold_core::{
     AttachNumber, CommandNumber, ItemNumber, Label, Millis, Mode, Nonce, Reason, RegisterKey, RenewalNumber,
-    ResourceName, SessionId, Successor, Token, Value,
+    ResourceName, Revision, SessionId, Successor, Token, Value,
 };
 use proptest::prelude::*;
 
@@ -36,6 +37,10 @@ pub(crate) fn token() -> BoxedStrategy<Token> {
 
 pub(crate) fn session() -> BoxedStrategy<SessionId> {
     number().prop_map(SessionId::from_u64).boxed()
+}
+
+pub(crate) fn revision() -> BoxedStrategy<Revision> {
+    number().prop_map(Revision::new).boxed()
 }
 
 pub(crate) fn millis() -> BoxedStrategy<Millis> {

@@ -193,7 +193,7 @@ pub(super) fn attached(attach: u64, last_command: u64, last_item: u64) -> Incomi
 
 pub(super) fn renewed(number: u64, after: u64) -> Incoming {
     let (number, after) = (RenewalNumber::new(number), ItemNumber::new(after));
-    Incoming::Renewed { session: SESSION, renewed: Renewed { number, after, leases: None } }
+    Incoming::Renewed { session: SESSION, renewed: Renewed { number, after, holdings: None } }
 }
 
 pub(super) fn revoked() -> ItemKind {

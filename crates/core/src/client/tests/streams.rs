@@ -173,7 +173,7 @@ fn messages_of_another_session_are_dropped() {
     let mut play = Play::holding();
     play.poll(3_333);
     let other = SessionId::from_u64(6);
-    let renewed = Renewed { number: RenewalNumber::new(1), after: ItemNumber::NONE, leases: None };
+    let renewed = Renewed { number: RenewalNumber::new(1), after: ItemNumber::NONE, holdings: None };
     play.receive(Incoming::Renewed { session: other, renewed }, 3_400);
     assert_eq!(play.machine.lease(TOKEN).unwrap().until(), at(9_000));
     play.receive(

@@ -26,6 +26,7 @@ fn command(command: &Command) -> String {
         Command::Open(open) => format!("open {}", open.label),
         Command::Attach(attach) => format!("attach {} to {}", attach.attach, attach.session),
         Command::Renew { session, number, .. } => format!("renew {session} no {number}"),
+        Command::RenewPlain { session } => format!("renew {session}"),
         Command::Session(command) => format!("{} of {}", op(&command.op), command.session),
         Command::Operator(_) => "operator".to_owned(),
         Command::Tidy(due) => format!("tidy {}", due.len()),
@@ -50,8 +51,9 @@ pub(crate) fn message(message: &ToClient) -> String {
         ToClient::Response { response, .. } => match response {
             Response::Reply(reply) => self::reply(reply),
             Response::Failed(failure) => format!("failed: {failure}"),
-            Response::Read(answer) => read(answer),
+            Response::Read { answer, .. } => read(answer),
         },
+        ToClient::Watched { .. } => "watched".to_owned(),
     }
 }
 

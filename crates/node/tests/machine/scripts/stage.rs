@@ -134,6 +134,8 @@ impl Stage {
         for happening in journal {
             match happening {
                 Happening::Wrote(write) => self.said.push(render::write(&write)),
+                // Every one of them is a grant or an ending that is sent as well.
+                Happening::Changed(_) => {}
                 Happening::SavesSnapshot(index) => self.said.push(format!("snapshot < up to entry {index}")),
                 Happening::Sent(connection, message) => {
                     let who = self.hear(connection, &message);

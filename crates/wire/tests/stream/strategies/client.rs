@@ -1,6 +1,6 @@
 //! Requests.
 
-use leasehold_core::protocol::{Query, Request, RequestId};
+use leasehold_core::protocol::{Plain, Query, Request, RequestId, Watch};
 use leasehold_core::{
     Acquire, Attach, Offer, Op, Open, Operator, Policies, Request as ResourceRequest, Sequence,
     SessionCommand, SessionKind,
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use super::{
     attach_number, command_number, few, item_number, label, millis, mode, name, nonce, reason, register_key,
-    renewal_number, request_id, session, size, successor, token, value,
+    renewal_number, request_id, revision, session, size, successor, token, value,
 };
 
 pub(crate) fn requests() -> BoxedStrategy<Vec<(RequestId, Request)>> {
@@ -35,8 +35,24 @@ pub(crate) fn request() -> BoxedStrategy<Request> {
         })),
         operator().prop_map(Request::Operator),
         query().prop_map(Request::Read),
+        (session(), nonce(), plain()).prop_map(|(session, nonce, plain)| Request::Plain {
+            session,
+            nonce,
+            plain
+        }),
+        watch().prop_map(Request::Watch),
+        request_id().prop_map(|watch| Request::StopWatch { watch }),
     ]
     .boxed()
+}
+
+pub(crate) fn plain() -> BoxedStrategy<Plain> {
+    prop_oneof![Just(Plain::Renew), (op(), any::<bool>()).prop_map(|(op, hold)| Plain::Command { op, hold })]
+        .boxed()
+}
+
+pub(crate) fn watch() -> BoxedStrategy<Watch> {
+    ("[a-z#\n]{0,8}", option::of(revision())).prop_map(|(prefix, after)| Watch { prefix, after }).boxed()
 }
 
 fn open() -> BoxedStrategy<Open> {

@@ -16,13 +16,11 @@ pub(crate) fn item() -> BoxedStrategy<Item> {
 }
 
 pub(crate) fn item_kind() -> BoxedStrategy<ItemKind> {
-    let why =
-        prop_oneof![Just(WaitEnding::TimedOut), Just(WaitEnding::OfferEnded), Just(WaitEnding::KindChanged)];
     prop_oneof![
         (command_number(), answer()).prop_map(|(command, answer)| ItemKind::Answer { command, answer }),
         (command_number(), few(grant()))
             .prop_map(|(command, grants)| ItemKind::WaitGranted { command, grants }),
-        (command_number(), why).prop_map(|(command, why)| ItemKind::WaitEnded { command, why }),
+        (command_number(), wait_ending()).prop_map(|(command, why)| ItemKind::WaitEnded { command, why }),
         (name(), token(), ending()).prop_map(|(resource, token, how)| ItemKind::LeaseEnded {
             resource,
             token,
@@ -38,6 +36,16 @@ pub(crate) fn item_kind() -> BoxedStrategy<ItemKind> {
             length
         }),
         (name(), token()).prop_map(|(resource, token)| ItemKind::OfferEnded { resource, token }),
+    ]
+    .boxed()
+}
+
+pub(crate) fn wait_ending() -> BoxedStrategy<WaitEnding> {
+    prop_oneof![
+        Just(WaitEnding::TimedOut),
+        Just(WaitEnding::OfferEnded),
+        Just(WaitEnding::KindChanged),
+        Just(WaitEnding::Cancelled),
     ]
     .boxed()
 }
@@ -58,7 +66,7 @@ pub(crate) fn answer() -> BoxedStrategy<Answer> {
     .boxed()
 }
 
-fn grant() -> BoxedStrategy<Grant> {
+pub(crate) fn grant() -> BoxedStrategy<Grant> {
     (name(), token(), token(), option::of(small()))
         .prop_map(|(resource, token, fence, slot)| Grant { resource, token, fence, slot })
         .boxed()

@@ -1,16 +1,17 @@
 //! Messages of the service.
 
 use leasehold_core::Drift;
-use leasehold_core::answer::{Opened, Renewed, Reply};
+use leasehold_core::answer::{HeldLease, Holdings, Opened, Renewed, Reply, Waited};
 use leasehold_core::protocol::{Failure, ReadAnswer, Response, Status, ToClient, TokenCheck};
 use leasehold_core::table::{HolderView, HoldingState, LeaseView, PastView, SessionView, WaiterView};
 use proptest::option;
 use proptest::prelude::*;
 
-use super::items::{answer, ending, item, refusal};
+use super::changes::changes;
+use super::items::{answer, ending, grant, item, refusal, wait_ending};
 use super::{
-    command_number, few, item_number, label, millis, mode, name, number, renewal_number, request_id, session,
-    size, small, token, value,
+    command_number, few, item_number, label, millis, mode, name, number, renewal_number, request_id,
+    revision, session, size, small, token, value,
 };
 
 pub(crate) fn messages() -> BoxedStrategy<Vec<ToClient>> {
@@ -21,6 +22,11 @@ pub(crate) fn message() -> BoxedStrategy<ToClient> {
     prop_oneof![
         (request_id(), response()).prop_map(|(id, response)| ToClient::Response { id, response }),
         (session(), few(item())).prop_map(|(session, items)| ToClient::Items { session, items }),
+        (request_id(), changes(), any::<bool>()).prop_map(|(watch, changes, more)| ToClient::Watched {
+            watch,
+            changes,
+            more
+        }),
     ]
     .boxed()
 }
@@ -28,7 +34,7 @@ pub(crate) fn message() -> BoxedStrategy<ToClient> {
 fn response() -> BoxedStrategy<Response> {
     prop_oneof![
         reply().prop_map(Response::Reply),
-        read_answer().prop_map(Response::Read),
+        (revision(), read_answer()).prop_map(|(revision, answer)| Response::Read { revision, answer }),
         failure().prop_map(Response::Failed),
     ]
     .boxed()
@@ -39,6 +45,9 @@ pub(crate) fn failure() -> BoxedStrategy<Failure> {
         Just(Failure::OutcomeUnknown),
         ".{0,12}".prop_map(|why| Failure::Unavailable { why }),
         session().prop_map(|session| Failure::NotYourSession { session }),
+        (revision(), revision()).prop_map(|(after, oldest)| Failure::RevisionTooOld { after, oldest }),
+        (revision(), revision()).prop_map(|(after, newest)| Failure::RevisionAhead { after, newest }),
+        size().prop_map(|limit| Failure::TooManyWatches { limit }),
         ".{0,12}".prop_map(|why| Failure::BadRequest { why }),
     ]
     .boxed()
@@ -49,8 +58,8 @@ pub(crate) fn reply() -> BoxedStrategy<Reply> {
         opened().prop_map(Reply::Opened),
         (command_number(), item_number())
             .prop_map(|(last_command, last_item)| Reply::Attached { last_command, last_item }),
-        (renewal_number(), item_number(), option::of(few((name(), token()))))
-            .prop_map(|(number, after, leases)| Reply::Renewed(Renewed { number, after, leases })),
+        (renewal_number(), item_number(), option::of(holdings()))
+            .prop_map(|(number, after, holdings)| Reply::Renewed(Renewed { number, after, holdings })),
         (renewal_number(), renewal_number())
             .prop_map(|(number, highest)| Reply::StaleRenewal { number, highest }),
         command_number().prop_map(|number| Reply::Applied { number }),
@@ -60,6 +69,7 @@ pub(crate) fn reply() -> BoxedStrategy<Reply> {
             answer,
             renewal
         }),
+        (command_number(), wait_ending()).prop_map(|(number, why)| Reply::PlainWaitEnded { number, why }),
         Just(Reply::Closed),
         (token(), label()).prop_map(|(token, holder)| Reply::Asked { token, holder }),
         millis().prop_map(|held_back| Reply::Revoked { held_back }),
@@ -68,6 +78,13 @@ pub(crate) fn reply() -> BoxedStrategy<Reply> {
         refusal().prop_map(Reply::Refused),
     ]
     .boxed()
+}
+
+fn holdings() -> BoxedStrategy<Holdings> {
+    let lease = (grant(), any::<bool>())
+        .prop_map(|(grant, release_requested)| HeldLease { grant, release_requested });
+    let wait = (command_number(), few(name())).prop_map(|(acquire, resources)| Waited { acquire, resources });
+    (few(lease), few(wait)).prop_map(|(leases, waits)| Holdings { leases, waits }).boxed()
 }
 
 fn opened() -> BoxedStrategy<Opened> {

@@ -1,0 +1,61 @@
+//! How long to wait between two attempts to connect.
+
+use std::time::Duration;
+
+/// Pauses that double from the shortest to the longest. Each is drawn between its half and its whole, so that clients that lost one
+/// server at the same moment do not come back at the same moment.
+#[derive(Debug, Clone)]
+pub(super) struct Backoff {
+    shortest: Duration,
+    longest: Duration,
+    next: Duration,
+}
+
+impl Backoff {
+    pub(super) const fn new(shortest: Duration, longest: Duration) -> Self {
+        Self { shortest, longest, next: shortest }
+    }
+
+    /// The next pause. `draw` is a random part of 2^32.
+    pub(super) fn pause(&mut self, draw: u32) -> Duration {
+        let half = self.next / 2;
+        self.next = (self.next * 2).min(self.longest);
+        half + half.mul_f64(f64::from(draw) / f64::from(u32::MAX))
+    }
+
+    /// An attempt was good: the next trouble is a new one.
+    pub(super) fn reset(&mut self) {
+        self.next = self.shortest;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pauses(draw: u32) -> Vec<u128> {
+        let mut backoff = Backoff::new(Duration::from_millis(10), Duration::from_millis(500));
+        (0..9).map(|_| backoff.pause(draw).as_millis()).collect()
+    }
+
+    #[test]
+    fn pauses_double_up_to_the_longest() {
+        assert_eq!(pauses(u32::MAX), [10, 20, 40, 80, 160, 320, 500, 500, 500]);
+    }
+
+    #[test]
+    fn no_draw_makes_a_pause_shorter_than_its_half() {
+        assert_eq!(pauses(0), [5, 10, 20, 40, 80, 160, 250, 250, 250]);
+        assert_eq!(pauses(u32::MAX / 2), [7, 15, 30, 60, 120, 240, 375, 375, 375]);
+    }
+
+    #[test]
+    fn a_good_attempt_begins_again_with_the_shortest() {
+        let mut backoff = Backoff::new(Duration::from_millis(10), Duration::from_millis(500));
+        for _ in 0..5 {
+            backoff.pause(0);
+        }
+        backoff.reset();
+        assert_eq!(backoff.pause(u32::MAX), Duration::from_millis(10));
+    }
+}

@@ -1,0 +1,103 @@
+//! A connection, whatever carries it: its opening, in which both sides say who they are, and what comes in on it.
+
+use std::io;
+
+use leasehold_core::protocol::{Request, RequestId, ToClient};
+use leasehold_wire::{
+    FrameReader, Hello, OpeningError, OpeningReader, decode_server_frame, encode_client, encode_opening,
+};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+use crate::error::Unreachable;
+
+const READ_BYTES: usize = 64 * 1024;
+
+/// A connection whose opening is done.
+pub(crate) struct Connection {
+    pub(crate) incoming: Incoming,
+    pub(crate) outgoing: Outgoing,
+}
+
+/// What comes in on a connection.
+pub(crate) struct Incoming {
+    read: Box<dyn AsyncRead + Send + Unpin>,
+    frames: FrameReader,
+    buffer: Vec<u8>,
+}
+
+/// What goes out on a connection.
+pub(crate) struct Outgoing {
+    write: Box<dyn AsyncWrite + Send + Unpin>,
+}
+
+impl Connection {
+    /// Says hello and waits for the other side's. Which life of its state the other side names makes no difference here: what
+    /// is left of a session is for the table to say.
+    pub(super) async fn open<R, W>(mut read: R, mut write: W) -> io::Result<Self>
+    where
+        R: AsyncRead + Send + Unpin + 'static,
+        W: AsyncWrite + Send + Unpin + 'static,
+    {
+        let mut bytes = Vec::new();
+        let program = concat!("leasehold ", env!("CARGO_PKG_VERSION"));
+        encode_opening(&Hello::new(program, std::process::id(), ""), &mut bytes).map_err(io::Error::other)?;
+        write.write_all(&bytes).await?;
+        let mut opening = OpeningReader::new();
+        let mut buffer = vec![0; READ_BYTES];
+        loop {
+            if let Some(hello) = opening.hello().map_err(io::Error::other)? {
+                hello.check_service().map_err(io::Error::other)?;
+                let frames = opening.into_frames().map_err(io::Error::other)?;
+                let incoming = Incoming { read: Box::new(read), frames, buffer };
+                return Ok(Self { incoming, outgoing: Outgoing { write: Box::new(write) } });
+            }
+            match read.read(&mut buffer).await? {
+                0 => {
+                    let why = "the other side closed the connection before it said hello";
+                    return Err(io::Error::new(io::ErrorKind::UnexpectedEof, why));
+                }
+                count => opening.push(&buffer[..count]),
+            }
+        }
+    }
+}
+
+/// Whether the other side was understood to be somebody else, or of another version.
+pub(super) fn is_opening_error(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<OpeningError>)
+}
+
+impl Incoming {
+    /// The messages of the next frame. Nothing is lost when this is given up before it is done.
+    ///
+    /// # Errors
+    /// When the connection has ended, with the reason if it is the other side's doing.
+    pub(crate) async fn next(&mut self) -> Result<Vec<ToClient>, Option<Unreachable>> {
+        let protocol = |error: &dyn std::fmt::Display| Some(Unreachable::Protocol(error.to_string()));
+        loop {
+            if let Some(frame) = self.frames.next_frame().map_err(|error| protocol(&error))? {
+                return decode_server_frame(frame).map_err(|error| protocol(&error));
+            }
+            match self.read.read(&mut self.buffer).await {
+                Ok(0) | Err(_) => return Err(None),
+                Ok(count) => self.frames.push(&self.buffer[..count]),
+            }
+        }
+    }
+}
+
+impl Outgoing {
+    /// Sends bytes that [`encode`] made.
+    pub(crate) async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.write.write_all(bytes).await
+    }
+}
+
+/// One frame if it fits, else one for each request, which always fits: names and values are bounded.
+pub(crate) fn encode(requests: &[(RequestId, Request)], bytes: &mut Vec<u8>) {
+    if encode_client(requests, bytes).is_err() {
+        for request in requests {
+            let _ = encode_client(std::slice::from_ref(request), bytes);
+        }
+    }
+}

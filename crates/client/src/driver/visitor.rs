@@ -1,0 +1,35 @@
+//! Connections to a store beside that of its driver, on the driver's thread.
+
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+
+use super::link::{Address, Home};
+use crate::store::ConnectOptions;
+
+/// Makes them. Its tasks end with the driver.
+#[derive(Debug, Clone)]
+pub(crate) struct Visitor {
+    runtime: Handle,
+    address: Address,
+    options: ConnectOptions,
+}
+
+impl Visitor {
+    pub(super) fn new(runtime: Handle, address: Address, options: ConnectOptions) -> Self {
+        Self { runtime, address, options }
+    }
+
+    pub(crate) fn home(&self) -> Home {
+        Home::new(self.address.clone(), &self.options)
+    }
+
+    pub(crate) fn patience(&self) -> Duration {
+        self.options.patience
+    }
+
+    /// Runs a task for as long as the driver runs.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.runtime.spawn(task);
+    }
+}

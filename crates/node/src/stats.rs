@@ -1,0 +1,259 @@
+//! What a node counts, for metrics. Plain numbers: nothing here is read by the node itself.
+
+use std::collections::BTreeMap;
+
+use leasehold_core::protocol::{Failure, Response};
+use leasehold_core::{Answer, Command, Item, ItemKind, Op, Operator, Reply, SessionId};
+
+/// What was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Operation {
+    Open,
+    Attach,
+    Renew,
+    Acquire,
+    Cancel,
+    SetValue,
+    WriteRegister,
+    Offer,
+    Accept,
+    Release,
+    Close,
+    AskRelease,
+    Revoke,
+    ChangeKind,
+    Read,
+}
+
+impl Operation {
+    /// In one word.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Attach => "attach",
+            Self::Renew => "renew",
+            Self::Acquire => "acquire",
+            Self::Cancel => "cancel",
+            Self::SetValue => "set-value",
+            Self::WriteRegister => "write-register",
+            Self::Offer => "offer",
+            Self::Accept => "accept",
+            Self::Release => "release",
+            Self::Close => "close",
+            Self::AskRelease => "ask-release",
+            Self::Revoke => "revoke",
+            Self::ChangeKind => "change-kind",
+            Self::Read => "read",
+        }
+    }
+
+    /// What a command asks for; nothing for the node's own.
+    pub(crate) fn of(command: &Command) -> Option<Self> {
+        Some(match command {
+            Command::Open(_) => Self::Open,
+            Command::Attach(_) => Self::Attach,
+            Command::Renew { .. } | Command::RenewPlain { .. } => Self::Renew,
+            Command::Session(command) => Self::of_op(&command.op),
+            Command::Operator(operator) => Self::of_operator(operator),
+            Command::Tidy(_) | Command::System(_) => return None,
+        })
+    }
+
+    pub(crate) const fn of_op(op: &Op) -> Self {
+        match op {
+            Op::Acquire(_) => Self::Acquire,
+            Op::Cancel { .. } => Self::Cancel,
+            Op::SetValue { .. } => Self::SetValue,
+            Op::WriteRegister { .. } => Self::WriteRegister,
+            Op::Offer(_) => Self::Offer,
+            Op::Accept { .. } => Self::Accept,
+            Op::Release { .. } => Self::Release,
+            Op::Close => Self::Close,
+        }
+    }
+
+    pub(crate) const fn of_operator(operator: &Operator) -> Self {
+        match operator {
+            Operator::AskRelease { .. } => Self::AskRelease,
+            Operator::Revoke { .. } => Self::Revoke,
+            Operator::ChangeKind { .. } => Self::ChangeKind,
+        }
+    }
+}
+
+/// What came of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Outcome {
+    /// As asked for; an acquire may be queued.
+    Done,
+    /// The table said no.
+    Refused,
+    /// Not taken in; no effect.
+    Failed,
+    /// Nobody can say.
+    Unknown,
+}
+
+impl Outcome {
+    /// In one word.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Refused => "refused",
+            Self::Failed => "failed",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    pub(crate) const fn of_response(response: &Response) -> Self {
+        match response {
+            Response::Reply(Reply::Refused(_) | Reply::Plain { answer: Answer::Refused(_), .. }) => {
+                Self::Refused
+            }
+            Response::Reply(_) | Response::Read { .. } => Self::Done,
+            Response::Failed(Failure::OutcomeUnknown) => Self::Unknown,
+            Response::Failed(_) => Self::Failed,
+        }
+    }
+}
+
+/// How often which size or time occurred: counts per upper bound, and the sum.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Buckets {
+    bounds: &'static [u64],
+    counts: Vec<u64>,
+    above: u64,
+    sum: u64,
+}
+
+impl Buckets {
+    /// Nothing yet.
+    pub fn new(bounds: &'static [u64]) -> Self {
+        Self { bounds, counts: vec![0; bounds.len()], above: 0, sum: 0 }
+    }
+
+    /// Counts one.
+    pub fn add(&mut self, value: u64) {
+        let place = self.bounds.partition_point(|bound| *bound < value);
+        *self.counts.get_mut(place).unwrap_or(&mut self.above) += 1;
+        self.sum = self.sum.saturating_add(value);
+    }
+
+    /// Each upper bound with how many were at or below it and above the one before.
+    pub fn counts(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.bounds.iter().copied().zip(self.counts.iter().copied())
+    }
+
+    /// How many in all.
+    pub fn count(&self) -> u64 {
+        self.counts.iter().sum::<u64>() + self.above
+    }
+
+    /// The sum of all.
+    pub fn sum(&self) -> u64 {
+        self.sum
+    }
+}
+
+/// Commands of an entry.
+const BATCH_BOUNDS: &[u64] = &[0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024, 2_048, 4_096, 65_536];
+/// Microseconds from the proposal of an entry to its application.
+const COMMIT_BOUNDS: &[u64] = &[
+    50, 100, 200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600, 51_200, 102_400, 204_800, 409_600,
+    1_638_400, 6_553_600,
+];
+
+/// Everything that a node counts.
+#[derive(Debug, Clone)]
+pub struct NodeStats {
+    /// Requests by what was asked for and what came of it.
+    pub operations: BTreeMap<(Operation, Outcome), u64>,
+    /// Commands in an entry of the log.
+    pub batch_commands: Buckets,
+    /// Microseconds from the proposal of an entry to its application.
+    pub commit_micros: Buckets,
+    /// Entries applied by this process.
+    pub entries: u64,
+    /// Bytes of their payloads.
+    pub entry_bytes: u64,
+    /// Snapshots taken.
+    pub snapshots: u64,
+    /// Commands that wait to be proposed.
+    pub queued: usize,
+    /// What they weigh, roughly.
+    pub queued_bytes: usize,
+    /// Acquires whose callers are kept waiting.
+    pub held_calls: usize,
+    /// Changes of leases and registers since this process began.
+    pub changes: u64,
+}
+
+impl Default for NodeStats {
+    fn default() -> Self {
+        Self {
+            operations: BTreeMap::new(),
+            batch_commands: Buckets::new(BATCH_BOUNDS),
+            commit_micros: Buckets::new(COMMIT_BOUNDS),
+            entries: 0,
+            entry_bytes: 0,
+            snapshots: 0,
+            queued: 0,
+            queued_bytes: 0,
+            held_calls: 0,
+            changes: 0,
+        }
+    }
+}
+
+impl NodeStats {
+    pub(crate) fn count(&mut self, operation: Operation, outcome: Outcome) {
+        *self.operations.entry((operation, outcome)).or_default() += 1;
+    }
+
+    /// Counts the commands of an entry that clients asked for.
+    pub(crate) fn count_entry<'a>(
+        &mut self,
+        commands: impl Iterator<Item = (&'a Command, &'a Reply)>,
+        items: &[(SessionId, Item)],
+    ) {
+        // The answer to a streamed command is an item.
+        let refused = items
+            .iter()
+            .filter(|(_, item)| matches!(&item.kind, ItemKind::Answer { answer: Answer::Refused(_), .. }));
+        let refused: std::collections::BTreeSet<_> = refused
+            .filter_map(|(session, item)| match &item.kind {
+                ItemKind::Answer { command, .. } => Some((*session, *command)),
+                _ => None,
+            })
+            .collect();
+        for (command, reply) in commands {
+            let Some(operation) = Operation::of(command) else { continue };
+            let outcome = match (command, reply) {
+                (Command::Session(command), Reply::Applied { number })
+                    if refused.contains(&(command.session, *number)) =>
+                {
+                    Outcome::Refused
+                }
+                (_, Reply::Refused(_) | Reply::Plain { answer: Answer::Refused(_), .. }) => Outcome::Refused,
+                _ => Outcome::Done,
+            };
+            self.count(operation, outcome);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_counted_under_the_first_bound_that_is_not_below_it() {
+        let mut buckets = Buckets::new(&[1, 10, 100]);
+        for value in [0, 1, 2, 10, 11, 100, 101] {
+            buckets.add(value);
+        }
+        assert_eq!(buckets.counts().collect::<Vec<_>>(), [(1, 2), (10, 2), (100, 2)]);
+        assert_eq!((buckets.count(), buckets.sum()), (7, 225));
+    }
+}

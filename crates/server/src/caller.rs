@@ -1,0 +1,96 @@
+//! Single requests to the node, for doors that keep no connection: HTTP and unary gRPC.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use leasehold_core::protocol::{Failure, Request, RequestId, Response};
+use leasehold_core::{Millis, Revision};
+use leasehold_node::{Buckets, ConnectionId, NodeStats};
+use tokio::sync::oneshot;
+
+use crate::driver::ToLoop;
+use crate::hub::Hub;
+use crate::inbox::Inbox;
+
+/// The connection that all single requests share. Each proves by itself for which session it speaks.
+pub(crate) const CALLS: ConnectionId = ConnectionId(0);
+
+/// Asks the node. Clones share everything.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    inbox: Inbox,
+    hub: Arc<Hub>,
+    next: Arc<AtomicU64>,
+}
+
+/// Numbers of a running node.
+#[derive(Debug, Clone)]
+pub struct Inspection {
+    /// Whether it leads and answers.
+    pub serving: bool,
+    /// What the node has counted.
+    pub stats: NodeStats,
+    /// Totals of the table since its log began.
+    pub counters: leasehold_core::table::Counters,
+    /// Sessions in the table.
+    pub sessions: usize,
+    /// Resources in the table.
+    pub resources: usize,
+    /// Index of the last entry applied.
+    pub applied: Revision,
+    /// Log time of that entry, as a length since the log began.
+    pub log_time: Millis,
+    /// Time cut from log time by this process.
+    pub cut: Millis,
+    /// Session streams that are open.
+    pub connections: usize,
+    /// Microseconds of a write and its sync.
+    pub sync_micros: Buckets,
+}
+
+impl Caller {
+    pub(crate) fn new(inbox: Inbox, hub: Arc<Hub>) -> Self {
+        Self { inbox, hub, next: Arc::new(AtomicU64::new(1)) }
+    }
+
+    /// Asks the node. Dropping the future gives the request up: the wait of an acquire that is kept waiting is cancelled.
+    pub async fn call(&self, request: Request) -> Response {
+        let id = RequestId(self.next.fetch_add(1, Ordering::Relaxed));
+        let (reply, answer) = oneshot::channel();
+        if self.inbox.send_when_there_is_room(ToLoop::Call { id, request, reply }).await.is_err() {
+            let why = "the service has stopped".into();
+            return Response::Failed(Failure::Unavailable { why });
+        }
+        let mut waiting = Waiting { inbox: &self.inbox, id, answered: false };
+        let response = answer.await;
+        waiting.answered = true;
+        response.unwrap_or(Response::Failed(Failure::OutcomeUnknown))
+    }
+
+    /// Changes of the table.
+    pub fn hub(&self) -> &Arc<Hub> {
+        &self.hub
+    }
+
+    /// Numbers for metrics; nothing when the node has ended.
+    pub async fn inspect(&self) -> Option<Inspection> {
+        let (reply, answer) = oneshot::channel();
+        self.inbox.send(ToLoop::Inspect(reply)).ok()?;
+        answer.await.ok().map(|inspection| *inspection)
+    }
+}
+
+/// Gives a call up when it is dropped without an answer.
+struct Waiting<'a> {
+    inbox: &'a Inbox,
+    id: RequestId,
+    answered: bool,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if !self.answered {
+            let _ = self.inbox.send(ToLoop::Abandon(self.id));
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! A connection of the session stream, whatever carries it: what comes in, what goes out, and the watches it has begun.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use leasehold_core::protocol::{Change, Changes, Failure, Request, RequestId, Response, ToClient, Watch};
+use leasehold_node::{ConnectionId, Input};
+use leasehold_wire::{HeardRequest, Hello};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::AbortHandle;
+
+use crate::driver::{MAX_OUTGOING, Outgoing, ToLoop};
+use crate::hub::{Hub, Watcher};
+use crate::inbox::{Ended, Inbox};
+
+/// Watches of one connection.
+const MAX_WATCHES: usize = 64;
+/// Batches of changes that wait for a client at most; its watchers pause meanwhile.
+const MAX_WATCHED: usize = 4;
+/// A watch without changes says at least this often how far the log has come.
+const PROGRESS: Duration = Duration::from_secs(10);
+/// Bytes of changes in one message at most, roughly: it must fit a frame.
+const MAX_WATCHED_BYTES: usize = 1024 * 1024;
+
+/// What every connection needs. Clones share it.
+#[derive(Debug, Clone)]
+pub struct Door {
+    inbox: Inbox,
+    hub: Arc<Hub>,
+    hello: Arc<Hello>,
+    next: Arc<AtomicU64>,
+}
+
+impl Door {
+    pub(crate) fn new(inbox: Inbox, hub: Arc<Hub>, hello: Hello) -> Self {
+        Self { inbox, hub, hello: Arc::new(hello), next: Arc::new(AtomicU64::new(1)) }
+    }
+
+    /// What the service says of itself when a connection begins.
+    pub fn hello(&self) -> &Hello {
+        &self.hello
+    }
+
+    /// Begins a connection. Must be called within a runtime, on which its watches will run.
+    ///
+    /// # Errors
+    /// When the service has stopped.
+    pub fn open(&self) -> Result<(Inbound, Outbound), Ended> {
+        let connection = ConnectionId(self.next.fetch_add(1, Ordering::Relaxed));
+        let (sender, answers) = mpsc::channel(MAX_OUTGOING);
+        let (own, watched) = mpsc::channel(MAX_WATCHED);
+        // Only the loop keeps these: when it lets go, the connection ends, also one whose client does not read.
+        let (open, let_go) = oneshot::channel();
+        self.inbox.send(ToLoop::Connected(connection, Outgoing { sender, _open: open }))?;
+        let inbound = Inbound { door: self.clone(), connection, own, watches: HashMap::new() };
+        Ok((inbound, Outbound { answers, watched, let_go: Some(let_go) }))
+    }
+}
+
+/// What comes in. Dropping it ends the connection.
+#[derive(Debug)]
+pub struct Inbound {
+    door: Door,
+    connection: ConnectionId,
+    own: mpsc::Sender<Vec<ToClient>>,
+    watches: HashMap<RequestId, AbortHandle>,
+}
+
+impl Inbound {
+    /// Takes in a request, or why it is not understood. Waits while the service has too much to do, and while a client does not
+    /// read what it was told of its mistakes.
+    ///
+    /// # Errors
+    /// When the connection or the service has ended.
+    pub async fn take(&mut self, (id, request): HeardRequest) -> Result<(), Ended> {
+        let failed = match request {
+            Ok(Request::Watch(watch)) => match self.begin_watch(id, &watch) {
+                Ok(()) => return Ok(()),
+                Err(failure) => failure,
+            },
+            Ok(Request::StopWatch { watch }) => {
+                if let Some(task) = self.watches.remove(&watch) {
+                    task.abort();
+                }
+                return Ok(());
+            }
+            Ok(request) => {
+                let input = Input::Request { connection: self.connection, id, request };
+                return self.door.inbox.send_when_there_is_room(ToLoop::Node(input)).await;
+            }
+            Err(why) => Failure::BadRequest { why },
+        };
+        let response = ToClient::Response { id, response: Response::Failed(failed) };
+        self.own.send(vec![response]).await.map_err(|_| Ended)
+    }
+
+    fn begin_watch(&mut self, id: RequestId, watch: &Watch) -> Result<(), Failure> {
+        self.watches.retain(|_, task| !task.is_finished());
+        if self.watches.len() >= MAX_WATCHES {
+            return Err(Failure::TooManyWatches { limit: MAX_WATCHES });
+        }
+        if self.watches.contains_key(&id) {
+            return Err(Failure::BadRequest { why: format!("request {} already watches", id.0) });
+        }
+        let watcher = self.door.hub.watch(watch)?;
+        let task = tokio::spawn(keep_watching(watcher, id, self.own.clone()));
+        self.watches.insert(id, task.abort_handle());
+        Ok(())
+    }
+}
+
+impl Drop for Inbound {
+    fn drop(&mut self) {
+        for task in self.watches.values() {
+            task.abort();
+        }
+        let _ = self.door.inbox.send(ToLoop::Node(Input::Disconnected(self.connection)));
+    }
+}
+
+/// What goes out.
+#[derive(Debug)]
+pub struct Outbound {
+    answers: mpsc::Receiver<Vec<ToClient>>,
+    watched: mpsc::Receiver<Vec<ToClient>>,
+    let_go: Option<oneshot::Receiver<()>>,
+}
+
+impl Outbound {
+    /// The next messages; nothing when the connection is over. Answers go before changes.
+    pub async fn next(&mut self) -> Option<Vec<ToClient>> {
+        tokio::select! {
+            biased;
+            answers = self.answers.recv() => answers,
+            Some(watched) = self.watched.recv() => Some(watched),
+        }
+    }
+
+    /// More messages, if there are any now.
+    pub fn try_next(&mut self) -> Option<Vec<ToClient>> {
+        self.answers.try_recv().or_else(|_| self.watched.try_recv()).ok()
+    }
+
+    /// Ends when the service has let go of this connection: what is still to be sent gets a moment, and no more. Can be asked for
+    /// once.
+    pub fn let_go(&mut self) -> impl Future<Output = ()> + Send + use<> {
+        let let_go = self.let_go.take();
+        async move {
+            match let_go {
+                Some(let_go) => drop(let_go.await),
+                None => std::future::pending().await,
+            }
+        }
+    }
+}
+
+async fn keep_watching(mut watcher: Watcher, watch: RequestId, to: mpsc::Sender<Vec<ToClient>>) {
+    let begin = Changes { revision: watcher.position(), changes: Vec::new() };
+    if to.send(vec![ToClient::Watched { watch, changes: begin, more: false }]).await.is_err() {
+        return;
+    }
+    loop {
+        let taken = match watcher.next(PROGRESS).await {
+            Ok(taken) => taken,
+            Err(failure) => {
+                let response = Response::Failed(failure);
+                let _ = to.send(vec![ToClient::Response { id: watch, response }]).await;
+                return;
+            }
+        };
+        if taken.is_empty() {
+            let progress = Changes { revision: watcher.position(), changes: Vec::new() };
+            if to.send(vec![ToClient::Watched { watch, changes: progress, more: false }]).await.is_err() {
+                return;
+            }
+        }
+        for kept in taken {
+            let matching = kept.changes.changes.iter().filter(|change| watcher.matches(change));
+            for message in split(watch, kept.changes.revision, matching) {
+                if to.send(vec![message]).await.is_err() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// The changes of one revision as messages that fit a frame each.
+fn split<'a>(
+    watch: RequestId,
+    revision: leasehold_core::Revision,
+    matching: impl Iterator<Item = &'a Change>,
+) -> Vec<ToClient> {
+    let (mut parts, mut bytes) = (vec![Vec::new()], 0);
+    for change in matching {
+        let weight = change.weight();
+        if bytes + weight > MAX_WATCHED_BYTES && bytes > 0 {
+            parts.push(Vec::new());
+            bytes = 0;
+        }
+        bytes += weight;
+        parts.last_mut().expect("there is always one").push(change.clone());
+    }
+    let last = parts.len() - 1;
+    let message = |(position, changes)| ToClient::Watched {
+        watch,
+        changes: Changes { revision, changes },
+        more: position < last,
+    };
+    parts.into_iter().enumerate().map(message).collect()
+}

@@ -1,0 +1,187 @@
+//! The session stream on a stream of bytes: frames in, frames out.
+
+use std::io;
+use std::time::Duration;
+
+use leasehold_core::protocol::{Failure, Response, ToClient};
+use leasehold_wire::{FrameReader, Hello, OpeningReader, decode_client_frame, encode_opening, encode_server};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+use crate::door::{Door, Inbound, Outbound};
+
+/// A client says who it is within this time, or is sent away: it costs a descriptor.
+const OPENING_TIME: Duration = Duration::from_secs(5);
+/// A client reads within this time what was written for it, or its connection ends.
+const WRITE_TIME: Duration = Duration::from_secs(30);
+/// What is still to be written when the service lets go of a connection gets this long.
+const FLUSH_TIME: Duration = Duration::from_secs(1);
+/// Read at once. Every connection has so much, and very many of them say nothing most of the time.
+const READ_BYTES: usize = 8 * 1024;
+
+impl Door {
+    /// Serves a connection until it ends.
+    pub async fn serve<R, W>(&self, mut read: R, mut write: W)
+    where
+        R: AsyncRead + Unpin + Send + 'static,
+        W: AsyncWrite + Unpin + Send + 'static,
+    {
+        let opened = tokio::time::timeout(OPENING_TIME, open(&mut read, &mut write, self.hello())).await;
+        let Ok(Ok(frames)) = opened else { return };
+        let Ok((inbound, mut outbound)) = self.open() else { return };
+        let let_go = outbound.let_go();
+        let mut writer = tokio::spawn(write_frames(write, outbound));
+        tokio::select! {
+            () = read_frames(read, frames, inbound) => {}
+            _ = &mut writer => {}
+            () = let_go => {
+                let _ = tokio::time::timeout(FLUSH_TIME, &mut writer).await;
+            }
+        }
+        writer.abort();
+    }
+}
+
+async fn open<R, W>(read: &mut R, write: &mut W, ours: &Hello) -> io::Result<FrameReader>
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    let mut bytes = Vec::new();
+    encode_opening(ours, &mut bytes).map_err(io::Error::other)?;
+    write.write_all(&bytes).await?;
+    let mut opening = OpeningReader::new();
+    let mut buffer = vec![0; READ_BYTES];
+    loop {
+        if let Some(theirs) = opening.hello().map_err(io::Error::other)? {
+            theirs.check_client().map_err(io::Error::other)?;
+            return opening.into_frames().map_err(io::Error::other);
+        }
+        match read.read(&mut buffer).await? {
+            0 => return Err(io::Error::other(opening.finish())),
+            count => opening.push(&buffer[..count]),
+        }
+    }
+}
+
+/// Reads frames until the connection ends or sends something that is not one.
+async fn read_frames<R: AsyncRead + Unpin>(mut read: R, mut frames: FrameReader, mut inbound: Inbound) {
+    let mut buffer = vec![0; READ_BYTES];
+    loop {
+        loop {
+            let requests = match frames.next_frame() {
+                Ok(Some(frame)) => decode_client_frame(frame),
+                Ok(None) => break,
+                Err(_) => return,
+            };
+            let Ok(requests) = requests else { return };
+            for request in requests {
+                if inbound.take(request).await.is_err() {
+                    return;
+                }
+            }
+        }
+        match read.read(&mut buffer).await {
+            Ok(0) | Err(_) => return,
+            Ok(count) => frames.push(&buffer[..count]),
+        }
+    }
+}
+
+/// Writes what there is; everything that is ready goes out at once.
+async fn write_frames<W: AsyncWrite + Unpin>(mut write: W, mut outbound: Outbound) {
+    let mut bytes = Vec::new();
+    while let Some(messages) = outbound.next().await {
+        bytes.clear();
+        encode(&messages, &mut bytes);
+        while bytes.len() < MAX_WRITE_BYTES
+            && let Some(more) = outbound.try_next()
+        {
+            encode(&more, &mut bytes);
+        }
+        match tokio::time::timeout(WRITE_TIME, write.write_all(&bytes)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(_)) | Err(_) => return,
+        }
+        if bytes.capacity() > MAX_WRITE_BYTES {
+            // One long answer must not cost its memory for ever.
+            bytes = Vec::new();
+        }
+    }
+}
+
+/// Gathered into one write at most.
+const MAX_WRITE_BYTES: usize = 64 * 1024;
+
+/// One frame if it fits, else smaller ones. Items are split down to single ones, which always fit; a response that does not fit
+/// is replaced by one that says so.
+fn encode(messages: &[ToClient], bytes: &mut Vec<u8>) {
+    if encode_server(messages, bytes).is_ok() {
+        return;
+    }
+    for message in messages {
+        encode_alone(message, bytes);
+    }
+}
+
+fn encode_alone(message: &ToClient, bytes: &mut Vec<u8>) {
+    if encode_server(std::slice::from_ref(message), bytes).is_ok() {
+        return;
+    }
+    match message {
+        ToClient::Items { session, items } if items.len() > 1 => {
+            for half in items.chunks(items.len().div_ceil(2)) {
+                encode_alone(&ToClient::Items { session: *session, items: half.to_vec() }, bytes);
+            }
+        }
+        ToClient::Items { .. } => {
+            unreachable!("one item holds at most one unit of leases, far below a frame")
+        }
+        ToClient::Watched { .. } => {
+            unreachable!("changes are split before they are sent")
+        }
+        ToClient::Response { id, .. } => {
+            let why = "the answer does not fit a frame; ask for less at once".into();
+            let response = Response::Failed(Failure::Unavailable { why });
+            let short = ToClient::Response { id: *id, response };
+            encode_server(&[short], bytes).expect("a short refusal fits a frame");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use leasehold_core::{
+        Answer, CommandNumber, Grant, Item, ItemKind, ItemNumber, ResourceName, SessionId, Token,
+    };
+    use leasehold_wire::{FrameReader, decode_server_frame};
+
+    /// A session that was away: more items, with more and longer names, than one frame can carry.
+    #[test]
+    fn items_beyond_a_frame_are_split_and_none_is_lost() {
+        let name = ResourceName::new(&"n".repeat(512)).unwrap();
+        let grant =
+            Grant { resource: name, token: Token::from_u64(1), fence: Token::from_u64(1), slot: None };
+        let item = |number: u64| Item {
+            number: ItemNumber::new(number),
+            kind: ItemKind::Answer {
+                command: CommandNumber::new(number),
+                answer: Answer::Granted(vec![grant.clone(); 64]),
+            },
+        };
+        let items: Vec<Item> = (1..=512).map(item).collect();
+        let sent = ToClient::Items { session: SessionId::from_u64(7), items: items.clone() };
+        let mut bytes = Vec::new();
+        encode(&[sent], &mut bytes);
+        let mut reader = FrameReader::new();
+        reader.push(&bytes);
+        let mut received = Vec::new();
+        while let Some(frame) = reader.next_frame().unwrap() {
+            for message in decode_server_frame(frame).unwrap() {
+                let ToClient::Items { items, .. } = message else { panic!("only items were sent") };
+                received.extend(items);
+            }
+        }
+        assert_eq!(received, items);
+    }
+}

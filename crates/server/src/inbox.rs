@@ -1,0 +1,126 @@
+//! The way to the loop: unbounded for what must never wait (the disk, connections that end), with a limit for what clients send.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError};
+use std::time::Duration;
+
+use crate::driver::ToLoop;
+
+/// Messages that may wait for the loop before doors stop reading: it takes in thousands in one turn, and more only cost memory.
+const MAX_INBOX: usize = 65_536;
+/// How long a door pauses before it looks again.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// The loop has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the service has stopped")]
+pub struct Ended;
+
+/// The sending side. Clones share it.
+#[derive(Debug, Clone)]
+pub(crate) struct Inbox {
+    sender: Sender<ToLoop>,
+    depth: Arc<AtomicUsize>,
+    /// The loop takes nothing out any more: nobody may wait for room.
+    ended: Arc<AtomicBool>,
+}
+
+/// The loop's side.
+#[derive(Debug)]
+pub(crate) struct Arrivals {
+    receiver: Receiver<ToLoop>,
+    depth: Arc<AtomicUsize>,
+    ended: Arc<AtomicBool>,
+}
+
+/// Both sides of a new inbox.
+pub(crate) fn inbox() -> (Inbox, Arrivals) {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let (depth, ended) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+    let inbox = Inbox { sender, depth: Arc::clone(&depth), ended: Arc::clone(&ended) };
+    (inbox, Arrivals { receiver, depth, ended })
+}
+
+impl Inbox {
+    /// Sends at once, whatever waits.
+    pub(crate) fn send(&self, message: ToLoop) -> Result<(), Ended> {
+        self.depth.fetch_add(1, Ordering::Relaxed);
+        self.sender.send(message).map_err(|_| Ended)
+    }
+
+    /// Sends when there is room: whoever reads from a client reads no more in the meantime.
+    pub(crate) async fn send_when_there_is_room(&self, message: ToLoop) -> Result<(), Ended> {
+        while self.depth.load(Ordering::Relaxed) >= MAX_INBOX {
+            if self.ended.load(Ordering::Relaxed) {
+                return Err(Ended);
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+        self.send(message)
+    }
+}
+
+impl Arrivals {
+    pub(crate) fn recv_timeout(&self, time: Duration) -> Result<ToLoop, RecvTimeoutError> {
+        self.receiver.recv_timeout(time).inspect(|_| self.took_one())
+    }
+
+    pub(crate) fn try_recv(&self) -> Result<ToLoop, TryRecvError> {
+        self.receiver.try_recv().inspect(|_| self.took_one())
+    }
+
+    fn took_one(&self) {
+        self.depth.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Arrivals {
+    fn drop(&mut self) {
+        self.ended.store(true, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    fn runtime() -> tokio::runtime::Runtime {
+        tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap()
+    }
+
+    fn fill(inbox: &Inbox) {
+        for _ in 0..MAX_INBOX {
+            inbox.send(ToLoop::Drain).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_clients_send_waits_while_it_is_full_and_the_rest_does_not() {
+        runtime().block_on(async {
+            let (inbox, arrivals) = inbox();
+            fill(&inbox);
+            let mut late = pin!(inbox.send_when_there_is_room(ToLoop::Drain));
+            let mut context = Context::from_waker(Waker::noop());
+            assert_eq!(late.as_mut().poll(&mut context), Poll::Pending);
+            inbox.send(ToLoop::Stop).unwrap();
+            for _ in 0..2 {
+                arrivals.try_recv().unwrap();
+            }
+            assert_eq!(late.await, Ok(()));
+        });
+    }
+
+    #[test]
+    fn whoever_waits_for_room_hears_that_there_will_be_none() {
+        runtime().block_on(async {
+            let (inbox, arrivals) = inbox();
+            fill(&inbox);
+            drop(arrivals);
+            assert_eq!(inbox.send_when_there_is_room(ToLoop::Drain).await, Err(Ended));
+            assert_eq!(inbox.send(ToLoop::Drain), Err(Ended));
+        });
+    }
+}

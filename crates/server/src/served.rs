@@ -1,0 +1,105 @@
+//! A node for a service: the loop and its disk, without any socket. Who may speak with it is the service's business.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use leasehold_core::Config;
+use leasehold_node::{Options, Place};
+use leasehold_wire::Hello;
+
+use crate::caller::Caller;
+use crate::directory::{Kind, Locked, lock_holder};
+use crate::door::Door;
+use crate::driver::{self, Stopped, ToLoop};
+use crate::hub::Hub;
+use crate::inbox::{Inbox, inbox};
+use crate::opening::{ServeError, open};
+
+/// How a directory is served.
+#[derive(Debug, Clone, Default)]
+pub struct ServedOptions {
+    /// The choices for a directory that is new.
+    pub config: Config,
+    /// Knobs of the node.
+    pub node: Options,
+}
+
+/// A node that runs. Dropping it stops it as a crash would: what was answered is on disk.
+#[derive(Debug)]
+pub struct Served {
+    inbox: Inbox,
+    caller: Caller,
+    door: Door,
+    node: Option<JoinHandle<Stopped>>,
+}
+
+/// Runs a node in a directory of its own.
+///
+/// # Errors
+/// When the directory cannot be used, another process serves it, or its log does not open.
+pub fn serve(path: &Path, options: ServedOptions) -> Result<Served, ServeError> {
+    let Some(mut locked) = Locked::try_lock(path, Kind::Served, false)? else {
+        let pid = lock_holder(path).map(|holder| holder.pid);
+        return Err(ServeError::InUse { path: PathBuf::from(path), pid: pid.unwrap_or(0) });
+    };
+    let (node, wal) = open(path, &mut locked, Place::Served, options.config, options.node)?;
+    let (to_loop, arrivals) = inbox();
+    let hub = Arc::new(Hub::new(node.changes()));
+    let program = concat!("leasehold ", env!("CARGO_PKG_VERSION"));
+    let hello = Hello::new(program, std::process::id(), "");
+    let door = Door::new(to_loop.clone(), Arc::clone(&hub), hello);
+    let caller = Caller::new(to_loop.clone(), Arc::clone(&hub));
+    let machine_error = |source| ServeError::Machine { path: path.to_owned(), source };
+    let node = driver::start(node, wal, locked, arrivals, to_loop.clone(), hub).map_err(machine_error)?;
+    Ok(Served { inbox: to_loop, caller, door, node: Some(node) })
+}
+
+impl Served {
+    /// For single requests.
+    pub fn caller(&self) -> &Caller {
+        &self.caller
+    }
+
+    /// For session streams.
+    pub fn door(&self) -> &Door {
+        &self.door
+    }
+
+    /// Takes in nothing more, and ends when everything that was taken in is answered.
+    pub fn drain(&self) {
+        let _ = self.inbox.send(ToLoop::Drain);
+    }
+
+    /// Ends without waiting for anything but the write that is under way.
+    pub fn stop(&self) {
+        let _ = self.inbox.send(ToLoop::Stop);
+    }
+
+    /// Whether it has ended.
+    pub fn has_ended(&self) -> bool {
+        self.node.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Waits for the end.
+    ///
+    /// # Errors
+    /// Why it ended, if nobody asked for it.
+    pub fn wait(mut self) -> Result<(), String> {
+        match self.node.take().map(JoinHandle::join) {
+            Some(Ok(Stopped::AsAsked)) | None => Ok(()),
+            Some(Ok(Stopped::LockLost)) => Err("its lock file was removed".into()),
+            Some(Ok(Stopped::Failed(why))) => Err(why),
+            Some(Err(_)) => Err("the node's loop panicked".into()),
+        }
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.stop();
+        if let Some(node) = self.node.take() {
+            let _ = node.join();
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! What watchers see.
+
+use leasehold_core::protocol::{Change, Changes};
+use proptest::option;
+use proptest::prelude::*;
+
+use super::items::{ending, grant};
+use super::{few, label, name, register_key, revision, session, token, value};
+
+pub(crate) fn changes() -> BoxedStrategy<Changes> {
+    (revision(), few(change())).prop_map(|(revision, changes)| Changes { revision, changes }).boxed()
+}
+
+pub(crate) fn change() -> BoxedStrategy<Change> {
+    prop_oneof![
+        (grant(), any::<bool>(), session(), label(), option::of(value())).prop_map(
+            |(grant, shared, session, label, value)| Change::Granted { grant, shared, session, label, value }
+        ),
+        (name(), token(), session(), option::of(value())).prop_map(|(resource, token, session, value)| {
+            Change::ValueSet { resource, token, session, value }
+        }),
+        (name(), register_key(), token(), any::<bool>()).prop_map(|(resource, key, token, removed)| {
+            Change::RegisterWritten { resource, key, token, removed }
+        }),
+        (name(), token(), session(), label(), ending()).prop_map(|(resource, token, session, label, how)| {
+            Change::Ended { resource, token, session, label, how }
+        }),
+    ]
+    .boxed()
+}
