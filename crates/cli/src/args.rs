@@ -1,20 +1,25 @@
 //! The command line: what can be asked for, in the words of the help texts.
 
+mod serve;
 mod values;
 
 use std::error::Error as _;
 use std::ffi::OsString;
 use std::io::Write;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::error::{ContextKind, ErrorKind};
-use clap::{Args, Parser, Subcommand};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 use leasehold::core::Value;
-use leasehold::{Label, Reason, ResourceName, Token};
+use leasehold::{Label, Reason, ResourceName, Revision, Token};
 
 use crate::exit::Exit;
+
+pub(crate) use serve::ServeArgs;
 
 const ROOT_EXAMPLES: &str = "\
 Examples:
@@ -22,6 +27,7 @@ Examples:
   leasehold get backup                     who holds it, since when
   leasehold release backup                 ask the holder to let go
   leasehold revoke backup --reason stuck   end the lease of a dead holder
+  leasehold serve                          serve leases to many machines
 
 Exit codes:
   0    done, or the answer is yes
@@ -64,9 +70,10 @@ pub(crate) struct Cli {
 /// What every command takes.
 #[derive(Debug, Args)]
 pub(crate) struct Global {
-    /// Where the leases live: dir:PATH, or just a path
+    /// Where the leases live: dir:PATH, just a path, or leasehold://HOST:PORT
     ///
-    /// A directory that all processes of this machine share. Default: leasehold in $XDG_STATE_HOME, or in ~/.local/state.
+    /// A directory that all processes of this machine share, or a service that many machines share (`leasehold serve`). Default:
+    /// the directory leasehold in $XDG_STATE_HOME, or in ~/.local/state.
     #[arg(
         long,
         global = true,
@@ -110,6 +117,11 @@ pub(crate) enum Command {
     Get(NameArgs),
     /// List what is held or waited for
     List(ListArgs),
+    /// Print what happens to leases, as it happens
+    ///
+    /// One line a change: granted, ended, another value, a register written. Each begins with the revision under which it happened. Ends on
+    /// SIGINT or SIGTERM.
+    Watch(WatchArgs),
     /// List who is alive, whether they hold anything or not
     Sessions,
     /// Show how earlier leases of NAME ended, newest first
@@ -123,11 +135,20 @@ pub(crate) enum Command {
     /// Shows the token first and asks. The holder may not know yet: until it does, or cannot believe in its lease any more, NAME
     /// goes to nobody, and the answer says how long that is at most.
     Revoke(RevokeArgs),
+    /// Serve leases to many machines
+    ///
+    /// Runs until SIGTERM or SIGINT, finishes what is under way, and ends with 0; a second one ends it at once. Whatever was
+    /// answered is on disk before it is answered, so a crash loses nothing. Clients use it with --store leasehold://HOST:PORT; the
+    /// same port speaks HTTP/JSON and gRPC.
+    #[command(after_help = serve::EXAMPLES)]
+    Serve(Box<ServeArgs>),
     /// Print completions for a shell
     Completions {
         /// Which shell
         shell: Shell,
     },
+    /// Print the manual page
+    Man(ManArgs),
 }
 
 /// How a lease is asked for.
@@ -211,6 +232,17 @@ pub(crate) struct ListArgs {
     pub(crate) all: bool,
 }
 
+/// `watch`.
+#[derive(Debug, Args)]
+pub(crate) struct WatchArgs {
+    /// Only names that begin with this
+    #[arg(default_value = "", hide_default_value = true)]
+    pub(crate) prefix: String,
+    /// Begin after this revision, if the store still keeps what came after it [default: from now on]
+    #[arg(long, value_name = "REVISION", value_parser = values::revision, allow_hyphen_values = true)]
+    pub(crate) after: Option<Revision>,
+}
+
 /// `check`.
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
@@ -242,9 +274,30 @@ pub(crate) struct RevokeArgs {
     pub(crate) yes: bool,
 }
 
+/// `man`.
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// Write the pages of all commands into this directory instead
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+}
+
 /// Reads the command line of this process. What cannot be understood is said, and becomes an exit code.
 pub(crate) fn parse() -> Result<Cli, Exit> {
-    Cli::try_parse().map_err(|error| say(&error))
+    let matches = Cli::command().try_get_matches().map_err(|error| say(&error))?;
+    if names_store_to_serve(&matches) {
+        // Whoever names one here means another option, and would serve another directory than they think.
+        let why = "serve takes no --store; name its directory with --data, and its address with --listen";
+        let _ = writeln!(std::io::stderr(), "leasehold: {why}");
+        return Err(Exit::MISUSE);
+    }
+    Cli::from_arg_matches(&matches).map_err(|error| say(&error))
+}
+
+/// Whether a service is given a store on the command line. A variable that is set for other commands does no harm.
+fn names_store_to_serve(matches: &ArgMatches) -> bool {
+    let serve = matches.subcommand_matches("serve");
+    serve.is_some_and(|own| own.value_source("store") == Some(ValueSource::CommandLine))
 }
 
 fn say(error: &clap::Error) -> Exit {
@@ -263,8 +316,6 @@ fn say(error: &clap::Error) -> Exit {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]

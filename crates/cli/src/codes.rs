@@ -25,6 +25,8 @@ pub(crate) fn of_error(error: &Error) -> (&'static str, Kind) {
         Error::SessionEnded(_) => ("session-ended", Kind::Failed),
         Error::OutcomeUnknown => ("outcome-unknown", Kind::Unknown),
         Error::Cancelled => ("cancelled", Kind::Failed),
+        Error::RevisionTooOld { .. } => ("revision-too-old", Kind::Failed),
+        Error::RevisionAhead { .. } => ("revision-ahead", Kind::Failed),
         Error::Unreachable(why) => (of_unreachable(why), Kind::Failed),
         Error::Unavailable(_) => ("unavailable", Kind::Failed),
         Error::Text(_) => ("bad-text", Kind::Failed),

@@ -5,10 +5,13 @@ mod get;
 mod history;
 mod hold;
 mod list;
+mod man;
 mod release;
 mod revoke;
 mod run;
+mod serve;
 mod sessions;
+mod watch;
 
 use clap::CommandFactory;
 
@@ -20,8 +23,12 @@ use crate::trouble::Trouble;
 
 /// Does what the command line asks for.
 pub(crate) fn run(cli: Cli, console: &Console) -> Result<Exit, Trouble> {
-    if let Command::Completions { shell } = cli.command {
-        return completions(shell);
+    // These have no store, and the service brings its own threads.
+    match cli.command {
+        Command::Serve(args) => return serve::run(console, &args, cli.global.json),
+        Command::Completions { shell } => return completions(shell),
+        Command::Man(args) => return man::run(&args),
+        _ => {}
     }
     let place = Place::find(&cli.global)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -38,8 +45,9 @@ pub(crate) fn run(cli: Cli, console: &Console) -> Result<Exit, Trouble> {
             Command::Sessions => sessions::run(console, &place).await,
             Command::History(args) => history::run(console, &place, &args).await,
             Command::Check(args) => check::run(console, &place, &args).await,
+            Command::Watch(args) => watch::run(console, &place, &args).await,
             Command::Revoke(args) => revoke::run(console, &place, &args).await,
-            Command::Completions { .. } => Ok(Exit::OK),
+            Command::Serve(_) | Command::Completions { .. } | Command::Man(_) => Ok(Exit::OK),
         }
     });
     // A thread that still reads standard input is not waited for.

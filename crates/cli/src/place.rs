@@ -103,6 +103,13 @@ impl Place {
     }
 }
 
+/// Where a service of this user keeps its data unless told otherwise: beside the files of the store that has no service, whose
+/// directory it must not be.
+pub(crate) fn service_data() -> Option<PathBuf> {
+    let own = home_path(std::env::var_os("XDG_STATE_HOME"), std::env::var_os("HOME"));
+    own.map(|own| own.with_file_name("leasehold-service"))
+}
+
 /// The scheme of an address; a path has none.
 fn scheme(given: &str) -> Option<&str> {
     let (scheme, _) = given.split_once(':')?;

@@ -22,10 +22,9 @@ const ASKED_BY: [(Signal, SignalKind); 3] = [
 impl Signals {
     /// Listens from now on. Must be called inside a runtime.
     pub(crate) fn listen() -> Result<Self, Trouble> {
-        let ignored = fs::read_to_string("/proc/self/status").map_or(0, |status| ignored_set(&status));
         let mut streams = [const { None }; 3];
         for (stream, (number, kind)) in streams.iter_mut().zip(ASKED_BY) {
-            if ignored & (1 << (number.as_raw() - 1)) == 0 {
+            if !is_ignored(number) {
                 let listened = signal(kind);
                 *stream = Some(
                     listened
@@ -55,6 +54,12 @@ async fn heard(stream: &mut Option<Stream>) {
     if gone {
         std::future::pending::<()>().await;
     }
+}
+
+/// Whether whoever started this program wants it not to hear a signal.
+pub(crate) fn is_ignored(signal: Signal) -> bool {
+    let ignored = fs::read_to_string("/proc/self/status").map_or(0, |status| ignored_set(&status));
+    ignored & (1 << (signal.as_raw() - 1)) != 0
 }
 
 /// The set of ignored signals in the kernel's description of a process.

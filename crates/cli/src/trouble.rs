@@ -61,6 +61,9 @@ pub(crate) enum Trouble {
     /// The person at the terminal said no.
     #[error("nothing was revoked")]
     NotConfirmed,
+    /// The service could not begin, or ended although nobody had asked it to.
+    #[error("{0}")]
+    Service(String),
     /// The result could not be written.
     #[error("cannot write the result: {0}")]
     Output(std::io::Error),
@@ -85,7 +88,7 @@ impl Trouble {
             Self::Lost(_) => Exit::LOST,
             Self::Start(error) => Exit::of_start(error),
             Self::Signal(signal) => Exit::of_signal(*signal),
-            Self::NotConfirmed | Self::Output(_) | Self::System { .. } => Exit::FAILURE,
+            Self::NotConfirmed | Self::Service(_) | Self::Output(_) | Self::System { .. } => Exit::FAILURE,
         }
     }
 
@@ -105,6 +108,7 @@ impl Trouble {
             Self::Start(StartError::NoCommand | StartError::Guardian(_)) => ("guardian-failed", Kind::Failed),
             Self::Signal(_) => ("signal", Kind::Failed),
             Self::NotConfirmed => ("not-confirmed", Kind::Failed),
+            Self::Service(_) => ("service-failed", Kind::Failed),
             Self::Output(_) => ("output-failed", Kind::Failed),
             Self::System { .. } => ("system", Kind::Failed),
         }
@@ -129,6 +133,7 @@ fn words_of(error: &Error) -> String {
         Error::Refused(Refusal::WrongKind { .. }) => {
             "; every user of a name says the same --shared or --slots".to_owned()
         }
+        Error::RevisionTooOld { .. } => "; look with `leasehold list`, and watch without --after".to_owned(),
         Error::OutcomeUnknown => "; look with `leasehold get` before you try again".to_owned(),
         _ => String::new(),
     };

@@ -1,12 +1,16 @@
 //! Results as JSON. These field names are an interface: they may be added to, not changed. Tokens and ids are strings, because a
 //! JSON number loses the last digits of one; lengths are milliseconds and say so in their names.
 
+mod changes;
+
 use leasehold::core::table::{HolderView, HoldingState, LeaseView, PastView, SessionView, WaiterView};
 use leasehold::core::{Mode, Value};
 use leasehold::{Ending, Token};
 use serde::Serialize;
 
 use crate::words;
+
+pub(crate) use changes::ChangesJson;
 
 /// One resource.
 #[derive(Debug, Serialize)]

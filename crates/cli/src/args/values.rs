@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use leasehold::core::limits::{MAX_POLICY, MAX_SLOTS, MAX_WAIT};
 use leasehold::core::{TextError, Value};
-use leasehold::{Label, Reason, ResourceName, SessionOptions, Token};
+use leasehold::{Label, Reason, ResourceName, Revision, SessionOptions, Token};
 
 /// More of a value than this is not repeated in a message.
 const LONGEST_QUOTE: usize = 40;
@@ -74,6 +74,15 @@ pub(super) fn token(text: &str) -> Result<Token, String> {
     Ok(token)
 }
 
+pub(super) fn revision(text: &str) -> Result<Revision, String> {
+    text.parse().map(Revision::new).map_err(|_| {
+        format!(
+            "{} is not a revision; a revision is a whole number, as `leasehold watch` shows it",
+            quote(text)
+        )
+    })
+}
+
 pub(super) fn slots(text: &str) -> Result<u32, String> {
     let slots = text.parse().ok().filter(|slots| (1..=MAX_SLOTS).contains(slots));
     slots.ok_or_else(|| {
@@ -84,6 +93,14 @@ pub(super) fn slots(text: &str) -> Result<u32, String> {
 /// Bytes, because values need not be text.
 pub(super) fn value(given: OsString) -> Result<Value, TextError> {
     Value::new(given.into_vec())
+}
+
+/// A key and its value. Whether there is such a key is known to the configuration.
+pub(super) fn setting(text: &str) -> Result<(String, String), String> {
+    let parts = text.split_once('=').filter(|(key, _)| !key.is_empty());
+    let (key, value) = parts
+        .ok_or_else(|| format!("{} is not KEY=VALUE; write it like limits.max_watches=100", quote(text)))?;
+    Ok((key.trim().to_owned(), value.to_owned()))
 }
 
 fn text_error(error: &TextError) -> String {

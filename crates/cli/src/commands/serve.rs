@@ -1,0 +1,73 @@
+//! `serve`: one node for many machines, until a signal ends it.
+
+use leasehold_service::config::{Effective, Source};
+use serde::Serialize;
+use tracing::{Level, enabled, error, info, warn};
+
+use crate::args::ServeArgs;
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::serve::stopping::Stopping;
+use crate::serve::{descriptors, log, notify, port_file, settings};
+use crate::trouble::Trouble;
+
+/// One key of the printed configuration.
+#[derive(Serialize)]
+struct SettingJson {
+    key: &'static str,
+    value: String,
+    source: String,
+}
+
+pub(super) fn run(console: &Console, args: &ServeArgs, json: bool) -> Result<Exit, Trouble> {
+    let mut effective = settings::resolve(args, json)?;
+    // Before anything is made or bound: what would not be understood then is refused now.
+    let filter = log::filter(&effective)?;
+    if args.print_config {
+        console.result(effective.to_toml(), &printed(&effective))?;
+        return Ok(Exit::OK);
+    }
+    let lowered = descriptors::fit(&mut effective)?;
+    let style = log::start(&effective.config.log, filter);
+    if let Some(lowered) = lowered {
+        warn!("{lowered}");
+    }
+    match serve(args, &effective, style) {
+        // Whoever reads the log line by line must be able to read the last one too.
+        Err(trouble) if style == log::Style::Json && enabled!(Level::ERROR) => {
+            let (code, _) = trouble.code();
+            error!(code, "{trouble}");
+            Ok(trouble.exit())
+        }
+        done => done,
+    }
+}
+
+fn serve(args: &ServeArgs, effective: &Effective, style: log::Style) -> Result<Exit, Trouble> {
+    let config = &effective.config;
+    // Listened to before the service begins, so that a signal that comes meanwhile is not lost.
+    let stopping = Stopping::listen()?;
+    let service = leasehold_service::start(config).map_err(|error| Trouble::Service(error.to_string()))?;
+    let address = service.address();
+    info!("serving {} as {} on {address}", config.data.display(), config.name);
+    log::settings(effective, style);
+    if let Some(path) = &args.port_file {
+        port_file::write(path, address)?;
+    }
+    info!("listening on {address}");
+    notify::ready(address);
+    stopping.run(service, config.shutdown_grace)?;
+    info!("stopped");
+    Ok(Exit::OK)
+}
+
+fn printed(effective: &Effective) -> Vec<SettingJson> {
+    let settings = effective.settings();
+    settings
+        .map(|(key, value, source): (_, _, &Source)| SettingJson {
+            key: key.name,
+            value: value.bare(),
+            source: source.to_string(),
+        })
+        .collect()
+}

@@ -1,0 +1,131 @@
+//! `watch`: what happens to leases, as it happens.
+
+use leasehold::core::Value;
+use leasehold::{Change, Changes, Store};
+use serde::Serialize;
+
+use crate::args::WatchArgs;
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::place::Place;
+use crate::signals::Signals;
+use crate::trouble::Trouble;
+use crate::views::ChangesJson;
+use crate::words;
+
+/// More of a value is not shown in a line.
+const LONGEST_VALUE: usize = 80;
+
+/// Said once, beside the results: from here on nothing is missed.
+#[derive(Serialize)]
+struct Started {
+    event: &'static str,
+    revision: String,
+}
+
+pub(super) async fn run(console: &Console, place: &Place, args: &WatchArgs) -> Result<Exit, Trouble> {
+    let mut signals = Signals::listen()?;
+    let store = tokio::select! {
+        store = place.look() => store?,
+        _ = signals.next() => return Ok(Exit::OK),
+    };
+    let watched = tokio::select! {
+        watched = watch(console, &store, args) => watched,
+        _ = signals.next() => Ok(()),
+    };
+    store.close().await;
+    watched.map(|()| Exit::OK)
+}
+
+/// Ends with an error alone.
+async fn watch(console: &Console, store: &Store, args: &WatchArgs) -> Result<(), Trouble> {
+    let watch = store.watch(&args.prefix);
+    let mut watch = match args.after {
+        Some(after) => watch.after(after).await?,
+        None => watch.await?,
+    };
+    let revision = watch.revision().to_string();
+    let text = format!("watching after revision {revision}");
+    console.note(text, &Started { event: "started", revision });
+    loop {
+        let changes = watch.next().await?;
+        console.result(lines(&changes), &ChangesJson::new(&changes))?;
+    }
+}
+
+fn lines(changes: &Changes) -> String {
+    let line = |change: &Change| format!("{} {}\n", changes.revision, words_of(change));
+    changes.changes.iter().map(line).collect()
+}
+
+fn words_of(change: &Change) -> String {
+    match change {
+        Change::Granted { grant, shared, label, value, .. } => {
+            let name = grant
+                .slot
+                .map_or_else(|| grant.resource.to_string(), |slot| format!("{}#{slot}", grant.resource));
+            let how = if *shared { " shared" } else { "" };
+            let shown = match value {
+                Some(value) if value.is_empty() => String::new(),
+                value => format!(" with value {}", shown(value.as_ref())),
+            };
+            format!("{name} token {} granted{how} to {}{shown}", grant.token, words::somebody(label))
+        }
+        Change::ValueSet { resource, token, value, .. } => {
+            format!("{resource} token {token} shows {}", shown(value.as_ref()))
+        }
+        Change::RegisterWritten { resource, key, token, removed } => {
+            let done = if *removed { "removed" } else { "written" };
+            format!("{resource} token {token} register {key} {done}")
+        }
+        Change::Ended { resource, token, label, how, .. } => {
+            format!("{resource} token {token} of {} ended: {}", words::somebody(label), words::ending(how))
+        }
+    }
+}
+
+/// A value as part of a line, without anything that a terminal would act upon.
+fn shown(value: Option<&Value>) -> String {
+    let Some(value) = value else { return "too long for a watch; see leasehold get".to_owned() };
+    let length = value.as_bytes().len();
+    match std::str::from_utf8(value.as_bytes()) {
+        Ok(text) if text.chars().count() <= LONGEST_VALUE => format!("{text:?}"),
+        _ => format!("of {length} bytes; see --json"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use leasehold::{Ending, Label, ResourceName, Revision, SessionId, Token};
+
+    use super::*;
+
+    #[test]
+    fn every_change_is_a_line_that_begins_with_its_revision() {
+        let resource = || ResourceName::new("job").unwrap();
+        let (token, session) = (Token::from_u64(4), SessionId::from_u64(3));
+        let value = |bytes: &[u8]| Some(Value::new(bytes.to_vec()).unwrap());
+        let changes = Changes {
+            revision: Revision::new(9),
+            changes: vec![
+                Change::ValueSet { resource: resource(), token, session, value: value(b"\x1b[31m") },
+                Change::ValueSet { resource: resource(), token, session, value: value(&[b'a'; 100]) },
+                Change::ValueSet { resource: resource(), token, session, value: None },
+                Change::Ended {
+                    resource: resource(),
+                    token,
+                    session,
+                    label: Label::new("").unwrap(),
+                    how: Ending::Expired,
+                },
+            ],
+        };
+        assert_eq!(
+            lines(&changes),
+            "9 job token 4 shows \"\\u{1b}[31m\"\n\
+             9 job token 4 shows of 100 bytes; see --json\n\
+             9 job token 4 shows too long for a watch; see leasehold get\n\
+             9 job token 4 of somebody ended: expired\n"
+        );
+    }
+}

@@ -1,0 +1,164 @@
+//! The gRPC door: unary calls for plain sessions, watches, and the session stream as a call of its own.
+//!
+//! Calls mean what they mean over HTTP; both go through [`Plain`]. What is asked for is checked here, field by field, and what
+//! comes back instead of an answer is a status with the machine's words in its metadata. The session stream is one connection of
+//! the node, as over TCP.
+//!
+//! What it does not do: it knows nothing of connections and their limits, and it enforces no deadline for streams; their clients
+//! end them.
+
+mod calls;
+mod deadline;
+mod fields;
+mod health;
+mod session;
+mod status;
+mod watch;
+
+/// As the generator writes it.
+#[expect(unreachable_pub, unused_qualifications, clippy::allow_attributes, reason = "written by a generator")]
+mod generated {
+    include!(concat!(env!("OUT_DIR"), "/server/leasehold.v1.rs"));
+}
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use futures_util::Stream;
+use generated::leasehold_server::{Leasehold, LeaseholdServer};
+use leasehold_server::{Door, Served};
+use leasehold_wire::MAX_FRAME_BYTES;
+use leasehold_wire::messages as pb;
+use tonic::service::Routes;
+use tonic::{Request, Response, Status, Streaming};
+use tonic_health::pb::health_server::HealthServer;
+
+use crate::config::{Config, LimitsConfig};
+use crate::plain::Plain;
+use crate::running::Counts;
+
+/// Everything that answers gRPC calls.
+pub(crate) fn router(config: &Config, served: &Served, counts: Arc<Counts>) -> axum::Router {
+    let plain = Plain::new(served.caller().clone());
+    let health = HealthServer::new(health::Health::new(plain.clone()));
+    let grpc = Grpc { plain, door: served.door().clone(), limits: config.limits.clone(), counts };
+    let server = LeaseholdServer::new(grpc)
+        .max_decoding_message_size(MAX_FRAME_BYTES)
+        .max_encoding_message_size(MAX_FRAME_BYTES);
+    Routes::new(server).add_service(health).prepare().into_axum_router()
+}
+
+/// What the calls need.
+#[derive(Debug)]
+struct Grpc {
+    plain: Plain,
+    door: Door,
+    limits: LimitsConfig,
+    counts: Arc<Counts>,
+}
+
+/// What a call is answered with.
+type Answered<T> = Result<Response<T>, Status>;
+/// A stream of answers.
+type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+
+#[tonic::async_trait]
+impl Leasehold for Grpc {
+    type SessionStream = Answers<pb::SessionOut>;
+    type WatchStream = Answers<pb::WatchResponse>;
+
+    async fn session(&self, request: Request<Streaming<pb::SessionIn>>) -> Answered<Self::SessionStream> {
+        Ok(Response::new(session::begin(request.into_inner(), self.door.clone(), self.limits.write_timeout)))
+    }
+
+    async fn open_session(
+        &self,
+        request: Request<pb::OpenSessionRequest>,
+    ) -> Answered<pb::OpenSessionResponse> {
+        calls::unary("OpenSession", request, |m| calls::open_session(&self.plain, m)).await
+    }
+
+    async fn renew_session(
+        &self,
+        request: Request<pb::RenewSessionRequest>,
+    ) -> Answered<pb::RenewSessionResponse> {
+        calls::unary("RenewSession", request, |m| calls::renew_session(&self.plain, m)).await
+    }
+
+    async fn close_session(
+        &self,
+        request: Request<pb::CloseSessionRequest>,
+    ) -> Answered<pb::CloseSessionResponse> {
+        calls::unary("CloseSession", request, |m| calls::close_session(&self.plain, m)).await
+    }
+
+    async fn list_sessions(
+        &self,
+        request: Request<pb::ListSessionsRequest>,
+    ) -> Answered<pb::ListSessionsResponse> {
+        calls::unary("ListSessions", request, |m| calls::list_sessions(&self.plain, m)).await
+    }
+
+    async fn acquire(&self, request: Request<pb::AcquireRequest>) -> Answered<pb::AcquireResponse> {
+        calls::unary("Acquire", request, |m| calls::acquire(&self.plain, m)).await
+    }
+
+    async fn release(&self, request: Request<pb::ReleaseRequest>) -> Answered<pb::ReleaseResponse> {
+        calls::unary("Release", request, |m| calls::release(&self.plain, m)).await
+    }
+
+    async fn set_value(&self, request: Request<pb::SetValueRequest>) -> Answered<pb::SetValueResponse> {
+        calls::unary("SetValue", request, |m| calls::set_value(&self.plain, m)).await
+    }
+
+    async fn cancel(&self, request: Request<pb::CancelRequest>) -> Answered<pb::CancelResponse> {
+        calls::unary("Cancel", request, |m| calls::cancel(&self.plain, m)).await
+    }
+
+    async fn get_lease(&self, request: Request<pb::GetLeaseRequest>) -> Answered<pb::GetLeaseResponse> {
+        calls::unary("GetLease", request, |m| calls::get_lease(&self.plain, m)).await
+    }
+
+    async fn list_leases(&self, request: Request<pb::ListLeasesRequest>) -> Answered<pb::ListLeasesResponse> {
+        calls::unary("ListLeases", request, |m| calls::list_leases(&self.plain, m)).await
+    }
+
+    async fn check_token(&self, request: Request<pb::CheckTokenRequest>) -> Answered<pb::CheckTokenResponse> {
+        calls::unary("CheckToken", request, |m| calls::check_token(&self.plain, m)).await
+    }
+
+    async fn history(&self, request: Request<pb::HistoryRequest>) -> Answered<pb::HistoryResponse> {
+        calls::unary("History", request, |m| calls::history(&self.plain, m)).await
+    }
+
+    async fn revoke(&self, request: Request<pb::RevokeRequest>) -> Answered<pb::RevokeResponse> {
+        calls::unary("Revoke", request, |m| calls::revoke(&self.plain, m)).await
+    }
+
+    async fn ask_release(&self, request: Request<pb::AskReleaseRequest>) -> Answered<pb::AskReleaseResponse> {
+        calls::unary("AskRelease", request, |m| calls::ask_release(&self.plain, m)).await
+    }
+
+    async fn write_register(
+        &self,
+        request: Request<pb::WriteRegisterRequest>,
+    ) -> Answered<pb::WriteRegisterResponse> {
+        calls::unary("WriteRegister", request, |m| calls::write_register(&self.plain, m)).await
+    }
+
+    async fn read_register(
+        &self,
+        request: Request<pb::ReadRegisterRequest>,
+    ) -> Answered<pb::ReadRegisterResponse> {
+        calls::unary("ReadRegister", request, |m| calls::read_register(&self.plain, m)).await
+    }
+
+    async fn get_status(&self, request: Request<pb::GetStatusRequest>) -> Answered<pb::GetStatusResponse> {
+        calls::unary("GetStatus", request, |m| calls::get_status(&self.plain, m)).await
+    }
+
+    async fn watch(&self, request: Request<pb::WatchRequest>) -> Answered<Self::WatchStream> {
+        let begun = watch::begin(request.into_inner(), &self.plain, &self.counts, self.limits.max_watches);
+        begun.map(Response::new).map_err(|fault| status::of("Watch", &fault))
+    }
+}

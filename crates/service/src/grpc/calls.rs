@@ -1,0 +1,195 @@
+//! The unary calls, each as a function from its request to its answer.
+
+use leasehold_core::protocol::Failure;
+use leasehold_core::{CommandNumber, Grant, SessionId, Token};
+use leasehold_wire::messages as pb;
+use leasehold_wire::{MAX_FRAME_BYTES, Wire};
+use pb::acquire_response::Outcome as AcquireOutcome;
+use pb::cancel_response::Outcome as CancelOutcome;
+use prost::Message;
+use tonic::Request;
+
+use super::{Answered, deadline, fields, status};
+use crate::plain::{Acquired, Cancelled, Fault, Plain};
+
+/// What a call gives.
+type Outcome<T> = Result<T, Fault>;
+
+/// Answers a call: within its caller's deadline, and in a message that its caller takes.
+pub(super) async fn unary<M, A: Message, F: Future<Output = Outcome<A>>>(
+    call: &'static str,
+    request: Request<M>,
+    answer: impl FnOnce(M) -> F,
+) -> Answered<A> {
+    let deadline = deadline::of(request.metadata());
+    let answer = answer(request.into_inner());
+    let outcome = match deadline {
+        Some(deadline) => tokio::time::timeout(deadline, answer).await.map_err(|_| status::too_late(call))?,
+        None => answer.await,
+    };
+    match outcome.and_then(fitting) {
+        Ok(answer) => {
+            tracing::debug!(call, "answered");
+            Ok(tonic::Response::new(answer))
+        }
+        Err(fault) => Err(status::of(call, &fault)),
+    }
+}
+
+/// Clients take no longer messages, unless they are told to. Only a page can be too long.
+fn fitting<A: Message>(answer: A) -> Outcome<A> {
+    if answer.encoded_len() > MAX_FRAME_BYTES {
+        let why = "the answer does not fit a message; ask for less at once".into();
+        return Err(Failure::Unavailable { why }.into());
+    }
+    Ok(answer)
+}
+
+pub(super) async fn open_session(
+    plain: &Plain,
+    m: pb::OpenSessionRequest,
+) -> Outcome<pb::OpenSessionResponse> {
+    let opened = plain.open(fields::open(&m)?).await?;
+    Ok(pb::OpenSessionResponse {
+        opened: Some(pb::Opened {
+            session: opened.key.id.get(),
+            ttl_ms: opened.ttl.get(),
+            drift_ppm: opened.drift.ppm().into(),
+            existed: opened.repeated,
+        }),
+        session_key: opened.key.reveal(),
+        renewal: 0,
+        renew_every_ms: opened.advice.map(|advice| advice.renew_every.get()),
+        margin_ms: opened.advice.map(|advice| advice.margin.get()),
+    })
+}
+
+pub(super) async fn renew_session(
+    plain: &Plain,
+    m: pb::RenewSessionRequest,
+) -> Outcome<pb::RenewSessionResponse> {
+    let renewed = plain.renew(fields::key(&m.session_key)?).await?;
+    let pb::Holdings { leases, waits } = renewed.holdings.to_wire();
+    Ok(pb::RenewSessionResponse { renewal: renewed.renewal.get(), leases, waits })
+}
+
+pub(super) async fn close_session(
+    plain: &Plain,
+    m: pb::CloseSessionRequest,
+) -> Outcome<pb::CloseSessionResponse> {
+    plain.close(fields::key(&m.session_key)?).await?;
+    Ok(pb::CloseSessionResponse {})
+}
+
+pub(super) async fn list_sessions(
+    plain: &Plain,
+    m: pb::ListSessionsRequest,
+) -> Outcome<pb::ListSessionsResponse> {
+    let seen = plain.sessions(m.after.map(SessionId::from_u64), fields::page_size(m.limit)?).await?;
+    Ok(pb::ListSessionsResponse {
+        revision: seen.revision.get(),
+        sessions: seen.answer.items.iter().map(Wire::to_wire).collect(),
+        more: seen.answer.more,
+    })
+}
+
+pub(super) async fn acquire(plain: &Plain, m: pb::AcquireRequest) -> Outcome<pb::AcquireResponse> {
+    let (key, hold) = (fields::key(&m.session_key)?, !m.return_when_queued);
+    let (outcome, acquire, renewal) = match plain.acquire(key, fields::acquire(m)?, hold).await? {
+        Acquired::Granted { acquire, renewal, grants: granted } => {
+            (AcquireOutcome::Granted(grants(&granted)), acquire, renewal)
+        }
+        Acquired::Queued { acquire, renewal, ahead } => {
+            (AcquireOutcome::QueuedAhead(ahead.into()), acquire, renewal)
+        }
+    };
+    Ok(pb::AcquireResponse { outcome: Some(outcome), acquire: acquire.get(), renewal: renewal.get() })
+}
+
+pub(super) async fn release(plain: &Plain, m: pb::ReleaseRequest) -> Outcome<pb::ReleaseResponse> {
+    let (key, resource) = (fields::key(&m.session_key)?, fields::resource(&m.resource)?);
+    plain.release(key, resource, Token::from_u64(m.token), m.drained).await?;
+    Ok(pb::ReleaseResponse {})
+}
+
+pub(super) async fn set_value(plain: &Plain, m: pb::SetValueRequest) -> Outcome<pb::SetValueResponse> {
+    let (key, resource) = (fields::key(&m.session_key)?, fields::resource(&m.resource)?);
+    plain.set_value(key, resource, Token::from_u64(m.token), fields::value(m.value)?).await?;
+    Ok(pb::SetValueResponse {})
+}
+
+pub(super) async fn cancel(plain: &Plain, m: pb::CancelRequest) -> Outcome<pb::CancelResponse> {
+    let key = fields::key(&m.session_key)?;
+    let outcome = match plain.cancel(key, CommandNumber::new(m.acquire)).await? {
+        Cancelled::Cancelled => CancelOutcome::Cancelled(pb::Nothing {}),
+        Cancelled::AlreadyGranted(granted) => CancelOutcome::AlreadyGranted(grants(&granted)),
+    };
+    Ok(pb::CancelResponse { outcome: Some(outcome) })
+}
+
+pub(super) async fn get_lease(plain: &Plain, m: pb::GetLeaseRequest) -> Outcome<pb::GetLeaseResponse> {
+    let seen = plain.get(fields::resource(&m.resource)?).await?;
+    let lease = seen.answer.as_ref().map(Wire::to_wire);
+    Ok(pb::GetLeaseResponse { revision: seen.revision.get(), lease })
+}
+
+pub(super) async fn list_leases(plain: &Plain, m: pb::ListLeasesRequest) -> Outcome<pb::ListLeasesResponse> {
+    let (after, limit) = (fields::after(m.after.as_deref())?, fields::page_size(m.limit)?);
+    let seen = plain.list(fields::prefix(m.prefix)?, after, limit).await?;
+    Ok(pb::ListLeasesResponse {
+        revision: seen.revision.get(),
+        leases: seen.answer.items.iter().map(Wire::to_wire).collect(),
+        more: seen.answer.more,
+    })
+}
+
+pub(super) async fn check_token(plain: &Plain, m: pb::CheckTokenRequest) -> Outcome<pb::CheckTokenResponse> {
+    let seen = plain.check(fields::resource(&m.resource)?, Token::from_u64(m.token)).await?;
+    Ok(pb::CheckTokenResponse { revision: seen.revision.get(), check: Some(seen.answer.to_wire()) })
+}
+
+pub(super) async fn history(plain: &Plain, m: pb::HistoryRequest) -> Outcome<pb::HistoryResponse> {
+    let seen = plain.history(fields::resource(&m.resource)?).await?;
+    let past = seen.answer.iter().map(Wire::to_wire).collect();
+    Ok(pb::HistoryResponse { revision: seen.revision.get(), past })
+}
+
+pub(super) async fn revoke(plain: &Plain, m: pb::RevokeRequest) -> Outcome<pb::RevokeResponse> {
+    let held_back = plain.revoke(fields::revoke(&m)?).await?;
+    Ok(pb::RevokeResponse { held_back_ms: held_back.get() })
+}
+
+pub(super) async fn ask_release(plain: &Plain, m: pb::AskReleaseRequest) -> Outcome<pb::AskReleaseResponse> {
+    let (resource, by) = (fields::resource(&m.resource)?, fields::by(&m.by)?);
+    let asked = plain.ask_release(resource, m.token.map(Token::from_u64), by).await?;
+    let asked = pb::Asked { token: asked.token.get(), holder: asked.holder.to_string() };
+    Ok(pb::AskReleaseResponse { asked: Some(asked) })
+}
+
+pub(super) async fn write_register(
+    plain: &Plain,
+    m: pb::WriteRegisterRequest,
+) -> Outcome<pb::WriteRegisterResponse> {
+    let key = fields::key(&m.session_key)?;
+    plain.write_register(key, fields::register_write(m)?).await?;
+    Ok(pb::WriteRegisterResponse {})
+}
+
+pub(super) async fn read_register(
+    plain: &Plain,
+    m: pb::ReadRegisterRequest,
+) -> Outcome<pb::ReadRegisterResponse> {
+    let seen = plain.read_register(fields::resource(&m.resource)?, fields::register_key(&m.key)?).await?;
+    let register = seen
+        .answer
+        .map(|(value, token)| pb::Register { value: value.as_bytes().to_vec(), token: token.get() });
+    Ok(pb::ReadRegisterResponse { revision: seen.revision.get(), register })
+}
+
+pub(super) async fn get_status(plain: &Plain, _: pb::GetStatusRequest) -> Outcome<pb::GetStatusResponse> {
+    Ok(pb::GetStatusResponse { status: Some(plain.status().await?.to_wire()) })
+}
+
+fn grants(grants: &[Grant]) -> pb::Grants {
+    pb::Grants { grants: grants.iter().map(Wire::to_wire).collect() }
+}

@@ -1,0 +1,210 @@
+//! The fields of requests, checked one by one. An error names the field as the request does, and says what is wrong with it.
+
+use std::fmt::Display;
+
+use leasehold_core::limits::MAX_NAME_BYTES;
+use leasehold_core::numbers::DEFAULT_TTL;
+use leasehold_core::protocol::{MAX_PAGE, Watch};
+use leasehold_core::{
+    Acquire, Label, Millis, Mode, Nonce, Policies, Reason, RegisterKey, Request, ResourceName, Revision,
+    Token, Value,
+};
+use leasehold_wire::Wire;
+use leasehold_wire::messages as pb;
+use pb::write_register_request::Content;
+
+use crate::plain::{Fault, OpenSession, RegisterWrite, Revoke, SessionKey};
+
+/// Entries of a page when nobody says how many.
+const PAGE: usize = 100;
+/// Who did it, when nobody says who.
+const NAMELESS: &str = "grpc";
+
+type Checked<T> = Result<T, Fault>;
+
+pub(super) fn key(text: &str) -> Checked<SessionKey> {
+    text.parse().map_err(|why| bad("session_key", why))
+}
+
+pub(super) fn resource(text: &str) -> Checked<ResourceName> {
+    name("resource", text)
+}
+
+pub(super) fn register_key(text: &str) -> Checked<RegisterKey> {
+    RegisterKey::new(text).map_err(|why| bad("key", why))
+}
+
+pub(super) fn value(bytes: Vec<u8>) -> Checked<Value> {
+    Value::new(bytes).map_err(|why| bad("value", why))
+}
+
+/// Who does something.
+pub(super) fn by(text: &str) -> Checked<Label> {
+    label("by", if text.is_empty() { NAMELESS } else { text })
+}
+
+pub(super) fn prefix(text: String) -> Checked<String> {
+    if text.len() > MAX_NAME_BYTES {
+        let why = format!("prefix of {} bytes is above the maximum of {MAX_NAME_BYTES} bytes", text.len());
+        return Err(bad("prefix", why));
+    }
+    Ok(text)
+}
+
+/// The name after which a page begins.
+pub(super) fn after(text: Option<&str>) -> Checked<Option<ResourceName>> {
+    text.map(|text| name("after", text)).transpose()
+}
+
+pub(super) fn page_size(limit: Option<u64>) -> Checked<usize> {
+    let Some(limit) = limit else { return Ok(PAGE) };
+    let fitting = usize::try_from(limit).ok().filter(|limit| (1..=MAX_PAGE).contains(limit));
+    fitting.ok_or_else(|| bad("limit", format!("limit of {limit} is outside 1 to {MAX_PAGE}")))
+}
+
+pub(super) fn open(m: &pb::OpenSessionRequest) -> Checked<OpenSession> {
+    let nonce = match <[u8; 16]>::try_from(&m.nonce[..]) {
+        Ok(nonce) => Some(Nonce(nonce)),
+        Err(_) if m.nonce.is_empty() => None,
+        Err(_) => return Err(bad("nonce", format!("it has {} bytes and must have 16", m.nonce.len()))),
+    };
+    let policies = Policies {
+        grace: Millis::new(m.grace_ms),
+        hard: Millis::new(m.hard_ms.unwrap_or(m.grace_ms)),
+        delay: Millis::new(m.delay_ms),
+    };
+    let ttl = m.ttl_ms.map_or(DEFAULT_TTL, Millis::new);
+    Ok(OpenSession { label: label("label", &m.label)?, ttl, policies, nonce })
+}
+
+pub(super) fn acquire(m: pb::AcquireRequest) -> Checked<Acquire> {
+    let requests = m.requests.into_iter().enumerate().map(|(i, request)| {
+        let resource = name(&format!("requests[{i}].resource"), &request.resource)?;
+        // Only a mode that was left out is the usual one. A mode of a kind that is not known here is there, and is refused.
+        let mode = request.mode.map_or(Ok(Mode::Exclusive), Mode::from_wire);
+        Ok(Request { resource, mode: mode.map_err(|why| bad(&format!("requests[{i}].mode"), why))? })
+    });
+    Ok(Acquire {
+        requests: requests.collect::<Checked<_>>()?,
+        value: value(m.value)?,
+        wait: m.wait_ms.map(Millis::new),
+    })
+}
+
+pub(super) fn register_write(m: pb::WriteRegisterRequest) -> Checked<RegisterWrite> {
+    let content = match m.content {
+        Some(Content::Value(bytes)) => Some(value(bytes)?),
+        Some(Content::Remove(pb::Nothing {})) => None,
+        None => return Err(bad("content", "it is missing; give value or remove")),
+    };
+    Ok(RegisterWrite {
+        resource: resource(&m.resource)?,
+        token: Token::from_u64(m.token),
+        register: register_key(&m.key)?,
+        value: content,
+        with_lease: m.with_lease,
+    })
+}
+
+pub(super) fn revoke(m: &pb::RevokeRequest) -> Checked<Revoke> {
+    Ok(Revoke {
+        resource: resource(&m.resource)?,
+        token: Token::from_u64(m.token),
+        by: by(&m.by)?,
+        reason: Reason::new(&m.reason).map_err(|why| bad("reason", why))?,
+        now: m.now,
+    })
+}
+
+pub(super) fn watch(m: pb::WatchRequest) -> Checked<Watch> {
+    Ok(Watch { prefix: prefix(m.prefix)?, after: m.after.map(Revision::new) })
+}
+
+fn name(field: &str, text: &str) -> Checked<ResourceName> {
+    ResourceName::new(text).map_err(|why| bad(field, why))
+}
+
+fn label(field: &str, text: &str) -> Checked<Label> {
+    Label::new(text).map_err(|why| bad(field, why))
+}
+
+fn bad(field: &str, why: impl Display) -> Fault {
+    Fault::BadField { field: field.to_owned(), why: why.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn field_of<T: std::fmt::Debug>(checked: Checked<T>) -> String {
+        match checked {
+            Err(Fault::BadField { field, .. }) => field,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn an_open_has_the_defaults_that_its_comments_name() {
+        let opened = open(&pb::OpenSessionRequest::default()).unwrap();
+        assert_eq!((opened.nonce, opened.ttl), (None, Millis::new(10_000)));
+        assert_eq!(opened.policies, Policies::default());
+        let graceful = pb::OpenSessionRequest { grace_ms: 5, nonce: vec![9; 16], ..Default::default() };
+        let opened = open(&graceful).unwrap();
+        assert_eq!(opened.nonce, Some(Nonce([9; 16])));
+        assert_eq!((opened.policies.grace, opened.policies.hard), (Millis::new(5), Millis::new(5)));
+    }
+
+    #[test]
+    fn a_nonce_has_16_bytes_or_none() {
+        for length in [1, 15, 17] {
+            let request = pb::OpenSessionRequest { nonce: vec![9; length], ..Default::default() };
+            assert_eq!(field_of(open(&request)), "nonce", "{length} bytes");
+        }
+    }
+
+    #[test]
+    fn a_mode_that_is_left_out_is_exclusive_and_one_that_is_not_known_is_refused() {
+        let acquire = |mode| {
+            let requests = vec![pb::ResourceRequest { resource: "a".into(), mode }];
+            acquire(pb::AcquireRequest { requests, ..Default::default() })
+        };
+        let usual = acquire(None).unwrap();
+        assert_eq!((usual.requests[0].mode, usual.wait), (Mode::Exclusive, None));
+        assert_eq!(field_of(acquire(Some(pb::Mode { mode: None }))), "requests[0].mode");
+    }
+
+    #[test]
+    fn a_register_is_removed_only_when_that_is_said() {
+        let write = |content| {
+            let (resource, key) = ("a".into(), "k".into());
+            register_write(pb::WriteRegisterRequest { resource, key, content, ..Default::default() })
+        };
+        assert_eq!(field_of(write(None)), "content");
+        assert_eq!(write(Some(Content::Remove(pb::Nothing {}))).unwrap().value, None);
+        assert_eq!(write(Some(Content::Value(Vec::new()))).unwrap().value, Some(Value::default()));
+    }
+
+    #[test]
+    fn pages_have_1_to_1000_entries() {
+        assert_eq!(page_size(None), Ok(100));
+        assert_eq!((page_size(Some(1)), page_size(Some(1_000))), (Ok(1), Ok(1_000)));
+        for limit in [0, 1_001, u64::MAX] {
+            assert_eq!(field_of(page_size(Some(limit))), "limit");
+        }
+    }
+
+    #[test]
+    fn names_are_named_by_their_place() {
+        let requests = vec![
+            pb::ResourceRequest { resource: "a".into(), mode: None },
+            pb::ResourceRequest { resource: "b#1".into(), mode: None },
+        ];
+        let request = pb::AcquireRequest { requests, ..Default::default() };
+        assert_eq!(field_of(acquire(request)), "requests[1].resource");
+        assert_eq!(field_of(resource("")), "resource");
+        assert_eq!(field_of(after(Some("\n"))), "after");
+        assert_eq!(field_of(prefix("p".repeat(513))), "prefix");
+        assert!(prefix("p".repeat(512)).is_ok());
+        assert_eq!(by("").unwrap().as_str(), "grpc");
+    }
+}

@@ -1,0 +1,165 @@
+//! The calls: fields in, one call to the node, JSON out.
+
+use axum::extract::State;
+
+use leasehold_core::Token;
+
+use super::HttpState;
+use super::answer::{Answered, Refused};
+use super::fields::Fields;
+use super::input::{
+    AcquireFields, AskFields, CancelFields, LeasesFields, NoFields, OpenFields, RegisterFields,
+    ReleaseFields, ResourceFields, RevokeFields, SessionFields, SessionsFields, SetValueFields, TokenFields,
+    WriteFields,
+};
+use super::output::{
+    AcquiredJson, AskedJson, CancelledJson, CheckAnswer, Done, HistoryAnswer, LeaseAnswer, LeasesAnswer,
+    OpenedJson, RegisterAnswer, RenewedJson, RevokedJson, SessionsAnswer, StatusJson,
+};
+
+type Answer<T> = Result<Answered<T>, Refused>;
+
+pub(super) async fn open(
+    State(state): State<HttpState>,
+    Fields(fields): Fields<OpenFields>,
+) -> Answer<OpenedJson> {
+    let opened = state.plain().open(fields.session()).await?;
+    Ok(Answered((&opened).into()))
+}
+
+pub(super) async fn renew(
+    State(state): State<HttpState>,
+    Fields(fields): Fields<SessionFields>,
+) -> Answer<RenewedJson> {
+    let renewed = state.plain().renew(fields.session_key.0).await?;
+    Ok(Answered((&renewed).into()))
+}
+
+pub(super) async fn close(
+    State(state): State<HttpState>,
+    Fields(fields): Fields<SessionFields>,
+) -> Answer<Done> {
+    state.plain().close(fields.session_key.0).await?;
+    Ok(Answered(Done {}))
+}
+
+pub(super) async fn sessions(
+    State(state): State<HttpState>,
+    Fields(fields): Fields<SessionsFields>,
+) -> Answer<SessionsAnswer> {
+    let (after, limit) = fields.page()?;
+    let seen = state.plain().sessions(after, limit).await?;
+    Ok(Answered((&seen).into()))
+}
+
+pub(super) async fn acquire(
+    State(state): State<HttpState>,
+    Fields(fields): Fields<AcquireFields>,
+) -> Answer<AcquiredJson> {
+    let key = fields.session_key.0;
+    let (acquire, hold) = fields.acquire()?;
+    let acquired = state.plain().acquire(key, acquire, hold).await?;
+    Ok(Answered((&acquired).into()))
+}
+
+pub(super) async fn release(
+    State(state): State<HttpState>,
+    Fields(fields): Fields<ReleaseFields>,
+) -> Answer<Done> {
+    let (key, token) = (fields.session_key.0, fields.token());
+    state.plain().release(key, fields.resource, token, fields.drained.unwrap_or(false)).await?;
+    Ok(Answered(Done {}))
+}
+
+pub(super) async fn set_value(
+    State(state): State<HttpState>,
+    Fields(mut fields): Fields<SetValueFields>,
+) -> Answer<Done> {
+    let value = fields.value()?;
+    let (key, token) = (fields.session_key.0, Token::from_u64(fields.token.0));
+    state.plain().set_value(key, fields.resource, token, value).await?;
+    Ok(Answered(Done {}))
+}
+
+pub(super) async fn cancel(
+    State(state): State<HttpState>,
+    Fields(fields): Fields<CancelFields>,
+) -> Answer<CancelledJson> {
+    let cancelled = state.plain().cancel(fields.session_key.0, fields.acquire()).await?;
+    Ok(Answered((&cancelled).into()))
+}
+
+pub(super) async fn get(
+    State(state): State<HttpState>,
+    Fields(fields): Fields<ResourceFields>,
+) -> Answer<LeaseAnswer> {
+    let seen = state.plain().get(fields.resource).await?;
+    Ok(Answered((&seen).into()))
+}
+
+pub(super) async fn list(
+    State(state): State<HttpState>,
+    Fields(fields): Fields<LeasesFields>,
+) -> Answer<LeasesAnswer> {
+    let (prefix, after, limit) = fields.page()?;
+    let seen = state.plain().list(prefix, after, limit).await?;
+    Ok(Answered((&seen).into()))
+}
+
+pub(super) async fn check(
+    State(state): State<HttpState>,
+    Fields(fields): Fields<TokenFields>,
+) -> Answer<CheckAnswer> {
+    let seen = state.plain().check(fields.resource, Token::from_u64(fields.token.0)).await?;
+    Ok(Answered((&seen).into()))
+}
+
+pub(super) async fn history(
+    State(state): State<HttpState>,
+    Fields(fields): Fields<ResourceFields>,
+) -> Answer<HistoryAnswer> {
+    let seen = state.plain().history(fields.resource).await?;
+    Ok(Answered((&seen).into()))
+}
+
+pub(super) async fn revoke(
+    State(state): State<HttpState>,
+    Fields(fields): Fields<RevokeFields>,
+) -> Answer<RevokedJson> {
+    let held_back = state.plain().revoke(fields.revoke()).await?;
+    Ok(Answered(RevokedJson { held_back_ms: held_back.get() }))
+}
+
+pub(super) async fn ask_release(
+    State(state): State<HttpState>,
+    Fields(fields): Fields<AskFields>,
+) -> Answer<AskedJson> {
+    let (resource, token, by) = fields.split();
+    let asked = state.plain().ask_release(resource, token, by).await?;
+    Ok(Answered((&asked).into()))
+}
+
+pub(super) async fn write_register(
+    State(state): State<HttpState>,
+    Fields(fields): Fields<WriteFields>,
+) -> Answer<Done> {
+    let key = fields.session_key.0;
+    state.plain().write_register(key, fields.write()?).await?;
+    Ok(Answered(Done {}))
+}
+
+pub(super) async fn read_register(
+    State(state): State<HttpState>,
+    Fields(fields): Fields<RegisterFields>,
+) -> Answer<RegisterAnswer> {
+    let seen = state.plain().read_register(fields.resource, fields.key).await?;
+    Ok(Answered((&seen).into()))
+}
+
+pub(super) async fn status(
+    State(state): State<HttpState>,
+    Fields(NoFields {}): Fields<NoFields>,
+) -> Answer<StatusJson> {
+    let status = state.plain().status().await?;
+    Ok(Answered((&status).into()))
+}

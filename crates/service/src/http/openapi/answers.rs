@@ -1,0 +1,179 @@
+//! Schemas of answers.
+
+use serde_json::{Map, Value};
+
+use super::schema::{array, count, millis, nullable, number, object, reference, text, truth, words};
+use crate::plain::words::ENDINGS;
+
+/// All of them by name.
+pub(super) fn all() -> Map<String, Value> {
+    let named = [
+        ("Done", object([])),
+        ("Opened", opened()),
+        ("Renewed", renewed()),
+        ("Grant", object(grant())),
+        ("Acquired", acquired()),
+        ("Cancelled", cancelled()),
+        ("Holder", holder()),
+        ("Lease", lease()),
+        ("Session", session()),
+        ("Ending", object(ending())),
+        ("LeaseAnswer", seen([("lease", nullable(reference("Lease")))])),
+        ("LeasesAnswer", seen([("leases", array(&reference("Lease"))), ("more", truth())])),
+        ("SessionsAnswer", seen([("sessions", array(&reference("Session"))), ("more", truth())])),
+        ("CheckAnswer", check()),
+        ("HistoryAnswer", seen([("history", array(&past()))])),
+        ("Revoked", object([("held_back_ms", millis())])),
+        ("Asked", object([("token", number()), ("label", text())])),
+        ("RegisterAnswer", seen([("register", nullable(register()))])),
+        ("Status", status()),
+    ];
+    named.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect()
+}
+
+fn opened() -> Value {
+    object([
+        ("session", number()),
+        ("session_key", text()),
+        ("ttl_ms", millis()),
+        ("drift_ppm", count()),
+        ("repeated", truth()),
+        ("renewal", number()),
+        ("renew_every_ms", nullable(millis())),
+        ("margin_ms", nullable(millis())),
+    ])
+}
+
+fn renewed() -> Value {
+    let [resource, token, fence, slot] = grant();
+    let held = object([resource, token, fence, slot, ("release_requested", truth())]);
+    let wait = object([("acquire", number()), ("resources", array(&text()))]);
+    object([("renewal", number()), ("leases", array(&held)), ("waits", array(&wait))])
+}
+
+fn grant() -> [(&'static str, Value); 4] {
+    [("resource", text()), ("token", number()), ("fence_token", number()), ("slot", nullable(count()))]
+}
+
+fn acquired() -> Value {
+    object([
+        ("outcome", words(&["granted", "queued"])),
+        ("acquire", number()),
+        ("renewal", number()),
+        ("leases", array(&reference("Grant"))),
+        ("ahead", nullable(count())),
+    ])
+}
+
+fn cancelled() -> Value {
+    object([("outcome", words(&["cancelled", "already-granted"])), ("leases", array(&reference("Grant")))])
+}
+
+fn lease() -> Value {
+    let waiter = object([
+        ("label", text()),
+        ("session", number()),
+        ("waiting_for_ms", millis()),
+        ("overdue", truth()),
+    ]);
+    object([
+        ("resource", text()),
+        ("held", truth()),
+        ("mode", words(&["exclusive", "shared", "slots"])),
+        ("slots", nullable(count())),
+        ("holders", array(&reference("Holder"))),
+        ("queue", array(&waiter)),
+        ("waiting", count()),
+        ("cool_down_ms", nullable(millis())),
+        ("transitions", count()),
+    ])
+}
+
+fn holder() -> Value {
+    object([
+        ("label", text()),
+        ("session", number()),
+        ("token", number()),
+        ("fence_token", number()),
+        ("slot", nullable(count())),
+        ("shared", truth()),
+        ("state", words(&["held", "overdue", "revoked"])),
+        ("ttl_ms", millis()),
+        ("remaining_ms", millis()),
+        ("held_for_ms", millis()),
+        ("renewed_ago_ms", millis()),
+        ("value", nullable(text())),
+        ("value_hex", nullable(text())),
+    ])
+}
+
+fn session() -> Value {
+    object([
+        ("session", number()),
+        ("label", text()),
+        ("overdue", truth()),
+        ("ttl_ms", millis()),
+        ("remaining_ms", millis()),
+        ("age_ms", millis()),
+        ("renewed_ago_ms", millis()),
+        ("leases", count()),
+        ("waits", count()),
+    ])
+}
+
+fn ending() -> [(&'static str, Value); 5] {
+    [
+        ("ended", words(&ENDINGS)),
+        ("by", nullable(text())),
+        ("reason", nullable(text())),
+        ("successor", nullable(number())),
+        ("taken_by", nullable(number())),
+    ]
+}
+
+fn past() -> Value {
+    let [ended, by, reason, successor, taken_by] = ending();
+    object([
+        ("token", number()),
+        ("label", text()),
+        ("session", number()),
+        ("held_for_ms", millis()),
+        ("ended_ago_ms", millis()),
+        ended,
+        by,
+        reason,
+        successor,
+        taken_by,
+    ])
+}
+
+fn check() -> Value {
+    let states = words(&["current", "ended", "not-known"]);
+    seen([("state", states), ("ending", nullable(reference("Ending")))])
+}
+
+fn register() -> Value {
+    object([("value", nullable(text())), ("value_hex", nullable(text())), ("token", number())])
+}
+
+fn status() -> Value {
+    object([
+        ("version", text()),
+        ("pid", count()),
+        ("sessions", count()),
+        ("resources", count()),
+        ("revision", number()),
+        ("log_time_ms", millis()),
+        ("log_time_cut_ms", millis()),
+    ])
+}
+
+/// Something read at a revision.
+fn seen<const N: usize>(properties: [(&str, Value); N]) -> Value {
+    let mut schema = object(properties);
+    schema["properties"]["revision"] = number();
+    if let Some(Value::Array(required)) = schema.get_mut("required") {
+        required.push("revision".into());
+    }
+    schema
+}

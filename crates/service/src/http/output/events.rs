@@ -1,0 +1,159 @@
+//! Changes as watchers see them.
+
+use leasehold_core::Value;
+use leasehold_core::protocol::Change;
+use serde::Serialize;
+
+use super::{EndingJson, value_fields};
+
+/// One change.
+#[derive(Debug, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+enum EventJson<'a> {
+    Granted {
+        resource: &'a str,
+        token: String,
+        fence_token: String,
+        slot: Option<u32>,
+        shared: bool,
+        session: String,
+        label: &'a str,
+        value: Option<String>,
+        value_hex: Option<String>,
+        value_left_out: bool,
+    },
+    Ended {
+        resource: &'a str,
+        token: String,
+        session: String,
+        label: &'a str,
+        #[serde(flatten)]
+        ending: EndingJson,
+    },
+    ValueSet {
+        resource: &'a str,
+        token: String,
+        session: String,
+        value: Option<String>,
+        value_hex: Option<String>,
+        value_left_out: bool,
+    },
+    RegisterWritten {
+        resource: &'a str,
+        key: &'a str,
+        token: String,
+        removed: bool,
+    },
+}
+
+/// One change as one line of JSON.
+pub(crate) fn event_json(change: &Change) -> String {
+    let event = match change {
+        Change::Granted { grant, shared, session, label, value } => {
+            let (value, value_hex, value_left_out) = watched_value(value.as_ref());
+            EventJson::Granted {
+                resource: grant.resource.as_str(),
+                token: grant.token.to_string(),
+                fence_token: grant.fence.to_string(),
+                slot: grant.slot,
+                shared: *shared,
+                session: session.to_string(),
+                label: label.as_str(),
+                value,
+                value_hex,
+                value_left_out,
+            }
+        }
+        Change::ValueSet { resource, token, session, value } => {
+            let (value, value_hex, value_left_out) = watched_value(value.as_ref());
+            EventJson::ValueSet {
+                resource: resource.as_str(),
+                token: token.to_string(),
+                session: session.to_string(),
+                value,
+                value_hex,
+                value_left_out,
+            }
+        }
+        Change::RegisterWritten { resource, key, token, removed } => EventJson::RegisterWritten {
+            resource: resource.as_str(),
+            key: key.as_str(),
+            token: token.to_string(),
+            removed: *removed,
+        },
+        Change::Ended { resource, token, session, label, how } => EventJson::Ended {
+            resource: resource.as_str(),
+            token: token.to_string(),
+            session: session.to_string(),
+            label: label.as_str(),
+            ending: EndingJson::new(how),
+        },
+    };
+    serde_json::to_string(&event).expect("events have texts as keys and no failing serializers")
+}
+
+/// A long value is not part of a change; whoever wants it reads it.
+fn watched_value(value: Option<&Value>) -> (Option<String>, Option<String>, bool) {
+    let (text, hex) = value.map_or((None, None), value_fields);
+    (text, hex, value.is_none())
+}
+
+#[cfg(test)]
+mod tests {
+    use leasehold_core::{Ending, Grant, Label, RegisterKey, ResourceName, SessionId, Token};
+
+    use super::*;
+
+    const RESOURCE: &str = "jobs/\"night\"\u{2028}";
+
+    fn name() -> ResourceName {
+        ResourceName::new(RESOURCE).unwrap()
+    }
+
+    fn read(change: &Change) -> serde_json::Value {
+        let line = event_json(change);
+        assert!(!line.contains('\n') && !line.contains('\r'), "{line}");
+        serde_json::from_str(&line).unwrap()
+    }
+
+    #[test]
+    fn a_grant_says_who_and_what() {
+        let token = Token::from_u64(u64::MAX);
+        let grant = Grant { resource: name(), token, fence: token, slot: Some(3) };
+        let label = Label::new("web").unwrap();
+        let value = Some(Value::new(b"a\nb".to_vec()).unwrap());
+        let event =
+            read(&Change::Granted { grant, shared: false, session: SessionId::from_u64(7), label, value });
+        assert_eq!(event["kind"], "granted");
+        assert_eq!(event["resource"], RESOURCE);
+        assert_eq!(event["token"], u64::MAX.to_string());
+        assert_eq!(event["value"], "a\nb");
+        assert_eq!(event["value_left_out"], false);
+    }
+
+    #[test]
+    fn a_long_value_is_left_out_and_says_so() {
+        let (session, token) = (SessionId::from_u64(7), Token::from_u64(8));
+        let event = read(&Change::ValueSet { resource: name(), token, session, value: None });
+        assert_eq!((&event["kind"], &event["value_left_out"]), (&"value-set".into(), &true.into()));
+        assert!(event["value"].is_null() && event["value_hex"].is_null());
+    }
+
+    #[test]
+    fn an_ending_is_flat() {
+        let (session, token, label) = (SessionId::from_u64(7), Token::from_u64(8), Label::new("x").unwrap());
+        let how = Ending::Taken { by: Token::from_u64(9) };
+        let event = read(&Change::Ended { resource: name(), token, session, label, how });
+        assert_eq!(event["kind"], "ended");
+        assert_eq!((&event["ended"], &event["taken_by"]), (&"taken".into(), &"9".into()));
+    }
+
+    #[test]
+    fn a_register_is_told_by_its_key() {
+        let key = RegisterKey::new("cursor").unwrap();
+        let token = Token::from_u64(8);
+        let event = read(&Change::RegisterWritten { resource: name(), key, token, removed: true });
+        assert_eq!(event["kind"], "register-written");
+        assert_eq!((&event["key"], &event["removed"]), (&"cursor".into(), &true.into()));
+    }
+}

@@ -1,0 +1,42 @@
+//! For those who run the service: health, readiness, metrics, and the description of the interface.
+
+use axum::extract::State;
+use axum::http::HeaderValue;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use leasehold_core::protocol::Failure;
+
+use super::HttpState;
+use super::answer::Refused;
+use super::openapi;
+use crate::metrics;
+use crate::plain::Fault;
+
+/// The process is there and answers; nothing else is asked.
+pub(super) async fn health() -> &'static str {
+    "ok\n"
+}
+
+/// The node takes in requests.
+pub(super) async fn readiness(State(state): State<HttpState>) -> Result<&'static str, Refused> {
+    match state.plain().caller().inspect().await {
+        Some(inspection) if inspection.serving => Ok("ok\n"),
+        Some(_) => Err(not_now("the service is starting")),
+        None => Err(not_now("the service has stopped")),
+    }
+}
+
+/// Answered as long as the process can: what a stopped node would have said is left out.
+pub(super) async fn numbers(State(state): State<HttpState>) -> Response {
+    let kind = HeaderValue::from_static(metrics::CONTENT_TYPE);
+    ([(CONTENT_TYPE, kind)], state.metrics().render().await).into_response()
+}
+
+pub(super) async fn openapi() -> Response {
+    let kind = HeaderValue::from_static("application/json");
+    ([(CONTENT_TYPE, kind)], openapi::document()).into_response()
+}
+
+fn not_now(why: &str) -> Refused {
+    Refused(Fault::Failed(Failure::Unavailable { why: why.to_owned() }))
+}

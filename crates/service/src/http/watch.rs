@@ -1,0 +1,117 @@
+//! Watches as server-sent events.
+//!
+//! The stream pulls: a watcher takes from the hub what comes after its position whenever its client has read the last piece, so no
+//! watch holds more than one piece in memory, however slow its client is. All matching changes of a revision are one message, so
+//! every `id` is a point to resume from.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use axum::Extension;
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::header::{CONTENT_TYPE, HeaderName};
+use axum::http::{HeaderMap, HeaderValue};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream;
+use leasehold_core::Revision;
+use leasehold_server::{Kept, Watcher};
+
+use super::HttpState;
+use super::answer::{Refused, error_json};
+use super::fields::Fields;
+use super::input::{Number, WatchFields};
+use super::output::event_json;
+use super::request::RequestName;
+use crate::plain::Fault;
+use crate::tcp::Counted;
+
+/// So long without anything to tell, a watcher is told how far the log has come. It also keeps the connection from looking dead.
+const PROGRESS_EVERY: Duration = Duration::from_secs(10);
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+/// Asks proxies not to collect what should be seen at once.
+const NO_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+
+pub(super) async fn watch(
+    State(state): State<HttpState>,
+    Extension(name): Extension<RequestName>,
+    headers: HeaderMap,
+    Fields(fields): Fields<WatchFields>,
+) -> Result<Response, Refused> {
+    let watch = fields.watch(resume(&headers)?)?;
+    let counted = state.count_watch()?;
+    let watcher = state.plain().caller().hub().watch(&watch).map_err(Fault::Failed)?;
+    let telling = Telling { watcher, name, begun: false, _counted: counted };
+    let pieces = stream::unfold(Some(telling), |telling| async move {
+        let (piece, telling) = telling?.tell().await;
+        Some((Ok::<_, std::convert::Infallible>(Bytes::from(piece)), telling))
+    });
+    let kind = HeaderValue::from_static("text/event-stream");
+    let unbuffered = HeaderValue::from_static("no");
+    Ok(([(CONTENT_TYPE, kind), (NO_BUFFERING, unbuffered)], Body::from_stream(pieces)).into_response())
+}
+
+/// What a client that connects again says it has seen.
+fn resume(headers: &HeaderMap) -> Result<Option<Number>, Fault> {
+    let Some(given) = headers.get(LAST_EVENT_ID) else { return Ok(None) };
+    let number = given.to_str().map_err(|_| "it is not a text").and_then(Number::parse);
+    let bad = |why: &str| Fault::BadField { field: LAST_EVENT_ID.to_string(), why: why.to_owned() };
+    number.map(Some).map_err(bad)
+}
+
+/// A watch under way.
+struct Telling {
+    watcher: Watcher,
+    name: RequestName,
+    begun: bool,
+    _counted: Counted,
+}
+
+impl Telling {
+    /// The next piece of text, and how to go on, if there is a way.
+    async fn tell(mut self) -> (String, Option<Self>) {
+        let mut piece = String::new();
+        if !self.begun {
+            self.begun = true;
+            position(&mut piece, "started", self.watcher.position());
+            return (piece, Some(self));
+        }
+        match self.watcher.next(PROGRESS_EVERY).await {
+            Ok(kept) if kept.is_empty() => position(&mut piece, "progress", self.watcher.position()),
+            Ok(kept) => {
+                for kept in &kept {
+                    changes(&mut piece, kept, &self.watcher);
+                }
+            }
+            Err(failure) => {
+                let error = error_json(&Fault::Failed(failure), self.name.as_str());
+                message(&mut piece, "error", None, &error.to_string());
+                return (piece, None);
+            }
+        }
+        (piece, Some(self))
+    }
+}
+
+fn position(piece: &mut String, event: &str, revision: Revision) {
+    message(piece, event, Some(revision), &format!("{{\"revision\":\"{revision}\"}}"));
+}
+
+/// All changes of one entry that match. Their texts are made once for all watchers.
+fn changes(piece: &mut String, kept: &Kept, watcher: &Watcher) {
+    let texts = kept.texts.get_or_init(|| kept.changes.changes.iter().map(event_json).collect());
+    let matching = kept.changes.changes.iter().zip(texts).filter(|(change, _)| watcher.matches(change));
+    let matching: Vec<&str> = matching.map(|(_, text)| text.as_str()).collect();
+    let revision = kept.changes.revision;
+    let data = format!("{{\"revision\":\"{revision}\",\"events\":[{}]}}", matching.join(","));
+    message(piece, "changes", Some(revision), &data);
+}
+
+/// One message. The data is one line: JSON has no other.
+fn message(piece: &mut String, event: &str, id: Option<Revision>, data: &str) {
+    let written = match id {
+        Some(id) => write!(piece, "event: {event}\nid: {id}\ndata: {data}\n\n"),
+        None => write!(piece, "event: {event}\ndata: {data}\n\n"),
+    };
+    written.expect("a string takes everything");
+}

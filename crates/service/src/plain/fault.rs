@@ -1,0 +1,355 @@
+//! Everything that can come back instead of what was asked for, over HTTP and gRPC alike.
+//!
+//! Refused, failed and unknown are different answers and stay so: a refusal had no effect and never will have one, a failure was
+//! not taken in, and of what is unknown nobody here can say. Codes are an interface; messages are for people.
+
+use std::time::Duration;
+
+use leasehold_core::protocol::Failure;
+use leasehold_core::{CommandNumber, Refusal, Unavailable, WaitEnding};
+
+/// Why there is no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fault {
+    /// The table said no.
+    Refused(Refusal),
+    /// The wait ended without a lease.
+    WaitEnded {
+        /// The number of the acquire.
+        acquire: CommandNumber,
+        /// Why.
+        why: WaitEnding,
+    },
+    /// The table was not asked, or its word is not known.
+    Failed(Failure),
+    /// Not JSON, or not in the form that is expected.
+    BadJson {
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A field that this request does not have.
+    UnknownField {
+        /// Its name.
+        field: String,
+        /// The names that there are.
+        known: &'static [&'static str],
+    },
+    /// A field that is missing, given twice, or whose value cannot be.
+    BadField {
+        /// Its name.
+        field: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// More than is taken.
+    BodyTooLarge {
+        /// The limit in bytes.
+        limit: usize,
+    },
+    /// More than is taken.
+    HeadersTooLarge {
+        /// The limit in bytes.
+        limit: usize,
+    },
+    /// The request did not arrive whole in time.
+    RequestTimeout {
+        /// The limit.
+        limit: Duration,
+    },
+    /// Nothing is there.
+    NoSuchPath,
+    /// Something is there, but not for this method.
+    WrongMethod {
+        /// The methods that it takes, as in the header `Allow`.
+        allowed: &'static str,
+    },
+    /// The body is not said to be JSON.
+    WrongContentType {
+        /// What it is said to be, if that can be shown.
+        found: String,
+    },
+    /// More requests at once than are taken.
+    TooManyRequests {
+        /// The limit.
+        limit: usize,
+    },
+}
+
+/// The three kinds of answer that are not what was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FaultKind {
+    /// No effect, now or later.
+    Refused,
+    /// Not asked, or not taken in: no effect.
+    Failed,
+    /// Sent on its way, and nobody can say.
+    Unknown,
+}
+
+impl FaultKind {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Refused, Self::Failed, Self::Unknown];
+
+    /// In one word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Refused => "refused",
+            Self::Failed => "failed",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// The status codes of gRPC that are used, with their numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(i32)]
+pub enum GrpcCode {
+    /// Nobody can say.
+    Unknown = 2,
+    /// The request cannot be, whatever the state.
+    InvalidArgument = 3,
+    /// It did not arrive in time.
+    DeadlineExceeded = 4,
+    /// It is not there, or not any more.
+    NotFound = 5,
+    /// The session is not the caller's own.
+    PermissionDenied = 7,
+    /// A limit is reached.
+    ResourceExhausted = 8,
+    /// The state does not allow it.
+    FailedPrecondition = 9,
+    /// Somebody else was first.
+    Aborted = 10,
+    /// The place to go on from does not exist (any more).
+    OutOfRange = 11,
+    /// No such call.
+    Unimplemented = 12,
+    /// Nothing is taken in now.
+    Unavailable = 14,
+}
+
+impl GrpcCode {
+    /// The number on the wire.
+    pub const fn number(self) -> i32 {
+        self as i32
+    }
+}
+
+impl From<Refusal> for Fault {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl From<Failure> for Fault {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+impl Fault {
+    /// One word for programs: the name of one of [`CODES`].
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Refused(refusal) => of_refusal(refusal),
+            Self::WaitEnded { .. } => "wait-ended",
+            Self::Failed(failure) => of_failure(failure),
+            Self::BadJson { .. } => "bad-json",
+            Self::UnknownField { .. } => "unknown-field",
+            Self::BadField { .. } => "bad-field",
+            Self::BodyTooLarge { .. } => "body-too-large",
+            Self::HeadersTooLarge { .. } => "headers-too-large",
+            Self::RequestTimeout { .. } => "request-timeout",
+            Self::NoSuchPath => "no-such-path",
+            Self::WrongMethod { .. } => "wrong-method",
+            Self::WrongContentType { .. } => "wrong-content-type",
+            Self::TooManyRequests { .. } => "too-many-requests",
+        }
+    }
+
+    /// The status of an HTTP response.
+    pub fn http_status(&self) -> u16 {
+        self.entry().http
+    }
+
+    /// The status of a gRPC call.
+    pub fn grpc_code(&self) -> GrpcCode {
+        self.entry().grpc
+    }
+
+    fn entry(&self) -> &'static Code {
+        let code = self.code();
+        CODES.iter().find(|entry| entry.name == code).expect("every code is in the list")
+    }
+
+    /// Which of the three kinds it is.
+    pub const fn kind(&self) -> FaultKind {
+        match self {
+            Self::Refused(_) | Self::WaitEnded { .. } => FaultKind::Refused,
+            Self::Failed(Failure::OutcomeUnknown) => FaultKind::Unknown,
+            _ => FaultKind::Failed,
+        }
+    }
+
+    /// One sentence for people.
+    pub fn message(&self) -> String {
+        match self {
+            Self::Refused(Refusal::NotFree { resource, why }) => {
+                format!("resource {resource} is not free: {}", not_free(why))
+            }
+            Self::Refused(refusal) => refusal.to_string(),
+            Self::WaitEnded { why, .. } => format!("the wait ended without a lease: {}", wait_ending(*why)),
+            Self::Failed(failure) => failure.to_string(),
+            Self::BadJson { why } => format!("the body is not a JSON object that is understood: {why}"),
+            Self::UnknownField { field, known: [] } => {
+                format!("field {field:?} is not known; this request has none")
+            }
+            Self::UnknownField { field, known } => {
+                format!("field {field:?} is not known; there are: {}", known.join(", "))
+            }
+            Self::BadField { field, why } => format!("{field}: {why}"),
+            Self::BodyTooLarge { limit } => format!("the body is above the limit of {limit} bytes"),
+            Self::HeadersTooLarge { limit } => {
+                format!("path and headers are above the limit of {limit} bytes")
+            }
+            Self::RequestTimeout { limit } => {
+                format!("the body did not arrive whole within {} ms", limit.as_millis())
+            }
+            Self::NoSuchPath => "nothing is at this path; /openapi.json lists all".to_owned(),
+            Self::WrongMethod { allowed } => format!("this path takes {allowed}"),
+            Self::WrongContentType { found } => {
+                format!("content type {found:?} is not taken; send application/json")
+            }
+            Self::TooManyRequests { limit } => {
+                format!("limit of {limit} requests at once is reached; ask again later")
+            }
+        }
+    }
+}
+
+const fn of_refusal(refusal: &Refusal) -> &'static str {
+    match refusal {
+        Refusal::SessionEnded { .. } => "session-ended",
+        Refusal::SessionOverdue => "session-overdue",
+        Refusal::OlderAttach { .. } => "older-attach",
+        Refusal::CommandGap { .. } => "command-gap",
+        Refusal::SeenAhead { .. } => "seen-ahead",
+        Refusal::TooManyUnseen { .. } => "too-many-unseen",
+        Refusal::WrongSessionKind => "wrong-session-kind",
+        Refusal::TtlOutOfRange { .. } => "ttl-out-of-range",
+        Refusal::BadPolicies => "bad-policies",
+        Refusal::BadRequest { .. } => "bad-request",
+        Refusal::WrongKind { .. } => "wrong-kind",
+        Refusal::NotFree { .. } => "not-free",
+        Refusal::NotHolder { .. } => "not-holder",
+        Refusal::NotCurrent { .. } => "not-current",
+        Refusal::NotHeld { .. } => "not-held",
+        Refusal::NoSuchWait { .. } => "no-such-wait",
+        Refusal::NoSuchSuccessor => "no-such-successor",
+        Refusal::NoOffer { .. } => "no-offer",
+        Refusal::LimitReached { .. } => "limit-reached",
+        Refusal::TokensExhausted => "tokens-exhausted",
+    }
+}
+
+const fn of_failure(failure: &Failure) -> &'static str {
+    match failure {
+        Failure::OutcomeUnknown => "outcome-unknown",
+        Failure::Unavailable { .. } => "unavailable",
+        Failure::NotYourSession { .. } => "not-your-session",
+        Failure::RevisionTooOld { .. } => "revision-too-old",
+        Failure::RevisionAhead { .. } => "revision-ahead",
+        Failure::TooManyWatches { .. } => "too-many-watches",
+        Failure::BadRequest { .. } => "bad-request",
+    }
+}
+
+/// A code, and what it is over HTTP and over gRPC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Code {
+    /// The word.
+    pub name: &'static str,
+    /// The status of an HTTP response.
+    pub http: u16,
+    /// The status of a gRPC call.
+    pub grpc: GrpcCode,
+}
+
+const fn code(name: &'static str, http: u16, grpc: GrpcCode) -> Code {
+    Code { name, http, grpc }
+}
+
+/// Every code that there is, each once. Over HTTP it is 400 for what cannot be in any state, 409 for what this state does not
+/// allow, 410 for what is over and 429 for limits. An unknown outcome is not 503: whoever sends again what got that answer may do
+/// it twice.
+pub const CODES: [Code; 37] = [
+    code("session-ended", 410, GrpcCode::NotFound),
+    code("session-overdue", 409, GrpcCode::FailedPrecondition),
+    code("older-attach", 409, GrpcCode::FailedPrecondition),
+    code("command-gap", 409, GrpcCode::FailedPrecondition),
+    code("seen-ahead", 409, GrpcCode::FailedPrecondition),
+    code("too-many-unseen", 429, GrpcCode::ResourceExhausted),
+    code("wrong-session-kind", 409, GrpcCode::FailedPrecondition),
+    code("ttl-out-of-range", 400, GrpcCode::InvalidArgument),
+    code("bad-policies", 400, GrpcCode::InvalidArgument),
+    code("bad-request", 400, GrpcCode::InvalidArgument),
+    code("wrong-kind", 409, GrpcCode::FailedPrecondition),
+    code("not-free", 409, GrpcCode::Aborted),
+    code("not-holder", 409, GrpcCode::FailedPrecondition),
+    code("not-current", 409, GrpcCode::FailedPrecondition),
+    code("not-held", 409, GrpcCode::FailedPrecondition),
+    code("no-such-wait", 409, GrpcCode::NotFound),
+    code("no-such-successor", 409, GrpcCode::NotFound),
+    code("no-offer", 409, GrpcCode::NotFound),
+    code("limit-reached", 429, GrpcCode::ResourceExhausted),
+    code("tokens-exhausted", 409, GrpcCode::FailedPrecondition),
+    code("wait-ended", 409, GrpcCode::Aborted),
+    code("outcome-unknown", 504, GrpcCode::Unknown),
+    code("unavailable", 503, GrpcCode::Unavailable),
+    code("not-your-session", 403, GrpcCode::PermissionDenied),
+    code("revision-too-old", 410, GrpcCode::OutOfRange),
+    code("revision-ahead", 409, GrpcCode::OutOfRange),
+    code("too-many-watches", 429, GrpcCode::ResourceExhausted),
+    code("bad-json", 400, GrpcCode::InvalidArgument),
+    code("unknown-field", 400, GrpcCode::InvalidArgument),
+    code("bad-field", 400, GrpcCode::InvalidArgument),
+    code("body-too-large", 413, GrpcCode::ResourceExhausted),
+    code("headers-too-large", 431, GrpcCode::ResourceExhausted),
+    code("request-timeout", 408, GrpcCode::DeadlineExceeded),
+    code("no-such-path", 404, GrpcCode::Unimplemented),
+    code("wrong-method", 405, GrpcCode::Unimplemented),
+    code("wrong-content-type", 415, GrpcCode::InvalidArgument),
+    code("too-many-requests", 429, GrpcCode::ResourceExhausted),
+];
+
+fn not_free(why: &Unavailable) -> String {
+    match why {
+        Unavailable::Held { holder, token, overdue } => {
+            let holder = if holder.as_str().is_empty() { "somebody" } else { holder.as_str() };
+            let late = if *overdue { ", which is overdue but may come back" } else { "" };
+            format!("held by {holder} with token {token}{late}")
+        }
+        Unavailable::Queue { waiting } => format!("{waiting} were first"),
+        Unavailable::RevokePending { token, remaining } => {
+            format!("token {token} was revoked, and its holder may not know for another {remaining}")
+        }
+        Unavailable::CoolDown { remaining } => {
+            format!("after an involuntary end it goes to nobody for another {remaining}")
+        }
+        Unavailable::RestoreWait { remaining } => {
+            format!("the store was restored and grants nothing for another {remaining}")
+        }
+    }
+}
+
+const fn wait_ending(why: WaitEnding) -> &'static str {
+    match why {
+        WaitEnding::TimedOut => "its time was over",
+        WaitEnding::OfferEnded => "the offer that it stood for ended",
+        WaitEnding::KindChanged => "an operator changed the kind of the resource",
+        WaitEnding::Cancelled => "it was cancelled",
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,196 @@
+//! A service that runs: its threads, how it begins, and how it ends.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use leasehold_core::Config as TableConfig;
+use leasehold_node::Options;
+use leasehold_server::{ServeError, Served, ServedOptions, serve};
+use tokio::net::TcpSocket;
+use tokio::runtime::Runtime;
+use tokio::sync::{mpsc, watch};
+
+use crate::config::Config;
+use crate::metrics::Metrics;
+use crate::{tcp, web};
+
+/// Connections that wait to be accepted: a burst of clients that come back must not be turned away.
+const BACKLOG: u32 = 4_096;
+/// How often it is looked whether the node has ended.
+const LOOK: Duration = Duration::from_millis(5);
+/// What is still to be sent when the node has ended gets this long.
+const FLUSH_TIME: Duration = Duration::from_secs(2);
+
+/// Why a service does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The directory or its log.
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+    /// The address.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// Which one.
+        address: SocketAddr,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// Threads and descriptors.
+    #[error("cannot start: {0}")]
+    System(std::io::Error),
+    /// The node ended before it served.
+    #[error("{path} cannot be served: {why}")]
+    Ended {
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+}
+
+/// A service that runs.
+#[derive(Debug)]
+pub struct Service {
+    address: SocketAddr,
+    served: Served,
+    stop: watch::Sender<Stopping>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// How far the end has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Stopping {
+    /// Not at all.
+    No,
+    /// Nobody new is let in; what is under way goes on.
+    Draining,
+    /// The node has ended; what is left to send is sent.
+    Ended,
+}
+
+/// Starts a service: opens the directory, listens, and comes back when it answers.
+///
+/// # Errors
+/// When the directory cannot be served or the address cannot be listened on.
+pub fn start(config: &Config) -> Result<Service, StartError> {
+    let network = runtime().map_err(StartError::System)?;
+    // Before the directory is opened: an address that is taken is the more likely mistake, and leaves no trace.
+    let listener = {
+        let _entered = network.enter();
+        listen(config.listen).map_err(|source| StartError::Listen { address: config.listen, source })?
+    };
+    let address = listener.local_addr().map_err(StartError::System)?;
+    let table = TableConfig { max_ttl: config.max_ttl, drift: config.drift, ..TableConfig::default() };
+    let node = Options { snapshot_entries: config.snapshot_entries, snapshot_bytes: config.snapshot_bytes };
+    let served = serve(&config.data, ServedOptions { config: table, node })?;
+    let served = until_it_answers(&network, served, config)?;
+    let (stop, stopping) = watch::channel(Stopping::No);
+    let counts = Arc::new(Counts::default());
+    let metrics = Arc::new(Metrics::new(served.caller().clone(), Arc::clone(&counts)));
+    let (to_web, streams) = mpsc::unbounded_channel();
+    let web = web::Web::new(config, &served, Arc::clone(&metrics), Arc::clone(&counts));
+    let web_runtime = runtime().map_err(StartError::System)?;
+    let (door, limits, web_stopping) = (served.door().clone(), config.limits.clone(), stopping.clone());
+    let threads = vec![
+        spawn("leasehold-http", move || {
+            web_runtime.block_on(web::serve(web, streams, web_stopping));
+            web_runtime.shutdown_timeout(FLUSH_TIME);
+        })?,
+        spawn("leasehold-net", move || {
+            network.block_on(tcp::accept(listener, door, to_web, limits, counts, stopping));
+            network.shutdown_timeout(FLUSH_TIME);
+        })?,
+    ];
+    Ok(Service { address, served, stop, threads })
+}
+
+/// Connections that are open, by what they speak.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    /// All of them.
+    pub(crate) connections: AtomicUsize,
+    /// Session streams in our own frames.
+    pub(crate) streams: AtomicUsize,
+    /// HTTP, gRPC among it.
+    pub(crate) http: AtomicUsize,
+    /// Watches over HTTP and gRPC.
+    pub(crate) watches: AtomicUsize,
+}
+
+impl Service {
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Lets nobody new in, and ends when everything that was taken in is answered. [`wait`](Self::wait) comes back then.
+    pub fn drain(&self) {
+        self.stop.send_if_modified(|stopping| {
+            let first = *stopping == Stopping::No;
+            if first {
+                *stopping = Stopping::Draining;
+            }
+            first
+        });
+        self.served.drain();
+    }
+
+    /// Ends without waiting for anything but the write that is under way.
+    pub fn stop(&self) {
+        self.served.stop();
+    }
+
+    /// Whether the node has ended, by itself or because it was asked to.
+    pub fn has_ended(&self) -> bool {
+        self.served.has_ended()
+    }
+
+    /// Waits for the end, and until what was answered is sent.
+    ///
+    /// # Errors
+    /// Why it ended, if nobody asked for it.
+    pub fn wait(self) -> Result<(), String> {
+        while !self.served.has_ended() {
+            std::thread::sleep(LOOK);
+        }
+        self.stop.send_replace(Stopping::Ended);
+        for thread in self.threads {
+            let _ = thread.join();
+        }
+        self.served.wait()
+    }
+}
+
+fn runtime() -> std::io::Result<Runtime> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()
+}
+
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, StartError> {
+    std::thread::Builder::new().name(name.into()).spawn(work).map_err(StartError::System)
+}
+
+fn listen(address: SocketAddr) -> std::io::Result<tokio::net::TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    // A service that was stopped a moment ago must be able to start again.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
+/// The log is read again and a first entry written before anything can be answered.
+fn until_it_answers(network: &Runtime, served: Served, config: &Config) -> Result<Served, StartError> {
+    loop {
+        match network.block_on(served.caller().inspect()) {
+            Some(inspection) if inspection.serving => return Ok(served),
+            Some(_) => std::thread::sleep(LOOK),
+            None => {
+                let why = served.wait().err().unwrap_or_else(|| "it was stopped".into());
+                return Err(StartError::Ended { path: config.data.clone(), why });
+            }
+        }
+    }
+}

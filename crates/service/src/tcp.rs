@@ -1,0 +1,134 @@
+//! The port: accepting connections, and finding out what each of them speaks by its first byte.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use leasehold_server::Door;
+use leasehold_wire::PREFACE;
+use rustix::net::sockopt;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{mpsc, watch};
+
+use crate::config::LimitsConfig;
+use crate::running::{Counts, Stopping};
+
+/// A connection says something within this time, or is sent away: it costs a descriptor.
+const FIRST_BYTE_TIME: Duration = Duration::from_secs(10);
+/// Pause after a failed accept, which is mostly a lack of descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
+/// A connection that was silent for this long is asked whether anybody is there.
+const KEEP_ALIVE_AFTER: Duration = Duration::from_secs(30);
+/// And again after this long, so many times; then it is closed.
+const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(10);
+const KEEP_ALIVE_TIMES: u32 = 3;
+
+/// Counts a connection as long as it lives.
+#[derive(Debug)]
+pub(crate) struct Counted {
+    counts: Arc<Counts>,
+    which: fn(&Counts) -> &AtomicUsize,
+}
+
+impl Counted {
+    pub(crate) fn new(counts: &Arc<Counts>, which: fn(&Counts) -> &AtomicUsize) -> Self {
+        which(counts).fetch_add(1, Ordering::Relaxed);
+        Self { counts: Arc::clone(counts), which }
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        (self.which)(&self.counts).fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A connection that speaks HTTP, on its way to the other thread.
+#[derive(Debug)]
+pub(crate) struct WebStream {
+    pub(crate) stream: std::net::TcpStream,
+    /// Counts it among all connections.
+    pub(crate) counted: Counted,
+}
+
+/// Accepts connections until the service ends.
+pub(crate) async fn accept(
+    listener: TcpListener,
+    door: Door,
+    to_web: mpsc::UnboundedSender<WebStream>,
+    limits: LimitsConfig,
+    counts: Arc<Counts>,
+    mut stopping: watch::Receiver<Stopping>,
+) {
+    let streams = tokio_util::task::TaskTracker::new();
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = stopping.changed() => break,
+        };
+        match accepted {
+            Ok((stream, from)) => {
+                if counts.connections.load(Ordering::Relaxed) >= limits.max_connections {
+                    // Closed at once: the client backs off and comes again.
+                    tracing::warn!(%from, limit = limits.max_connections, "too many connections");
+                    continue;
+                }
+                let counted = Counted::new(&counts, |counts| &counts.connections);
+                let (door, to_web, counts) = (door.clone(), to_web.clone(), Arc::clone(&counts));
+                streams.spawn(async move { sort(stream, door, to_web, counted, counts).await });
+            }
+            // Out of descriptors, or a connection that ended before it was taken: the listener itself is well.
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+    // The port is closed from here on. Streams end when the node lets go of them.
+    drop(listener);
+    drop(to_web);
+    streams.close();
+    let ended = stopping.wait_for(|stopping| *stopping == Stopping::Ended);
+    tokio::select! {
+        () = streams.wait() => {}
+        _ = ended => {
+            // What the node has answered is written; connections that never said anything are not waited for.
+            let _ = tokio::time::timeout(Duration::from_secs(1), streams.wait()).await;
+        }
+    }
+}
+
+/// Finds out what a connection speaks and hands it on.
+async fn sort(
+    stream: TcpStream,
+    door: Door,
+    to_web: mpsc::UnboundedSender<WebStream>,
+    counted: Counted,
+    counts: Arc<Counts>,
+) {
+    if set_options(&stream).is_err() {
+        return;
+    }
+    let mut first = [0];
+    let peeked = tokio::time::timeout(FIRST_BYTE_TIME, stream.peek(&mut first)).await;
+    let Ok(Ok(1)) = peeked else { return };
+    if first[0] == PREFACE[0] {
+        let _streams = Counted::new(&counts, |counts| &counts.streams);
+        let (read, write) = stream.into_split();
+        door.serve(read, write).await;
+        drop(counted);
+    } else if let Ok(stream) = stream.into_std() {
+        // If the other thread has ended, so does the connection.
+        let _ = to_web.send(WebStream { stream, counted });
+    }
+}
+
+/// Small answers go out at once, and a peer that vanished without a word is noticed.
+fn set_options(stream: &TcpStream) -> std::io::Result<()> {
+    stream.set_nodelay(true)?;
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, KEEP_ALIVE_AFTER)?;
+    sockopt::set_tcp_keepintvl(stream, KEEP_ALIVE_EVERY)?;
+    sockopt::set_tcp_keepcnt(stream, KEEP_ALIVE_TIMES)?;
+    Ok(())
+}

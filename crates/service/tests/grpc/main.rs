@@ -1,0 +1,15 @@
+//! The gRPC door as its clients see it: a real service on a real port, and the client that the generator makes.
+
+mod deadlines;
+mod leases;
+mod operators;
+mod sessions;
+mod stream;
+mod support;
+mod watches;
+
+/// As the generator writes it.
+#[expect(unreachable_pub, unused_qualifications, clippy::allow_attributes, reason = "written by a generator")]
+mod generated {
+    include!(concat!(env!("OUT_DIR"), "/client/leasehold.v1.rs"));
+}

@@ -1,0 +1,13 @@
+//! The HTTP door over real connections: every call, every refusal that can be brought about, its limits, and its watches.
+
+mod client;
+mod ending;
+mod hostile;
+mod leases;
+mod limits;
+mod looks;
+mod operators;
+mod sessions;
+mod stage;
+mod waits;
+mod watches;
