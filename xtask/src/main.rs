@@ -12,6 +12,8 @@ mod deny;
 mod packages;
 mod report;
 mod run;
+mod schemathesis;
+mod soak;
 mod tests;
 
 use std::process::ExitCode;
@@ -19,6 +21,7 @@ use std::process::ExitCode;
 const USAGE: &str = "usage: cargo xtask COMMAND
 
   test    installs what the tests need and runs every test; ends with `N passed, N failed`
+  soak    mixed load on a service for an hour, or `soak MINUTES`; memory and descriptors must stay flat
   ci      formatting, lints, documentation and dependencies, then `test`";
 
 fn main() -> ExitCode {
@@ -26,6 +29,8 @@ fn main() -> ExitCode {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let done = match words[..] {
         ["test"] => tests::run(),
+        ["soak"] => soak::run("60"),
+        ["soak", minutes] => soak::run(minutes),
         ["ci"] => checks::run().and_then(|()| tests::run()),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");

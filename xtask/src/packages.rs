@@ -7,13 +7,16 @@ use anyhow::{Result, bail};
 use crate::run::{exists, step};
 
 /// A program, and the Debian package that has it.
-const NEEDED: [(&str, &str); 11] = [
+const NEEDED: [(&str, &str); 14] = [
     ("bash", "bash"),
     ("cat", "coreutils"),
+    ("curl", "curl"),
     ("dash", "dash"),
     ("flock", "util-linux"),
+    ("go", "golang-go"),
     ("mount", "mount"),
     ("pgrep", "procps"),
+    ("python3", "python3"),
     ("script", "bsdutils"),
     ("setpriv", "util-linux"),
     ("setsid", "util-linux"),
@@ -29,6 +32,11 @@ pub(crate) fn install_missing() -> Result<()> {
         println!("==> programs used by the tests are here: {}", programs.join(", "));
         return Ok(());
     }
+    install(&missing)
+}
+
+/// Installs packages, or says that it cannot.
+pub(crate) fn install(missing: &[&str]) -> Result<()> {
     let list = missing.join(" ");
     if !(exists("apt-get") && is_root()) {
         bail!("the tests need packages that are missing and cannot be installed from here; install: {list}");
@@ -37,7 +45,7 @@ pub(crate) fn install_missing() -> Result<()> {
     step("list of packages", update.args(["update", "--quiet"]))?;
     let mut install = Command::new("apt-get");
     install.env("DEBIAN_FRONTEND", "noninteractive");
-    install.args(["install", "--yes", "--quiet", "--no-install-recommends"]).args(&missing);
+    install.args(["install", "--yes", "--quiet", "--no-install-recommends"]).args(missing);
     step("packages used by the tests", &mut install)
 }
 
@@ -62,7 +70,19 @@ mod unit {
 
     #[test]
     fn a_package_is_named_once_and_only_if_a_program_of_it_is_missing() {
-        let all = ["bash", "bsdutils", "coreutils", "dash", "mount", "procps", "strace", "util-linux"];
+        let all = [
+            "bash",
+            "bsdutils",
+            "coreutils",
+            "curl",
+            "dash",
+            "golang-go",
+            "mount",
+            "procps",
+            "python3",
+            "strace",
+            "util-linux",
+        ];
         assert_eq!(packages_of_missing(&NEEDED, |_| false), all);
         assert_eq!(packages_of_missing(&NEEDED, |program| program != "pgrep"), ["procps"]);
         assert!(packages_of_missing(&NEEDED, |_| true).is_empty());

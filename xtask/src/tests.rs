@@ -9,21 +9,23 @@ use anyhow::{Context, Result};
 use crate::packages;
 use crate::report::Report;
 use crate::run::{cargo, root};
+use crate::schemathesis;
 
 /// Building and running everything takes a quarter of an hour on two cores. A test that hangs must not hang whoever waits for all.
-const TIME_LIMIT: &str = "25m";
+const TIME_LIMIT: &str = "32m";
 /// What `timeout` leaves then.
 const TIMED_OUT: i32 = 124;
 
 /// Runs every test and prints the outcome. Says whether all passed.
 pub(crate) fn run() -> Result<bool> {
     packages::install_missing()?;
+    let schemathesis = schemathesis::install()?;
     println!("==> tests: cargo test --workspace --no-fail-fast");
     // Cargo names each test program on one stream and the program reports on the other: together they keep their order.
     let (reader, writer) = std::io::pipe().context("no pipe for the output of the tests")?;
     let mut command = Command::new("timeout");
     command.current_dir(root()).args(["--kill-after=10s", TIME_LIMIT]).arg(cargo().get_program());
-    command.args(["test", "--workspace", "--no-fail-fast"]);
+    command.args(["test", "--workspace", "--no-fail-fast"]).env(schemathesis::VARIABLE, schemathesis);
     command.stdout(writer.try_clone().context("no second end of the pipe")?).stderr(writer);
     let mut child = command.spawn().context("cargo test does not start")?;
     // Without this the pipe never ends: the command keeps its ends of it.

@@ -5,3 +5,4 @@
 //! Nothing in the product depends on this crate.
 
 pub mod session_stream;
+pub mod soak;
