@@ -29,6 +29,8 @@ pub struct Plan {
     pub program: PathBuf,
     /// For how long.
     pub length: Duration,
+    /// How long each lease is held at least: the shorter, the more load.
+    pub pace: Duration,
     /// Where the samples and the plot go; their names end in `.json` and `.svg`.
     pub out: PathBuf,
 }
@@ -36,6 +38,8 @@ pub struct Plan {
 /// What everybody shares.
 #[derive(Debug, Default)]
 pub struct Shared {
+    /// How long each lease is held at least.
+    pub pace: Duration,
     /// Time to end.
     pub over: AtomicBool,
     /// Leases granted, as clients saw it.
@@ -74,7 +78,7 @@ const WATCHERS: usize = 20;
 /// When the service does not start or ends by itself, or the outcome cannot be written.
 pub fn run(plan: &Plan) -> Result<bool> {
     let mut server = Server::start(&plan.program)?;
-    let shared = Arc::new(Shared::default());
+    let shared = Arc::new(Shared { pace: plan.pace, ..Shared::default() });
     let url = format!("leasehold://{}", server.address());
     println!("serving on {} as process {}, for {:?}", server.address(), server.pid(), plan.length);
     let mut threads = web::start(server.address(), CALLERS, WATCHERS, &shared);

@@ -16,6 +16,9 @@ struct Words {
     /// For how many minutes.
     #[arg(long, default_value_t = 60.0)]
     minutes: f64,
+    /// For how many milliseconds each lease is held at least: the shorter, the more load.
+    #[arg(long, default_value_t = 60)]
+    pace_ms: u64,
     /// Where samples and plot go, without an ending.
     #[arg(long, default_value = "soak")]
     out: PathBuf,
@@ -26,6 +29,7 @@ fn main() -> anyhow::Result<ExitCode> {
     let plan = Plan {
         program: words.program,
         length: Duration::from_secs_f64(words.minutes * 60.0),
+        pace: Duration::from_millis(words.pace_ms),
         out: words.out,
     };
     Ok(if run(&plan)? { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -10,9 +10,6 @@ use leasehold::{SessionOptions, Store};
 
 use super::{NAMES, Shared};
 
-/// How long a lease is held at least.
-const PACE: Duration = Duration::from_millis(60);
-
 /// Starts all of them on one thread.
 ///
 /// # Errors
@@ -66,7 +63,7 @@ async fn stay(url: String, number: u64, shared: Arc<Shared>) {
                     Ok(lease) => {
                         shared.grants.fetch_add(1, Ordering::Relaxed);
                         // A pace that a small machine keeps up for hours beside other work.
-                        tokio::time::sleep(PACE + Duration::from_millis(step % 20)).await;
+                        tokio::time::sleep(shared.pace + Duration::from_millis(step % 20)).await;
                         if lease.release().await.is_err() {
                             shared.troubles.fetch_add(1, Ordering::Relaxed);
                         }
@@ -109,7 +106,7 @@ async fn come_and_go(url: String, number: u64, shared: Arc<Shared>) {
             }
         }
         store.close().await;
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        tokio::time::sleep(shared.pace).await;
     }
 }
 

@@ -15,9 +15,6 @@ use super::{NAMES, Shared};
 /// An answer is waited for this long.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long a lease is held.
-const PACE: Duration = Duration::from_millis(40);
-
 /// Starts callers and watchers, one thread each.
 pub fn start(address: &str, callers: usize, watchers: usize, shared: &Arc<Shared>) -> Vec<JoinHandle<()>> {
     let thread = |work: fn(&str, u64, &Shared), number: u64| {
@@ -55,7 +52,7 @@ fn one_round(address: &str, number: u64, round: u64, shared: &Shared) -> Result<
         shared.grants.fetch_add(1, Ordering::Relaxed);
         let token = &answer["leases"][0]["token"];
         connection.post("/v1/session/renew", &json!({"session_key": key}))?;
-        std::thread::sleep(PACE);
+        std::thread::sleep(shared.pace);
         let give = json!({"session_key": key, "resource": name, "token": token});
         connection.post("/v1/lease/release", &give)?;
     }

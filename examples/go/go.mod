@@ -1,0 +1,3 @@
+module example.org/leasehold-example
+
+go 1.21

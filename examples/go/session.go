@@ -1,0 +1,290 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// Refused is the service's no: asking the same again is no use.
+type Refused struct{ Code, Message string }
+
+func (r *Refused) Error() string { return r.Code + ": " + r.Message }
+
+// NoAnswer means that nothing came back, or nothing that settles it. What was asked for may have happened, or may happen yet.
+type NoAnswer struct{ Why error }
+
+func (n *NoAnswer) Error() string { return "no answer: " + n.Why.Error() }
+
+// ErrNoGuard means that it is not certain that the lease is ours for as long as the work takes.
+var ErrNoGuard = errors.New("no guard")
+
+// Session is renewed by a goroutine of its own until it is closed. One renewal keeps all of its leases.
+type Session struct {
+	url, key           string
+	ttl, usable, every time.Duration
+	oneAtATime         sync.Mutex // renewals, so that an older answer never replaces a newer one
+	closed             chan struct{}
+
+	mutex sync.Mutex // for what follows
+	held  map[string]held
+	waits []waiting // with held: as the last renewal's answer had them
+	over  error     // why the session is over, once it is
+}
+
+type held struct {
+	Resource         string `json:"resource"`
+	Token            string `json:"token"`
+	FenceToken       string `json:"fence_token"`
+	ReleaseRequested bool   `json:"release_requested"`
+	deadline         time.Duration
+}
+
+type waiting struct {
+	Acquire   string   `json:"acquire"`
+	Resources []string `json:"resources"`
+}
+
+type fields map[string]any
+
+// Open begins a session. The service says how often to renew it, and how much of the ttl to leave unused.
+func Open(url, label string, ttl time.Duration) (*Session, error) {
+	var opened struct {
+		Key        string `json:"session_key"`
+		TTL        int64  `json:"ttl_ms"`
+		Margin     *int64 `json:"margin_ms"`
+		RenewEvery int64  `json:"renew_every_ms"`
+	}
+	s := &Session{url: url, closed: make(chan struct{})}
+	if err := s.call("session/open", 5*time.Second, fields{"label": label, "ttl_ms": ttl.Milliseconds()}, &opened); err != nil {
+		return nil, err
+	}
+	if opened.Margin == nil {
+		return nil, &Refused{"no-margin", fmt.Sprintf("a ttl of %v is too short for the clocks of this service", ttl)}
+	}
+	s.key = opened.Key
+	s.ttl = time.Duration(opened.TTL) * time.Millisecond
+	s.usable = time.Duration(opened.TTL-*opened.Margin) * time.Millisecond
+	s.every = time.Duration(opened.RenewEvery) * time.Millisecond
+	go s.keepRenewing()
+	return s, nil
+}
+
+// renew sends one renewal. Whatever its answer lists is ours until `usable` after it was *sent*.
+func (s *Session) renew() error {
+	s.oneAtATime.Lock()
+	defer s.oneAtATime.Unlock()
+	sent := now()
+	var answer struct {
+		Leases []held    `json:"leases"`
+		Waits  []waiting `json:"waits"`
+	}
+	if err := s.call("session/renew", s.every/2, fields{"session_key": s.key}, &answer); err != nil {
+		return err
+	}
+	all := make(map[string]held)
+	for _, lease := range answer.Leases {
+		lease.deadline = sent + s.usable
+		all[lease.Token] = lease
+	}
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.held, s.waits = all, answer.Waits
+	return nil
+}
+
+func (s *Session) keepRenewing() {
+	for pause := s.every; ; {
+		select {
+		case <-s.closed:
+			return
+		case <-time.After(pause):
+		}
+		var refused *Refused
+		switch err := s.renew(); {
+		case err == nil:
+			pause = s.every
+		case errors.As(err, &refused):
+			s.mutex.Lock()
+			s.over = err
+			s.mutex.Unlock()
+			return
+		default:
+			pause = s.every / 4 // try again soon; the deadline stays where it is
+		}
+	}
+}
+
+// Acquire waits in the queue, while the goroutine keeps the session alive.
+func (s *Session) Acquire(resource string, wait time.Duration) (*Lease, error) {
+	for end := now() + wait; ; {
+		left := end - now()
+		if left < 0 {
+			left = 0
+		}
+		asked := fields{"session_key": s.key, "resource": resource, "wait_ms": left.Milliseconds()}
+		trouble := s.call("lease/acquire", left+5*time.Second, asked, nil)
+		// Granted or not: what counts is what the next renewal lists. It also sets the first deadline.
+		token, err := s.find(resource)
+		if err != nil {
+			return nil, err
+		}
+		if token != "" {
+			return &Lease{session: s, Resource: resource, Token: token}, nil
+		}
+		if trouble == nil {
+			return nil, &Refused{"ended", resource + " was granted and taken away at once"}
+		}
+		var refused *Refused
+		if errors.As(trouble, &refused) || now() >= end {
+			return nil, trouble
+		}
+		time.Sleep(s.every / 4)
+	}
+}
+
+// find gives the token of a lease that we have by now. If there is none, no wait for one is left behind either.
+func (s *Session) find(resource string) (string, error) {
+	for end := now() + s.ttl; ; {
+		err := s.renew()
+		if err == nil {
+			token, left := s.look(resource)
+			if token != "" || len(left) == 0 {
+				return token, nil
+			}
+			// An acquire whose answer was lost may still be in the queue: the next one would wait behind it.
+			for _, acquire := range left {
+				err = s.call("lease/cancel", s.every, fields{"session_key": s.key, "acquire": acquire}, nil)
+			}
+		}
+		var refused *Refused
+		if errors.As(err, &refused) && refused.Code != "no-such-wait" { // that one has ended by itself: look again
+			return "", err
+		}
+		if err != nil && now() >= end {
+			return "", err
+		}
+		if err != nil {
+			time.Sleep(s.every / 4)
+		}
+	}
+}
+
+// look gives the token of a resource if the last renewal listed it, and the waits for it otherwise.
+func (s *Session) look(resource string) (token string, left []string) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	for _, lease := range s.held {
+		if lease.Resource == resource {
+			return lease.Token, nil
+		}
+	}
+	for _, wait := range s.waits {
+		for _, name := range wait.Resources {
+			if name == resource {
+				left = append(left, wait.Acquire)
+			}
+		}
+	}
+	return "", left
+}
+
+// Close gives everything back. Not being heard is no harm: then it ends by itself after the ttl.
+func (s *Session) Close() {
+	close(s.closed)
+	_ = s.call("session/close", 5*time.Second, fields{"session_key": s.key}, nil)
+}
+
+func (s *Session) isClosed() bool {
+	select {
+	case <-s.closed:
+		return true
+	default:
+		return false
+	}
+}
+
+// Lease is one resource, held. It belongs to one goroutine.
+type Lease struct {
+	session         *Session
+	Resource, Token string
+	givenBack       bool
+}
+
+// Guard is leave to act for so long, from now on: it gives the token to send along. Ask again for the next piece of work.
+func (l *Lease) Guard(length time.Duration) (int64, error) {
+	l.session.mutex.Lock()
+	lease, listed := l.session.held[l.Token]
+	over := l.session.over
+	l.session.mutex.Unlock()
+	left := lease.deadline - now()
+	switch {
+	case l.givenBack || l.session.isClosed():
+		return 0, fmt.Errorf("%w: token %s was given back", ErrNoGuard, l.Token)
+	case !listed && over != nil:
+		return 0, fmt.Errorf("%w: token %s is over: %v", ErrNoGuard, l.Token, over)
+	case !listed:
+		return 0, fmt.Errorf("%w: token %s is over: the last renewal does not list it", ErrNoGuard, l.Token)
+	case left < 0:
+		return 0, fmt.Errorf("%w: token %s: its time was over %v ago", ErrNoGuard, l.Token, -left)
+	case left < length:
+		return 0, fmt.Errorf("%w: token %s: %v are certain, and %v are needed", ErrNoGuard, l.Token, left, length)
+	}
+	// A token is a text in JSON, because a number loses digits there. It fits a signed 64-bit column.
+	return strconv.ParseInt(lease.FenceToken, 10, 64)
+}
+
+// IsWantedBack says whether somebody asked for it with `leasehold release`.
+func (l *Lease) IsWantedBack() bool {
+	l.session.mutex.Lock()
+	defer l.session.mutex.Unlock()
+	return l.session.held[l.Token].ReleaseRequested
+}
+
+// Release gives it back. It is not ours any more from the moment this is sent, whatever comes back: without an answer it ends
+// with its session, and asking again would be safe too.
+func (l *Lease) Release() {
+	l.givenBack = true
+	asked := fields{"session_key": l.session.key, "resource": l.Resource, "token": l.Token}
+	_ = l.session.call("lease/release", 5*time.Second, asked, nil)
+}
+
+// call posts one request. Its time limit covers everything from connecting to the last byte of the answer.
+func (s *Session) call(path string, limit time.Duration, asked fields, answer any) error {
+	body, err := json.Marshal(asked)
+	if err != nil {
+		return err
+	}
+	client := http.Client{Timeout: limit}
+	response, err := client.Post(s.url+"/v1/"+path, "application/json", bytes.NewReader(body))
+	if err != nil {
+		return &NoAnswer{err}
+	}
+	defer response.Body.Close()
+	var said struct {
+		Error *struct{ Code, Kind, Message string } `json:"error"`
+	}
+	decoder := json.NewDecoder(response.Body)
+	if response.StatusCode == http.StatusOK {
+		if answer == nil {
+			answer = &struct{}{}
+		}
+		if err := decoder.Decode(answer); err != nil {
+			return &NoAnswer{err}
+		}
+		return nil
+	}
+	if err := decoder.Decode(&said); err != nil || said.Error == nil {
+		return &NoAnswer{fmt.Errorf("%s: not the service's answer: status %s", path, response.Status)}
+	}
+	busy := response.StatusCode == 408 || response.StatusCode == 429 || response.StatusCode >= 500
+	if said.Error.Kind != "refused" && busy {
+		return &NoAnswer{fmt.Errorf("%s: %s", path, said.Error.Message)}
+	}
+	return &Refused{said.Error.Code, said.Error.Message}
+}
