@@ -23,6 +23,7 @@ mod generated {
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::Stream;
 use generated::leasehold_server::{Leasehold, LeaseholdServer};
@@ -34,14 +35,21 @@ use tonic::{Request, Response, Status, Streaming};
 use tonic_health::pb::health_server::HealthServer;
 
 use crate::config::{Config, LimitsConfig};
-use crate::plain::Plain;
+use crate::metrics::Metrics;
+use crate::plain::{Fault, Plain};
 use crate::running::Counts;
 
 /// Everything that answers gRPC calls.
-pub(crate) fn router(config: &Config, served: &Served, counts: Arc<Counts>) -> axum::Router {
+pub(crate) fn router(
+    config: &Config,
+    served: &Served,
+    metrics: Arc<Metrics>,
+    counts: Arc<Counts>,
+) -> axum::Router {
     let plain = Plain::new(served.caller().clone());
     let health = HealthServer::new(health::Health::new(plain.clone()));
-    let grpc = Grpc { plain, door: served.door().clone(), limits: config.limits.clone(), counts };
+    let (door, limits) = (served.door().clone(), config.limits.clone());
+    let grpc = Grpc { plain, door, limits, metrics, counts };
     let server = LeaseholdServer::new(grpc)
         .max_decoding_message_size(MAX_FRAME_BYTES)
         .max_encoding_message_size(MAX_FRAME_BYTES);
@@ -54,6 +62,7 @@ struct Grpc {
     plain: Plain,
     door: Door,
     limits: LimitsConfig,
+    metrics: Arc<Metrics>,
     counts: Arc<Counts>,
 }
 
@@ -75,90 +84,93 @@ impl Leasehold for Grpc {
         &self,
         request: Request<pb::OpenSessionRequest>,
     ) -> Answered<pb::OpenSessionResponse> {
-        calls::unary("OpenSession", request, |m| calls::open_session(&self.plain, m)).await
+        calls::unary(&self.metrics, "open", request, |m| calls::open_session(&self.plain, m)).await
     }
 
     async fn renew_session(
         &self,
         request: Request<pb::RenewSessionRequest>,
     ) -> Answered<pb::RenewSessionResponse> {
-        calls::unary("RenewSession", request, |m| calls::renew_session(&self.plain, m)).await
+        calls::unary(&self.metrics, "renew", request, |m| calls::renew_session(&self.plain, m)).await
     }
 
     async fn close_session(
         &self,
         request: Request<pb::CloseSessionRequest>,
     ) -> Answered<pb::CloseSessionResponse> {
-        calls::unary("CloseSession", request, |m| calls::close_session(&self.plain, m)).await
+        calls::unary(&self.metrics, "close", request, |m| calls::close_session(&self.plain, m)).await
     }
 
     async fn list_sessions(
         &self,
         request: Request<pb::ListSessionsRequest>,
     ) -> Answered<pb::ListSessionsResponse> {
-        calls::unary("ListSessions", request, |m| calls::list_sessions(&self.plain, m)).await
+        calls::unary(&self.metrics, "sessions", request, |m| calls::list_sessions(&self.plain, m)).await
     }
 
     async fn acquire(&self, request: Request<pb::AcquireRequest>) -> Answered<pb::AcquireResponse> {
-        calls::unary("Acquire", request, |m| calls::acquire(&self.plain, m)).await
+        calls::unary(&self.metrics, "acquire", request, |m| calls::acquire(&self.plain, m)).await
     }
 
     async fn release(&self, request: Request<pb::ReleaseRequest>) -> Answered<pb::ReleaseResponse> {
-        calls::unary("Release", request, |m| calls::release(&self.plain, m)).await
+        calls::unary(&self.metrics, "release", request, |m| calls::release(&self.plain, m)).await
     }
 
     async fn set_value(&self, request: Request<pb::SetValueRequest>) -> Answered<pb::SetValueResponse> {
-        calls::unary("SetValue", request, |m| calls::set_value(&self.plain, m)).await
+        calls::unary(&self.metrics, "set-value", request, |m| calls::set_value(&self.plain, m)).await
     }
 
     async fn cancel(&self, request: Request<pb::CancelRequest>) -> Answered<pb::CancelResponse> {
-        calls::unary("Cancel", request, |m| calls::cancel(&self.plain, m)).await
+        calls::unary(&self.metrics, "cancel", request, |m| calls::cancel(&self.plain, m)).await
     }
 
     async fn get_lease(&self, request: Request<pb::GetLeaseRequest>) -> Answered<pb::GetLeaseResponse> {
-        calls::unary("GetLease", request, |m| calls::get_lease(&self.plain, m)).await
+        calls::unary(&self.metrics, "get", request, |m| calls::get_lease(&self.plain, m)).await
     }
 
     async fn list_leases(&self, request: Request<pb::ListLeasesRequest>) -> Answered<pb::ListLeasesResponse> {
-        calls::unary("ListLeases", request, |m| calls::list_leases(&self.plain, m)).await
+        calls::unary(&self.metrics, "list", request, |m| calls::list_leases(&self.plain, m)).await
     }
 
     async fn check_token(&self, request: Request<pb::CheckTokenRequest>) -> Answered<pb::CheckTokenResponse> {
-        calls::unary("CheckToken", request, |m| calls::check_token(&self.plain, m)).await
+        calls::unary(&self.metrics, "check", request, |m| calls::check_token(&self.plain, m)).await
     }
 
     async fn history(&self, request: Request<pb::HistoryRequest>) -> Answered<pb::HistoryResponse> {
-        calls::unary("History", request, |m| calls::history(&self.plain, m)).await
+        calls::unary(&self.metrics, "history", request, |m| calls::history(&self.plain, m)).await
     }
 
     async fn revoke(&self, request: Request<pb::RevokeRequest>) -> Answered<pb::RevokeResponse> {
-        calls::unary("Revoke", request, |m| calls::revoke(&self.plain, m)).await
+        calls::unary(&self.metrics, "revoke", request, |m| calls::revoke(&self.plain, m)).await
     }
 
     async fn ask_release(&self, request: Request<pb::AskReleaseRequest>) -> Answered<pb::AskReleaseResponse> {
-        calls::unary("AskRelease", request, |m| calls::ask_release(&self.plain, m)).await
+        calls::unary(&self.metrics, "ask-release", request, |m| calls::ask_release(&self.plain, m)).await
     }
 
     async fn write_register(
         &self,
         request: Request<pb::WriteRegisterRequest>,
     ) -> Answered<pb::WriteRegisterResponse> {
-        calls::unary("WriteRegister", request, |m| calls::write_register(&self.plain, m)).await
+        calls::unary(&self.metrics, "write-register", request, |m| calls::write_register(&self.plain, m))
+            .await
     }
 
     async fn read_register(
         &self,
         request: Request<pb::ReadRegisterRequest>,
     ) -> Answered<pb::ReadRegisterResponse> {
-        calls::unary("ReadRegister", request, |m| calls::read_register(&self.plain, m)).await
+        calls::unary(&self.metrics, "read-register", request, |m| calls::read_register(&self.plain, m)).await
     }
 
     async fn get_status(&self, request: Request<pb::GetStatusRequest>) -> Answered<pb::GetStatusResponse> {
-        calls::unary("GetStatus", request, |m| calls::get_status(&self.plain, m)).await
+        calls::unary(&self.metrics, "status", request, |m| calls::get_status(&self.plain, m)).await
     }
 
     async fn watch(&self, request: Request<pb::WatchRequest>) -> Answered<Self::WatchStream> {
         let begun = watch::begin(request.into_inner(), &self.plain, &self.counts, self.limits.max_watches);
-        begun.map(Response::new).map_err(|fault| status::of("Watch", &fault))
+        let code = begun.as_ref().map_or_else(Fault::code, |_| "ok");
+        self.metrics.count("grpc", "watch", code, Duration::ZERO);
+        begun.map(Response::new).map_err(|fault| status::of("watch", &fault))
     }
 }

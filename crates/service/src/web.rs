@@ -59,8 +59,13 @@ impl Web {
             .max_header_list_size(u32::try_from(config.http.max_header_bytes).unwrap_or(u32::MAX))
             .max_send_buf_size(MAX_SEND_BUFFER);
         Self {
-            http: http::router(http::HttpState::new(config, served, metrics, Arc::clone(&counts))),
-            grpc: grpc::router(config, served, Arc::clone(&counts)),
+            http: http::router(http::HttpState::new(
+                config,
+                served,
+                Arc::clone(&metrics),
+                Arc::clone(&counts),
+            )),
+            grpc: grpc::router(config, served, metrics, Arc::clone(&counts)),
             builder,
             write_timeout: config.limits.write_timeout,
             counts,

@@ -161,9 +161,9 @@ fn changes_survive_a_restart_from_a_snapshot_with_entries_behind_it_or_without()
 
 /// As release 1 wrote it: head and table, without changes.
 fn of_version_1(bytes: &[u8]) -> Vec<u8> {
-    let snapshot = NodeSnapshot::decode(bytes).unwrap();
+    let snapshot = NodeSnapshot::decode(bytes).expect("the node wrote it");
     let head = (snapshot.voters, snapshot.learners, snapshot.stamped);
-    let mut old = postcard::to_extend(&head, vec![1]).unwrap();
+    let mut old = postcard::to_extend(&head, vec![1]).expect("a vector grows as needed");
     old.extend_from_slice(&snapshot.table.encode());
     old
 }

@@ -199,7 +199,7 @@ async fn a_watch_that_is_not_read_waits_and_goes_on_without_a_gap() {
     let mut expected = Vec::new();
     for number in 0..150 {
         let resource = format!("job-{number:03}");
-        let response = person.op(acquire(&[resource.clone()], None, vec![1; 4_096])).await;
+        let response = person.op(acquire(std::slice::from_ref(&resource), None, vec![1; 4_096])).await;
         crate::person::token(&response);
         expected.push(resource);
     }

@@ -72,16 +72,16 @@ fn check(seen: &[Arc<Changes>]) -> usize {
 
 /// Four threads, each with a runtime and a session of its own, that take turns on one resource and have one to themselves.
 /// Each goes on for so many rounds, or until the service ends.
-fn work(caller: &Caller, rounds: usize) -> Vec<std::thread::JoinHandle<usize>> {
-    let thread = |number: usize| {
-        let caller = caller.clone();
-        std::thread::spawn(move || {
+async fn work(caller: &Caller, name: &str, rounds: usize) -> Vec<std::thread::JoinHandle<usize>> {
+    let mut threads = Vec::new();
+    for number in 0..4 {
+        let (person, shared) = (Person::open(caller).await, format!("{name}/shared"));
+        let own = format!("{name}/own-{number}");
+        threads.push(std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {
-                let person = Person::open(&caller).await;
-                let own = format!("own-{number}");
                 for round in 0..rounds {
-                    for resource in ["shared", &own] {
+                    for resource in [&shared, &own] {
                         let response = person.hold(resource).await;
                         if matches!(response, Response::Failed(_)) {
                             return round;
@@ -95,9 +95,9 @@ fn work(caller: &Caller, rounds: usize) -> Vec<std::thread::JoinHandle<usize>> {
                 person.op(Op::Close).await;
                 rounds
             })
-        })
-    };
-    (0..4).map(thread).collect()
+        }));
+    }
+    threads
 }
 
 async fn until_done(threads: Vec<std::thread::JoinHandle<usize>>) -> usize {
@@ -114,7 +114,7 @@ async fn a_watcher_sees_every_change_once_and_in_order() {
     let served = served(directory.path());
     Person::open(served.caller()).await;
     let mut watcher = served.caller().hub().watch(&watch_all()).unwrap();
-    let threads = work(served.caller(), ROUNDS);
+    let threads = work(served.caller(), "work", ROUNDS).await;
     let mut seen = Vec::new();
     // One from the beginning, and others that begin while entries are applied.
     let mut later = Vec::new();
@@ -148,13 +148,13 @@ async fn a_watcher_that_resumes_after_a_restart_has_missed_nothing() {
         let (newest, _) = look(running.caller(), "shared").await;
         assert!(newest >= position);
         let mut watcher = running.caller().hub().watch(&after(position.get())).unwrap();
-        let threads = work(running.caller(), 10_000);
+        // What the last ones held is theirs for a while yet.
+        let threads = work(running.caller(), &format!("round-{round}"), 10_000).await;
+        // In the middle of everything.
+        see(&mut watcher, Revision::new(newest.get() + 60), &mut seen).await;
         if round % 2 == 0 {
-            // In the middle of everything.
-            see(&mut watcher, Revision::new(newest.get() + 40), &mut seen).await;
             running.stop();
         } else {
-            tokio::time::sleep(Duration::from_millis(100)).await;
             running.drain();
         }
         see_to_the_end(&mut watcher, &mut seen).await;

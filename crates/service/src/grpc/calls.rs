@@ -1,5 +1,7 @@
 //! The unary calls, each as a function from its request to its answer.
 
+use std::time::Duration;
+
 use leasehold_core::protocol::Failure;
 use leasehold_core::{CommandNumber, Grant, SessionId, Token};
 use leasehold_wire::messages as pb;
@@ -10,6 +12,7 @@ use prost::Message;
 use tonic::Request;
 
 use super::{Answered, deadline, fields, status};
+use crate::metrics::Metrics;
 use crate::plain::{Acquired, Cancelled, Fault, Plain};
 
 /// What a call gives.
@@ -17,23 +20,27 @@ type Outcome<T> = Result<T, Fault>;
 
 /// Answers a call: within its caller's deadline, and in a message that its caller takes.
 pub(super) async fn unary<M, A: Message, F: Future<Output = Outcome<A>>>(
+    metrics: &Metrics,
     call: &'static str,
     request: Request<M>,
     answer: impl FnOnce(M) -> F,
 ) -> Answered<A> {
+    let begun = leasehold_clock::read();
     let deadline = deadline::of(request.metadata());
     let answer = answer(request.into_inner());
     let outcome = match deadline {
-        Some(deadline) => tokio::time::timeout(deadline, answer).await.map_err(|_| status::too_late(call))?,
-        None => answer.await,
+        Some(deadline) => tokio::time::timeout(deadline, answer).await.ok(),
+        None => Some(answer.await),
     };
-    match outcome.and_then(fitting) {
-        Ok(answer) => {
-            tracing::debug!(call, "answered");
-            Ok(tonic::Response::new(answer))
-        }
-        Err(fault) => Err(status::of(call, &fault)),
-    }
+    let took = Duration::from_nanos(leasehold_clock::read().raw.saturating_sub(begun.raw));
+    let (code, answered) = match outcome.map(|outcome| outcome.and_then(fitting)) {
+        Some(Ok(answer)) => ("ok", Ok(tonic::Response::new(answer))),
+        Some(Err(fault)) => (fault.code(), Err(status::of(call, &fault))),
+        None => ("outcome-unknown", Err(status::too_late(call))),
+    };
+    metrics.count("grpc", call, code, took);
+    tracing::debug!(call, code, micros = took.as_micros(), "answered");
+    answered
 }
 
 /// Clients take no longer messages, unless they are told to. Only a page can be too long.

@@ -144,7 +144,7 @@ fn frames(messages: &[ToClient]) -> Vec<SessionOut> {
 /// The end of a connection that the service has let go of.
 fn let_go() -> Status {
     let why = "the connection is let go of: the service stops, or its client did not read".into();
-    status::of("Session", &Fault::Failed(Failure::Unavailable { why }))
+    status::of("session", &Fault::Failed(Failure::Unavailable { why }))
 }
 
 #[cfg(test)]

@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn a_refusal_is_told_to_people_and_to_programs() {
         let refusal = Refusal::SessionOverdue;
-        let status = of("Acquire", &Fault::Refused(refusal.clone()));
+        let status = of("acquire", &Fault::Refused(refusal.clone()));
         assert_eq!(status.code(), Code::FailedPrecondition);
         assert_eq!(status.message(), refusal.to_string());
         assert_eq!((word(&status, CODE), word(&status, KIND)), ("session-overdue", "refused"));
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn a_failure_carries_its_numbers() {
         let failure = Failure::RevisionTooOld { after: Revision::new(3), oldest: Revision::new(7) };
-        let status = of("Watch", &Fault::Failed(failure.clone()));
+        let status = of("watch", &Fault::Failed(failure.clone()));
         assert_eq!((word(&status, CODE), word(&status, KIND)), ("revision-too-old", "failed"));
         let told = pb::Failure::decode(&fact(&status, FAILURE)[..]).unwrap();
         assert_eq!(Failure::from_wire(told), Ok(failure));
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn a_wait_that_ended_carries_why() {
         let fault = Fault::WaitEnded { acquire: CommandNumber::new(4), why: WaitEnding::TimedOut };
-        let status = of("Acquire", &fault);
+        let status = of("acquire", &fault);
         assert_eq!((status.code(), word(&status, CODE)), (Code::Aborted, "wait-ended"));
         let told = pb::PlainWaitEnded::decode(&fact(&status, WAIT_ENDED)[..]).unwrap();
         assert_eq!((told.number, told.why()), (4, pb::WaitEnding::TimedOut));
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn a_call_that_took_too_long_is_unknown_and_not_refused() {
-        let status = too_late("Acquire");
+        let status = too_late("acquire");
         assert_eq!((status.code(), word(&status, KIND)), (Code::DeadlineExceeded, "unknown"));
     }
 }

@@ -73,7 +73,7 @@ impl Watching {
                 continue;
             }
             let taken = self.watcher.next(PROGRESS).await;
-            self.taken = taken.map_err(|failure| status::of("Watch", &failure.into()))?.into();
+            self.taken = taken.map_err(|failure| status::of("watch", &failure.into()))?.into();
             if self.taken.is_empty() {
                 self.parts.push_back(here(&self.watcher));
             }

@@ -7,9 +7,11 @@
 mod node;
 mod read;
 
-use axum::body::Body;
+use std::time::Duration;
+
+use axum::body::{Body, BodyDataStream};
 use axum::extract::{FromRequest, Request};
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
 use axum::http::{HeaderMap, Method};
 use futures_util::StreamExt;
 use serde::de::DeserializeOwned;
@@ -18,6 +20,11 @@ use self::node::Node;
 use super::HttpState;
 use super::answer::Refused;
 use crate::plain::Fault;
+
+/// Of a body that is too large, so many times the limit is read and thrown away before it is refused.
+const DISCARDED_BODIES: usize = 4;
+/// And for so long at most.
+const DISCARD_TIME: Duration = Duration::from_secs(1);
 
 /// The fields of a request, read and checked.
 pub(crate) struct Fields<T>(pub(crate) T);
@@ -57,12 +64,22 @@ impl HttpState {
     async fn read_body(&self, headers: &HeaderMap, body: Body) -> Result<Vec<u8>, Fault> {
         let limit = self.limits().max_body_bytes;
         let said = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
-        if said.is_some_and(|said: usize| said > limit) {
+        let too_large = said.is_some_and(|said: usize| said > limit);
+        if too_large && headers.contains_key(EXPECT) {
             return Err(Fault::BodyTooLarge { limit });
         }
+        let mut chunks = body.into_data_stream();
         let time = self.limits().request_timeout;
-        let collected = tokio::time::timeout(time, collect(body, limit)).await;
-        let body = collected.map_err(|_| Fault::RequestTimeout { limit: time })??;
+        let collected = if too_large {
+            None
+        } else {
+            let collecting = tokio::time::timeout(time, collect(&mut chunks, limit));
+            collecting.await.map_err(|_| Fault::RequestTimeout { limit: time })??
+        };
+        let Some(body) = collected else {
+            let _ = tokio::time::timeout(DISCARD_TIME, discard(&mut chunks, limit)).await;
+            return Err(Fault::BodyTooLarge { limit });
+        };
         if !body.is_empty() || headers.contains_key(CONTENT_TYPE) {
             check_content_type(headers)?;
         }
@@ -70,17 +87,29 @@ impl HttpState {
     }
 }
 
-async fn collect(body: Body, limit: usize) -> Result<Vec<u8>, Fault> {
-    let mut chunks = body.into_data_stream();
+/// The whole body; nothing if it is longer than that.
+async fn collect(chunks: &mut BodyDataStream, limit: usize) -> Result<Option<Vec<u8>>, Fault> {
     let mut whole = Vec::new();
     while let Some(chunk) = chunks.next().await {
         let chunk = chunk.map_err(|error| Fault::BadJson { why: format!("it broke off: {error}") })?;
         if whole.len() + chunk.len() > limit {
-            return Err(Fault::BodyTooLarge { limit });
+            return Ok(None);
         }
         whole.extend_from_slice(&chunk);
     }
-    Ok(whole)
+    Ok(Some(whole))
+}
+
+/// Reads on a little and keeps nothing: a client that is still sending when the connection is closed sees a broken connection
+/// and not its answer.
+async fn discard(chunks: &mut BodyDataStream, limit: usize) {
+    let mut left = limit.saturating_mul(DISCARDED_BODIES);
+    while let Some(Ok(chunk)) = chunks.next().await {
+        left = left.saturating_sub(chunk.len());
+        if left == 0 {
+            return;
+        }
+    }
 }
 
 fn check_content_type(headers: &HeaderMap) -> Result<(), Fault> {

@@ -9,7 +9,7 @@ mod support;
 mod watches;
 
 /// As the generator writes it.
-#[expect(unreachable_pub, unused_qualifications, clippy::allow_attributes, reason = "written by a generator")]
+#[expect(unreachable_pub, unused_qualifications, reason = "written by a generator")]
 mod generated {
     include!(concat!(env!("OUT_DIR"), "/client/leasehold.v1.rs"));
 }

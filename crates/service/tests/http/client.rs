@@ -63,9 +63,9 @@ pub(crate) struct Connection {
 impl Connection {
     pub(crate) fn new(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).expect("the service listens");
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.set_write_timeout(Some(PATIENCE)).unwrap();
-        stream.set_nodelay(true).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).expect("a socket takes a time limit");
+        stream.set_write_timeout(Some(PATIENCE)).expect("a socket takes a time limit");
+        stream.set_nodelay(true).expect("a socket takes the option");
         Self { stream: BufReader::new(stream) }
     }
 

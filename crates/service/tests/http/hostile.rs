@@ -33,7 +33,7 @@ fn a_field_that_is_missing_or_wrong_or_given_twice_is_refused_by_name() {
         ("/v1/lease/check", r#"{"resource":"a","token":"-1"}"#.to_owned(), "token"),
         ("/v1/lease/check", r#"{"resource":"a","token":"10000000000000000000"}"#.to_owned(), "token"),
         ("/v1/session/open", r#"{"ttl_ms":"10000"}"#.to_owned(), "ttl_ms"),
-        ("/v1/session/open", r#"{"ttl_ms":1e4}"#.to_owned(), "ttl_ms"),
+        ("/v1/session/open", r#"{"ttl_ms":10000.5}"#.to_owned(), "ttl_ms"),
         ("/v1/session/open", r#"{"ttl_ms":18446744073709551616}"#.to_owned(), "ttl_ms"),
         ("/v1/session/renew", r#"{"session_key":"nonsense"}"#.to_owned(), "session_key"),
         ("/v1/lease/acquire", format!(r#"{{"session_key":"{key}"}}"#), "resource"),

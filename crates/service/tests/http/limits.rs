@@ -34,6 +34,21 @@ fn a_body_in_chunks_is_cut_off_at_the_limit() {
 }
 
 #[test]
+fn whoever_sends_a_little_too_much_sees_the_answer_and_not_a_broken_connection() {
+    let stage = Stage::with(|config| config.http.max_body_bytes = 150_000);
+    for length in [150_001, 300_000, 500_000] {
+        let mut connection = stage.connect();
+        let body = vec![b' '; length];
+        connection.ask("POST", "/v1/session/open", &[JSON], &body).fault(413, "body-too-large", "failed");
+        connection.ask("GET", "/v1/status", &[], b"").good();
+    }
+    // Whoever does not stop is not read for ever.
+    let mut connection = stage.connect();
+    connection.send_request("POST", "/v1/session/open", &[JSON], &vec![b' '; 20_000_000]);
+    assert!(connection.reply(false).is_none_or(|reply| reply.status == 413));
+}
+
+#[test]
 fn a_body_at_the_limit_is_taken() {
     let stage = Stage::with(|config| config.http.max_body_bytes = 150_000);
     let body = format!("{{{}}}", " ".repeat(149_998));

@@ -70,6 +70,13 @@ fn decode(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
+/// `10000.0` and `1e4` are whole numbers too, and some writers of JSON know no others. A double is exact up to here.
+fn whole(value: f64) -> Option<u64> {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    let whole = value.fract() == 0.0 && (0.0..=EXACT).contains(&value);
+    whole.then(|| format!("{value:.0}").trim_start_matches('-').parse().ok()).flatten()
+}
+
 impl<'de> Deserialize<'de> for Node {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(Taker)
@@ -103,7 +110,7 @@ impl<'de> Visitor<'de> for Taker {
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<Node, E> {
-        Ok(Node::OtherNumber(value.to_string()))
+        Ok(whole(value).map_or_else(|| Node::OtherNumber(value.to_string()), Node::Number))
     }
 
     fn visit_str<E>(self, value: &str) -> Result<Node, E> {
@@ -170,6 +177,18 @@ mod tests {
         let deep = format!("{{\"a\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));
         let fault = Node::from_json(deep.as_bytes()).unwrap_err();
         assert!(fault.message().contains("recursion limit"), "{}", fault.message());
+    }
+
+    #[test]
+    fn a_whole_number_is_whole_however_it_is_written() {
+        for (text, number) in
+            [("1e4", 10_000), ("867.0", 867), ("0.0", 0), ("-0.0", 0), ("9007199254740992.0", 1 << 53)]
+        {
+            assert_eq!(serde_json::from_str::<Node>(text).unwrap(), Node::Number(number), "{text}");
+        }
+        for text in ["-1.0", "0.5", "1e300", "18446744073709551616", "9007199254740994.0"] {
+            assert!(matches!(serde_json::from_str::<Node>(text).unwrap(), Node::OtherNumber(_)), "{text}");
+        }
     }
 
     #[test]

@@ -271,3 +271,22 @@ fn every_refusal_of_a_plain_session_is_documented_somewhere() {
         assert!(document.contains(&format!("`{code}`")), "{code}");
     }
 }
+
+#[test]
+fn the_reference_names_every_path_and_every_field() {
+    let reference = include_str!("../../../../../docs/reference/http.md");
+    for call in calls::all() {
+        assert!(reference.contains(call.path), "{} is not in the reference", call.path);
+        for field in documented(call.name) {
+            let told = [format!("`{field}`"), format!("\"{field}\":"), format!("{field}=")];
+            assert!(
+                told.iter().any(|form| reference.contains(form)),
+                "{field} of {} is not in it",
+                call.path
+            );
+        }
+        for code in call.codes {
+            assert!(reference.contains(&format!("`{code}`")), "{code} of {} is not in it", call.path);
+        }
+    }
+}

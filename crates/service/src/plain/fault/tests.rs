@@ -60,3 +60,12 @@ fn the_reference_has_every_code_with_its_statuses() {
         assert!(reference.contains(&row), "docs/reference/errors.md has no row that begins with {row}");
     }
 }
+
+#[test]
+fn the_reference_has_every_code_with_its_status() {
+    let reference = include_str!("../../../../../docs/reference/errors.md");
+    for code in CODES {
+        let row = format!("| `{}` | {} |", code.name, code.http);
+        assert!(reference.contains(&row), "{row} is not in the reference");
+    }
+}
