@@ -20,6 +20,7 @@ pub(crate) struct LeaseJson {
     mode: &'static str,
     slots: Option<u32>,
     holders: Vec<HolderJson>,
+    holding: usize,
     queue: Vec<WaiterJson>,
     waiting: usize,
     cool_down_ms: Option<u64>,
@@ -42,6 +43,7 @@ pub(crate) struct HolderJson {
     renewed_ago_ms: u64,
     value: Option<String>,
     value_hex: Option<String>,
+    value_left_out: bool,
 }
 
 /// One waiter.
@@ -101,6 +103,7 @@ impl LeaseJson {
                 Mode::Exclusive | Mode::Shared => None,
             },
             holders: view.holders.iter().map(HolderJson::new).collect(),
+            holding: view.holding,
             queue: view.queue.iter().map(WaiterJson::new).collect(),
             waiting: view.waiting,
             cool_down_ms: view.cool_down.map(leasehold::core::Millis::get),
@@ -116,6 +119,7 @@ impl LeaseJson {
             mode: "unknown",
             slots: None,
             holders: Vec::new(),
+            holding: 0,
             queue: Vec::new(),
             waiting: 0,
             cool_down_ms: None,
@@ -126,7 +130,7 @@ impl LeaseJson {
 
 impl HolderJson {
     fn new(view: &HolderView) -> Self {
-        let (value, value_hex) = value(&view.value);
+        let (value, value_hex) = view.value.as_ref().map_or((None, None), value);
         Self {
             label: view.label.to_string(),
             session: view.session.to_string(),
@@ -141,6 +145,7 @@ impl HolderJson {
             renewed_ago_ms: view.renewed_ago.get(),
             value,
             value_hex,
+            value_left_out: view.value.is_none(),
         }
     }
 }

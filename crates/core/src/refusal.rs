@@ -196,6 +196,9 @@ pub enum BadRequest {
     /// A length above its limit.
     #[error("the length is above a day")]
     TooLong,
+    /// A nonce that belongs to a session which was opened in another way.
+    #[error("the nonce is that of a session with another ttl, label, policies or kind; draw a new one")]
+    NonceTaken,
 }
 
 /// What a limit of the table counts.

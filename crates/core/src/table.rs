@@ -41,7 +41,10 @@ use crate::name::ResourceName;
 use crate::time::{Drift, LogTime, Millis};
 
 use index::Index;
-pub use read::{HolderView, HoldingState, LeaseView, MAX_WAITERS_SHOWN, PastView, SessionView, WaiterView};
+pub use read::{
+    HolderView, HoldingState, LeaseView, MAX_HOLDERS_SHOWN, MAX_VALUES_SHOWN_BYTES, MAX_WAITERS_SHOWN,
+    PastView, SessionView, WaiterView,
+};
 use resource::Resource;
 use session::Session;
 

@@ -50,9 +50,13 @@ impl Holds {
         self.calls.len()
     }
 
-    /// The acquire of this call was taken in, and is to be held if it is queued.
-    pub(crate) fn ask(&mut self, call: Call) {
-        self.calls.insert(call, Hold::Asked { gone: false });
+    /// The acquire of this call was taken in, and is to be held if it is queued. Says no if another call has this name.
+    pub(crate) fn ask(&mut self, call: Call) -> bool {
+        let free = !self.calls.contains_key(&call);
+        if free {
+            self.calls.insert(call, Hold::Asked { gone: false });
+        }
+        free
     }
 
     /// The acquire of this call was queued.

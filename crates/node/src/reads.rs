@@ -113,7 +113,11 @@ pub(crate) fn answer(table: &LeaseTable, query: &Query) -> Option<ReadAnswer> {
             let mut leases = Vec::new();
             let mut more = false;
             for lease in table.leases(prefix, after.as_ref(), limit.saturating_add(1)) {
-                let size = lease.holders.iter().map(|h| 256 + h.value.as_bytes().len()).sum::<usize>()
+                let size = lease
+                    .holders
+                    .iter()
+                    .map(|h| 256 + h.value.as_ref().map_or(0, |value| value.as_bytes().len()))
+                    .sum::<usize>()
                     + 256 * (lease.queue.len() + 2);
                 if leases.len() == limit || (bytes + size > MAX_PAGE_BYTES && !leases.is_empty()) {
                     more = true;

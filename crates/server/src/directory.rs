@@ -101,6 +101,15 @@ impl Kind {
             Self::Served => "served  ",
         }
     }
+
+    fn must_be(self, wanted: Self, path: &Path) -> Result<(), DirectoryError> {
+        let path = path.to_owned();
+        match (self, wanted) {
+            (Self::Served, Self::Embedded) => Err(DirectoryError::Served { path }),
+            (Self::Embedded, Self::Served) => Err(DirectoryError::Embedded { path }),
+            (Self::Embedded, Self::Embedded) | (Self::Served, Self::Served) => Ok(()),
+        }
+    }
 }
 
 /// A directory whose lock this process holds.
@@ -145,7 +154,10 @@ impl Locked {
                 .map_err(failed("open", &lock))?;
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => {}
-                Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
+                Err(rustix::io::Errno::WOULDBLOCK) => {
+                    check_kind(path, kind, &lock)?;
+                    return Ok(None);
+                }
                 Err(errno) => return Err(failed("lock", &lock)(errno.into())),
             }
             let mut locked = Self { path: path.to_owned(), kind, file, founded: false };
@@ -171,12 +183,7 @@ impl Locked {
         self.file.read_to_string(&mut text).map_err(failed("read", &lock))?;
         if !text.is_empty() {
             let content = parse(&self.path, &text)?;
-            let path = self.path.clone();
-            match (content.kind, self.kind) {
-                (Kind::Served, Kind::Embedded) => return Err(DirectoryError::Served { path }),
-                (Kind::Embedded, Kind::Served) => return Err(DirectoryError::Embedded { path }),
-                (Kind::Embedded, Kind::Embedded) | (Kind::Served, Kind::Served) => {}
-            }
+            content.kind.must_be(self.kind, &self.path)?;
             self.founded = content.founded;
         }
         self.write()
@@ -239,6 +246,15 @@ impl Locked {
         std::fs::set_permissions(&socket, mode).map_err(failed("restrict", &socket))?;
         listener.set_nonblocking(true).map_err(failed("listen on", &socket))?;
         Ok(listener)
+    }
+}
+
+/// Whether a directory that another process has locked is of this kind. A lock file that cannot be read now, or not yet, says nothing.
+fn check_kind(path: &Path, wanted: Kind, lock: &Path) -> Result<(), DirectoryError> {
+    let text = std::fs::read_to_string(lock).unwrap_or_default();
+    match parse(path, &text) {
+        Ok(content) => content.kind.must_be(wanted, path),
+        Err(_) => Ok(()),
     }
 }
 

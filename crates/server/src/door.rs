@@ -15,8 +15,8 @@ use crate::driver::{MAX_OUTGOING, Outgoing, ToLoop};
 use crate::hub::{Hub, Watcher};
 use crate::inbox::{Ended, Inbox};
 
-/// Watches of one connection.
-const MAX_WATCHES: usize = 64;
+/// Watches of one connection, unless it was chosen otherwise.
+pub(crate) const MAX_WATCHES: usize = 64;
 /// Batches of changes that wait for a client at most; its watchers pause meanwhile.
 const MAX_WATCHED: usize = 4;
 /// A watch without changes says at least this often how far the log has come.
@@ -31,11 +31,12 @@ pub struct Door {
     hub: Arc<Hub>,
     hello: Arc<Hello>,
     next: Arc<AtomicU64>,
+    max_watches: usize,
 }
 
 impl Door {
-    pub(crate) fn new(inbox: Inbox, hub: Arc<Hub>, hello: Hello) -> Self {
-        Self { inbox, hub, hello: Arc::new(hello), next: Arc::new(AtomicU64::new(1)) }
+    pub(crate) fn new(inbox: Inbox, hub: Arc<Hub>, hello: Hello, max_watches: usize) -> Self {
+        Self { inbox, hub, hello: Arc::new(hello), next: Arc::new(AtomicU64::new(1)), max_watches }
     }
 
     /// What the service says of itself when a connection begins.
@@ -98,8 +99,9 @@ impl Inbound {
 
     fn begin_watch(&mut self, id: RequestId, watch: &Watch) -> Result<(), Failure> {
         self.watches.retain(|_, task| !task.is_finished());
-        if self.watches.len() >= MAX_WATCHES {
-            return Err(Failure::TooManyWatches { limit: MAX_WATCHES });
+        let limit = self.door.max_watches;
+        if self.watches.len() >= limit {
+            return Err(Failure::TooManyWatches { limit });
         }
         if self.watches.contains_key(&id) {
             return Err(Failure::BadRequest { why: format!("request {} already watches", id.0) });

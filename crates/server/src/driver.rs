@@ -163,7 +163,9 @@ impl Loop {
             Err(RecvTimeoutError::Timeout) => None,
             Err(RecvTimeoutError::Disconnected) => return Some(Stopped::AsAsked),
         };
+        let mut taken = 0;
         while let Some(message) = next {
+            taken += 1;
             match message {
                 ToLoop::Connected(connection, outgoing) => {
                     self.connections.insert(connection, outgoing);
@@ -189,7 +191,7 @@ impl Loop {
                 ToLoop::DiskFailed(why) => return Some(Stopped::Failed(why)),
                 ToLoop::Stop => return Some(Stopped::AsAsked),
             }
-            if inputs.len() >= MAX_INPUTS_PER_TURN {
+            if taken >= MAX_INPUTS_PER_TURN {
                 break;
             }
             next = match self.inbox.try_recv() {

@@ -13,13 +13,16 @@ use tokio::sync::watch;
 
 use crate::directory::{Kind, Locked};
 use crate::disk::FileDisk;
-use crate::door::Door;
+use crate::door::{Door, MAX_WATCHES};
 use crate::driver::{self, Stopped, ToLoop};
 use crate::hub::Hub;
 use crate::identity;
 use crate::inbox::{Inbox, inbox};
 use crate::listener::accept;
 use crate::opening::{ServeError, open};
+
+/// Watchers of one directory: each has a connection, or a part of one.
+const MAX_WATCHERS: usize = 10_000;
 
 /// How a directory is served.
 #[derive(Debug, Clone, Default)]
@@ -65,11 +68,11 @@ fn start(
     listener: std::os::unix::net::UnixListener,
 ) -> std::io::Result<Server> {
     let (to_loop, inbox) = inbox();
-    let hub = Arc::new(Hub::new(node.changes()));
+    let hub = Arc::new(Hub::new(node.changes(), MAX_WATCHERS));
     let (stop_network, stop) = watch::channel(false);
     let program = concat!("leasehold ", env!("CARGO_PKG_VERSION"));
     let hello = Hello::new(program, std::process::id(), "");
-    let door = Door::new(to_loop.clone(), Arc::clone(&hub), hello);
+    let door = Door::new(to_loop.clone(), Arc::clone(&hub), hello, MAX_WATCHES);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let entered = runtime.enter();
     let listener = UnixListener::from_std(listener)?;

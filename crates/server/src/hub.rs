@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use bytes::Bytes;
 use leasehold_core::Revision;
 use leasehold_core::protocol::{Change, Changes, Failure, Watch};
 use leasehold_node::ChangeLog;
@@ -21,8 +22,8 @@ const MAX_TAKEN: usize = 64;
 pub struct Kept {
     /// The changes.
     pub changes: Arc<Changes>,
-    /// Each change as text, made by whoever needs it first.
-    pub texts: OnceLock<Vec<String>>,
+    /// Each change as text, made by whoever needs it first and shared by all.
+    pub texts: OnceLock<Vec<Bytes>>,
 }
 
 /// The ring.
@@ -31,6 +32,9 @@ pub struct Hub {
     ring: Mutex<Ring>,
     /// Changed whenever there is something to see.
     news: watch::Sender<()>,
+    /// One for each watcher, and this one.
+    watchers: Arc<()>,
+    max_watchers: usize,
 }
 
 #[derive(Debug)]
@@ -45,11 +49,11 @@ struct Ring {
 
 impl Hub {
     /// A ring with what a node has kept from before.
-    pub(crate) fn new(log: &ChangeLog) -> Self {
+    pub(crate) fn new(log: &ChangeLog, max_watchers: usize) -> Self {
         let kept: VecDeque<Arc<Kept>> = log.kept().map(keep).collect();
         let newest = kept.back().map_or(log.oldest(), |last| last.changes.revision);
         let ring = Ring { kept, oldest: log.oldest(), newest, serving: false, over: false };
-        Self { ring: Mutex::new(ring), news: watch::Sender::new(()) }
+        Self { ring: Mutex::new(ring), news: watch::Sender::new(()), watchers: Arc::new(()), max_watchers }
     }
 
     /// Adds what was applied. The node says which of the old ones it keeps, so that both always agree.
@@ -83,8 +87,12 @@ impl Hub {
     /// Begins to watch.
     ///
     /// # Errors
-    /// When the changes after that revision are not kept any more, it does not exist, or the service is still starting.
+    /// When the changes after that revision are not kept any more, it does not exist, there are as many watchers as there may be, or the
+    /// service is still starting.
     pub fn watch(self: &Arc<Self>, watch: &Watch) -> Result<Watcher, Failure> {
+        if self.watchers() >= self.max_watchers {
+            return Err(Failure::TooManyWatches { limit: self.max_watchers });
+        }
         // Subscribed before the ring is looked at: what comes in between is news.
         let news = self.news.subscribe();
         let ring = self.lock();
@@ -101,7 +109,13 @@ impl Hub {
             }
             Some(after) => after,
         };
-        Ok(Watcher { hub: Arc::clone(self), prefix: watch.prefix.clone(), position, news })
+        let counted = Arc::clone(&self.watchers);
+        Ok(Watcher { hub: Arc::clone(self), prefix: watch.prefix.clone(), position, news, _counted: counted })
+    }
+
+    /// How many watch.
+    pub fn watchers(&self) -> usize {
+        Arc::strong_count(&self.watchers) - 1
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Ring> {
@@ -121,6 +135,7 @@ pub struct Watcher {
     prefix: String,
     position: Revision,
     news: watch::Receiver<()>,
+    _counted: Arc<()>,
 }
 
 impl Watcher {
@@ -206,7 +221,7 @@ mod tests {
 
     /// A hub that serves and has seen entries up to this one.
     fn hub(applied: u64) -> Arc<Hub> {
-        let hub = Arc::new(Hub::new(&ChangeLog::default()));
+        let hub = Arc::new(Hub::new(&ChangeLog::default(), 8));
         hub.publish(&[], Revision::new(0), Revision::new(applied), true);
         hub
     }
@@ -229,7 +244,7 @@ mod tests {
 
     #[test]
     fn nobody_watches_before_everything_in_the_log_is_known() {
-        let hub = Arc::new(Hub::new(&ChangeLog::default()));
+        let hub = Arc::new(Hub::new(&ChangeLog::default(), 8));
         hub.publish(&[batch(3, "a")], Revision::new(0), Revision::new(3), false);
         assert!(matches!(hub.watch(&watch("", None)), Err(Failure::Unavailable { .. })));
         hub.publish(&[], Revision::new(0), Revision::new(5), true);

@@ -10,19 +10,34 @@ use leasehold_wire::Hello;
 
 use crate::caller::Caller;
 use crate::directory::{Kind, Locked, lock_holder};
-use crate::door::Door;
+use crate::door::{Door, MAX_WATCHES};
 use crate::driver::{self, Stopped, ToLoop};
 use crate::hub::Hub;
 use crate::inbox::{Inbox, inbox};
 use crate::opening::{ServeError, open};
 
 /// How a directory is served.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct ServedOptions {
     /// The choices for a directory that is new.
     pub config: Config,
     /// Knobs of the node.
     pub node: Options,
+    /// Watches at once.
+    pub max_watches: usize,
+    /// Watches at once on one session stream.
+    pub max_watches_per_connection: usize,
+}
+
+impl Default for ServedOptions {
+    fn default() -> Self {
+        Self {
+            config: Config::default(),
+            node: Options::default(),
+            max_watches: usize::MAX,
+            max_watches_per_connection: MAX_WATCHES,
+        }
+    }
 }
 
 /// A node that runs. Dropping it stops it as a crash would: what was answered is on disk.
@@ -45,10 +60,10 @@ pub fn serve(path: &Path, options: ServedOptions) -> Result<Served, ServeError> 
     };
     let (node, wal) = open(path, &mut locked, Place::Served, options.config, options.node)?;
     let (to_loop, arrivals) = inbox();
-    let hub = Arc::new(Hub::new(node.changes()));
+    let hub = Arc::new(Hub::new(node.changes(), options.max_watches));
     let program = concat!("leasehold ", env!("CARGO_PKG_VERSION"));
     let hello = Hello::new(program, std::process::id(), "");
-    let door = Door::new(to_loop.clone(), Arc::clone(&hub), hello);
+    let door = Door::new(to_loop.clone(), Arc::clone(&hub), hello, options.max_watches_per_connection);
     let caller = Caller::new(to_loop.clone(), Arc::clone(&hub));
     let machine_error = |source| ServeError::Machine { path: path.to_owned(), source };
     let node = driver::start(node, wal, locked, arrivals, to_loop.clone(), hub).map_err(machine_error)?;

@@ -168,7 +168,9 @@ impl Leasehold for Grpc {
     }
 
     async fn watch(&self, request: Request<pb::WatchRequest>) -> Answered<Self::WatchStream> {
-        let begun = watch::begin(request.into_inner(), &self.plain, &self.counts, self.limits.max_watches);
+        let (_, extensions, message) = request.into_parts();
+        let limit = self.limits.max_watches;
+        let begun = watch::begin(message, &self.plain, &self.counts, limit, extensions.get());
         let code = begun.as_ref().map_or_else(Fault::code, |_| "ok");
         self.metrics.count("grpc", "watch", code, Duration::ZERO);
         begun.map(Response::new).map_err(|fault| status::of("watch", &fault))

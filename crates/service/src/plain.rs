@@ -152,7 +152,7 @@ impl Plain {
         }
     }
 
-    /// Writes or removes a register of a resource that the session holds.
+    /// Writes or removes a register of a resource. The token decides, not the session: whoever was given the token may write.
     ///
     /// # Errors
     /// When the token is not current, or there are too many registers.

@@ -86,7 +86,13 @@ pub fn start(config: &Config) -> Result<Service, StartError> {
     let address = listener.local_addr().map_err(StartError::System)?;
     let table = TableConfig { max_ttl: config.max_ttl, drift: config.drift, ..TableConfig::default() };
     let node = Options { snapshot_entries: config.snapshot_entries, snapshot_bytes: config.snapshot_bytes };
-    let served = serve(&config.data, ServedOptions { config: table, node })?;
+    let options = ServedOptions {
+        config: table,
+        node,
+        max_watches: config.limits.max_watches,
+        max_watches_per_connection: config.limits.max_watches_per_connection,
+    };
+    let served = serve(&config.data, options)?;
     let served = until_it_answers(&network, served, config)?;
     let (stop, stopping) = watch::channel(Stopping::No);
     let counts = Arc::new(Counts::default());
@@ -95,13 +101,14 @@ pub fn start(config: &Config) -> Result<Service, StartError> {
     let web = web::Web::new(config, &served, Arc::clone(&metrics), Arc::clone(&counts));
     let web_runtime = runtime().map_err(StartError::System)?;
     let (door, limits, web_stopping) = (served.door().clone(), config.limits.clone(), stopping.clone());
+    let opening_time = config.http.request_timeout;
     let threads = vec![
         spawn("leasehold-http", move || {
             web_runtime.block_on(web::serve(web, streams, web_stopping));
             web_runtime.shutdown_timeout(FLUSH_TIME);
         })?,
         spawn("leasehold-net", move || {
-            network.block_on(tcp::accept(listener, door, to_web, limits, counts, stopping));
+            network.block_on(tcp::accept(listener, door, to_web, limits, counts, opening_time, stopping));
             network.shutdown_timeout(FLUSH_TIME);
         })?,
     ];

@@ -13,8 +13,10 @@ use tokio::sync::{mpsc, watch};
 use crate::config::LimitsConfig;
 use crate::running::{Counts, Stopping};
 
-/// A connection says something within this time, or is sent away: it costs a descriptor.
-const FIRST_BYTE_TIME: Duration = Duration::from_secs(10);
+/// The first bytes of a connection are looked at this often until they say what it speaks.
+const LOOK: Duration = Duration::from_millis(10);
+/// How a connection begins that speaks HTTP/2 and needs no negotiation.
+const HTTP2: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Pause after a failed accept, which is mostly a lack of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 /// A connection that was silent for this long is asked whether anybody is there.
@@ -47,6 +49,8 @@ impl Drop for Counted {
 #[derive(Debug)]
 pub(crate) struct WebStream {
     pub(crate) stream: std::net::TcpStream,
+    /// Whether it begins as HTTP/2 does.
+    pub(crate) http2: bool,
     /// Counts it among all connections.
     pub(crate) counted: Counted,
 }
@@ -58,6 +62,7 @@ pub(crate) async fn accept(
     to_web: mpsc::UnboundedSender<WebStream>,
     limits: LimitsConfig,
     counts: Arc<Counts>,
+    opening_time: Duration,
     mut stopping: watch::Receiver<Stopping>,
 ) {
     let streams = tokio_util::task::TaskTracker::new();
@@ -75,7 +80,7 @@ pub(crate) async fn accept(
                 }
                 let counted = Counted::new(&counts, |counts| &counts.connections);
                 let (door, to_web, counts) = (door.clone(), to_web.clone(), Arc::clone(&counts));
-                streams.spawn(async move { sort(stream, door, to_web, counted, counts).await });
+                streams.spawn(async move { sort(stream, door, to_web, counted, counts, opening_time).await });
             }
             // Out of descriptors, or a connection that ended before it was taken: the listener itself is well.
             Err(error) => {
@@ -98,6 +103,36 @@ pub(crate) async fn accept(
     }
 }
 
+/// What a connection speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Speaks {
+    Frames,
+    Http1,
+    Http2,
+}
+
+/// What a connection speaks, once it has said enough; nothing when it ends before. The bytes stay where they are.
+async fn look(stream: &TcpStream) -> Option<Speaks> {
+    let mut first = [0; HTTP2.len()];
+    loop {
+        let seen = match stream.peek(&mut first).await {
+            Ok(0) | Err(_) => return None,
+            Ok(count) => &first[..count],
+        };
+        if seen[0] == PREFACE[0] {
+            return Some(Speaks::Frames);
+        }
+        if !HTTP2.starts_with(seen) {
+            return Some(Speaks::Http1);
+        }
+        if seen.len() == HTTP2.len() {
+            return Some(Speaks::Http2);
+        }
+        // A part of the preface: more must come, or the time is over.
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
 /// Finds out what a connection speaks and hands it on.
 async fn sort(
     stream: TcpStream,
@@ -105,21 +140,21 @@ async fn sort(
     to_web: mpsc::UnboundedSender<WebStream>,
     counted: Counted,
     counts: Arc<Counts>,
+    opening_time: Duration,
 ) {
     if set_options(&stream).is_err() {
         return;
     }
-    let mut first = [0];
-    let peeked = tokio::time::timeout(FIRST_BYTE_TIME, stream.peek(&mut first)).await;
-    let Ok(Ok(1)) = peeked else { return };
-    if first[0] == PREFACE[0] {
+    let Ok(Some(speaks)) = tokio::time::timeout(opening_time, look(&stream)).await else { return };
+    if speaks == Speaks::Frames {
         let _streams = Counted::new(&counts, |counts| &counts.streams);
         let (read, write) = stream.into_split();
         door.serve(read, write).await;
         drop(counted);
     } else if let Ok(stream) = stream.into_std() {
         // If the other thread has ended, so does the connection.
-        let _ = to_web.send(WebStream { stream, counted });
+        let http2 = speaks == Speaks::Http2;
+        let _ = to_web.send(WebStream { stream, counted, http2 });
     }
 }
 

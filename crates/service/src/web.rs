@@ -1,15 +1,19 @@
 //! HTTP and gRPC on one port: the limits of a connection, and who answers what.
 
+use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{Request, header};
+use axum::response::Response;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
+use leasehold_core::protocol::Failure;
 use leasehold_server::Served;
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
@@ -19,11 +23,13 @@ use crate::config::Config;
 use crate::metrics::Metrics;
 use crate::running::{Counts, Stopping};
 use crate::tcp::{Counted, WebStream};
-use crate::timed::Timed;
+use crate::timed::{Line, Timed};
 use crate::{grpc, http};
 
 /// The smallest buffer for a head that the HTTP library takes.
 const LEAST_BUFFER: usize = 8_192;
+/// A connection without requests is closed after this time: longer than the pools of most clients keep one.
+const IDLE_TIME: Duration = Duration::from_secs(75);
 /// An idle HTTP/2 connection is asked this often whether anybody is there, and closed without an answer.
 const PING_EVERY: Duration = Duration::from_secs(30);
 const PING_TIME: Duration = Duration::from_secs(20);
@@ -38,6 +44,8 @@ pub(crate) struct Web {
     grpc: axum::Router,
     builder: auto::Builder<TokioExecutor>,
     write_timeout: Duration,
+    request_timeout: Duration,
+    max_watches: usize,
     counts: Arc<Counts>,
 }
 
@@ -48,8 +56,9 @@ impl Web {
         builder
             .http1()
             .timer(TokioTimer::new())
-            .header_read_timeout(config.http.request_timeout)
-            .max_buf_size(config.http.max_header_bytes.max(LEAST_BUFFER));
+            .header_read_timeout(config.http.request_timeout.max(IDLE_TIME))
+            // Twice the limit: a head that is a little too long gets an answer that says so.
+            .max_buf_size((2 * config.http.max_header_bytes).max(LEAST_BUFFER));
         builder
             .http2()
             .timer(TokioTimer::new())
@@ -68,8 +77,16 @@ impl Web {
             grpc: grpc::router(config, served, metrics, Arc::clone(&counts)),
             builder,
             write_timeout: config.limits.write_timeout,
+            request_timeout: config.http.request_timeout,
+            max_watches: config.limits.max_watches_per_connection,
             counts,
         }
+    }
+}
+
+impl Web {
+    fn watches(&self) -> ConnectionWatches {
+        ConnectionWatches { open: Arc::new(AtomicUsize::new(0)), limit: self.max_watches }
     }
 }
 
@@ -81,7 +98,7 @@ pub(crate) async fn serve(
 ) {
     let graceful = GracefulShutdown::new();
     loop {
-        let WebStream { stream, counted } = tokio::select! {
+        let WebStream { stream, counted, http2 } = tokio::select! {
             stream = streams.recv() => match stream {
                 Some(stream) => stream,
                 None => break,
@@ -89,12 +106,16 @@ pub(crate) async fn serve(
             _ = stopping.changed() => break,
         };
         let Ok(stream) = TcpStream::from_std(stream) else { continue };
-        let (http, grpc) = (web.http.clone(), web.grpc.clone());
+        let line = Line::new(stream);
+        let head_time = (!http2).then_some(web.request_timeout);
+        let io = TokioIo::new(Timed::new(Arc::clone(&line), web.write_timeout, head_time));
+        let (http, grpc, watches) = (web.http.clone(), web.grpc.clone(), web.watches());
         let service = tower::service_fn(move |request: Request<Incoming>| {
-            let request = request.map(Body::new);
-            if is_grpc(&request) { grpc.clone().oneshot(request) } else { http.clone().oneshot(request) }
+            let mut request = request.map(Body::new);
+            request.extensions_mut().insert(watches.clone());
+            let router = if is_grpc(&request) { grpc.clone() } else { http.clone() };
+            answer(router, request, Arc::clone(&line))
         });
-        let io = TokioIo::new(Timed::new(stream, web.write_timeout));
         let connection = web.builder.serve_connection(io, TowerToHyperService::new(service));
         let connection = graceful.watch(connection.into_owned());
         let counts = Counted::new(&web.counts, |counts| &counts.http);
@@ -112,6 +133,44 @@ pub(crate) async fn serve(
         _ = stopping.wait_for(|stopping| *stopping == Stopping::Ended) => {}
     }
     let _ = tokio::time::timeout(Duration::from_secs(1), finished).await;
+}
+
+/// The answer to a request. A client that hangs up before it begins gives its call up, and its connection ends.
+async fn answer(router: axum::Router, request: Request<Body>, line: Arc<Line>) -> io::Result<Response> {
+    let _in_flight = line.begin();
+    tokio::select! {
+        biased;
+        answer = router.oneshot(request) => Ok(answer.unwrap_or_else(|never| match never {})),
+        () = line.hung_up() => Err(io::ErrorKind::ConnectionAborted.into()),
+    }
+}
+
+/// Watches of one connection, and how many there may be. Clones share the count; it is part of every request.
+#[derive(Debug, Clone)]
+pub(crate) struct ConnectionWatches {
+    open: Arc<AtomicUsize>,
+    limit: usize,
+}
+
+/// One watch of a connection, as long as it lives.
+#[derive(Debug)]
+pub(crate) struct ConnectionWatch(Arc<AtomicUsize>);
+
+impl ConnectionWatches {
+    /// Counts one more, if there may be one more.
+    pub(crate) fn count(&self) -> Result<ConnectionWatch, Failure> {
+        let counted = ConnectionWatch(Arc::clone(&self.open));
+        if self.open.fetch_add(1, Ordering::Relaxed) >= self.limit {
+            return Err(Failure::TooManyWatches { limit: self.limit });
+        }
+        Ok(counted)
+    }
+}
+
+impl Drop for ConnectionWatch {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 fn is_grpc(request: &Request<Body>) -> bool {

@@ -68,8 +68,10 @@ fn add_holder(lines: &mut Lines<'_>, mode: Mode, holder: &HolderView) {
     lines.add("renewed", &format!("{} ago", words::millis(holder.renewed_ago)));
     lines.add("ttl", &words::millis(holder.ttl));
     lines.add("remaining", &words::millis(holder.remaining));
-    if !holder.value.is_empty() {
-        lines.add("value", &value(&holder.value));
+    match &holder.value {
+        Some(shown) if shown.is_empty() => {}
+        Some(shown) => lines.add("value", &value(shown)),
+        None => lines.add("value", "left out: all values together are too long"),
     }
 }
 

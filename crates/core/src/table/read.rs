@@ -13,6 +13,10 @@ use crate::time::{LogTime, Millis};
 
 /// Waiters shown of one resource: whoever looks wants to know who is next, not all of them.
 pub const MAX_WAITERS_SHOWN: usize = 32;
+/// Holders shown of one resource: a name may have ten thousand slots, and a page must fit a frame.
+pub const MAX_HOLDERS_SHOWN: usize = 1_000;
+/// Bytes of values shown with one resource. The first holder's is always shown; later ones that do not fit are left out.
+pub const MAX_VALUES_SHOWN_BYTES: usize = 256 * 1024;
 
 /// One resource as people see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,8 +25,10 @@ pub struct LeaseView {
     pub resource: ResourceName,
     /// A mode of its kind.
     pub mode: Mode,
-    /// Who holds it, in the order of the grants; leases whose session is over are left out.
+    /// Who holds it, in the order of the grants, at most [`MAX_HOLDERS_SHOWN`]; leases whose session is over are left out.
     pub holders: Vec<HolderView>,
+    /// How many hold it in all.
+    pub holding: usize,
     /// Who waits, first in line first, at most [`MAX_WAITERS_SHOWN`].
     pub queue: Vec<WaiterView>,
     /// How many wait in all.
@@ -48,8 +54,8 @@ pub struct HolderView {
     pub slot: Option<u32>,
     /// Whether it shares.
     pub shared: bool,
-    /// What it shows.
-    pub value: Value,
+    /// What it shows; nothing if that was left out, because all values together are longer than [`MAX_VALUES_SHOWN_BYTES`].
+    pub value: Option<Value>,
     /// Its session's ttl.
     pub ttl: Millis,
     /// Until it is overdue.
@@ -279,12 +285,17 @@ impl LeaseTable {
 
     fn view(&self, name: &ResourceName, resource: &Resource) -> LeaseView {
         let at = self.last_at;
+        let mut room = MAX_VALUES_SHOWN_BYTES;
         let shown = resource.holders.iter().filter(|holder| self.living(holder.session).is_ok());
         let running = resource.cooling.iter().filter(|cooling| at <= cooling.until);
         LeaseView {
             resource: name.clone(),
             mode: resource.kind.mode(),
-            holders: shown.map(|holder| self.view_holder(holder, &self.sessions[&holder.session])).collect(),
+            holding: shown.clone().count(),
+            holders: shown
+                .take(MAX_HOLDERS_SHOWN)
+                .map(|holder| self.view_holder(holder, &self.sessions[&holder.session], &mut room))
+                .collect(),
             queue: resource
                 .queue
                 .values()
@@ -305,7 +316,10 @@ impl LeaseTable {
         }
     }
 
-    fn view_holder(&self, holder: &Holder, session: &Session) -> HolderView {
+    /// One holder. Its value takes up `room`, and is left out if that is not enough.
+    fn view_holder(&self, holder: &Holder, session: &Session, room: &mut usize) -> HolderView {
+        let left = room.checked_sub(holder.value.as_bytes().len());
+        *room = left.unwrap_or(*room);
         let (at, drift) = (self.last_at, self.config.drift);
         let state = match holder.standing {
             Standing::Revoked { .. } => HoldingState::Revoked,
@@ -319,7 +333,7 @@ impl LeaseTable {
             fence: holder.fence,
             slot: holder.slot,
             shared: holder.shared,
-            value: holder.value.clone(),
+            value: left.is_some().then(|| holder.value.clone()),
             ttl: session.ttl,
             remaining: session.overdue_after(drift).since(at),
             held_for: at.since(holder.since),

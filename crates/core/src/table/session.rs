@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 use super::LeaseTable;
 use super::queue::Wait;
 use super::resource::Standing;
-use crate::answer::LimitedThing;
 use crate::answer::{
     Applied, Ending, Event, Grant, HeldLease, Holdings, Item, ItemKind, Opened, Refusal, Renewed, Reply,
     Waited,
 };
+use crate::answer::{BadRequest, LimitedThing};
 use crate::command::{Attach, Op, Open, Policies, Sequence, SessionKind};
 use crate::id::{AttachNumber, CommandNumber, ItemNumber, Nonce, RenewalNumber, SessionId, Token};
 use crate::limits::{MAX_PLAIN_HOLDINGS, MIN_TTL};
@@ -97,6 +97,14 @@ impl LeaseTable {
         if let Some(&session) = self.index.nonces.get(&open.nonce)
             && let Ok(existing) = self.living(session)
         {
+            let same = existing.ttl == open.ttl
+                && existing.label == open.label
+                && existing.policies == open.policies
+                && existing.kind == open.kind;
+            if !same {
+                // Whoever this is, it does not ask for the session that it would get.
+                return Reply::Refused(Refusal::BadRequest { what: BadRequest::NonceTaken });
+            }
             return Reply::Opened(Opened {
                 session,
                 ttl: existing.ttl,

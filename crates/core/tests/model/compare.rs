@@ -56,7 +56,7 @@ fn same_resource(table: &LeaseTable, naive: &Naive, nth: u8) -> Result<(), TestC
                 (None, false) => HoldingState::Overdue,
                 (None, true) => HoldingState::Held,
             };
-            (l.session, l.token, l.fence, l.slot, l.shared, l.value.clone(), naive.now - l.since, state)
+            (l.session, l.token, l.fence, l.slot, l.shared, Some(l.value.clone()), naive.now - l.since, state)
         })
         .collect();
     prop_assert_eq!(shown, expected, "holders of {}", name);

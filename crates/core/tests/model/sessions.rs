@@ -3,7 +3,7 @@
 use leasehold_core::limits::MIN_TTL;
 
 use super::*;
-use leasehold_core::answer::LimitedThing;
+use leasehold_core::answer::{BadRequest, LimitedThing};
 use leasehold_core::{Attach, Due, HeldLease, Holdings, Op, Open, Sequence, SessionCommand, Waited};
 
 impl Naive {
@@ -11,6 +11,10 @@ impl Naive {
         let same =
             self.sessions.iter().find(|session| session.nonce == open.nonce && !self.is_over(session.id));
         if let Some(session) = same {
+            let opened = (&session.ttl, &session.label, &session.policies, &session.kind);
+            if opened != (&open.ttl, &open.label, &open.policies, &open.kind) {
+                return Reply::Refused(Refusal::BadRequest { what: BadRequest::NonceTaken });
+            }
             let (session, ttl) = (session.id, session.ttl);
             return Reply::Opened(Opened { session, ttl, drift: self.config.drift, repeated: true });
         }

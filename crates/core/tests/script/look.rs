@@ -116,8 +116,11 @@ impl World {
         let slot = holder.slot.map_or_else(String::new, |slot| format!(" slot {slot}"));
         let fence = (holder.fence != holder.token).then(|| format!(" fencing with {}", token(holder.fence)));
         let shared = if holder.shared { " shared" } else { "" };
-        let value =
-            if holder.value.is_empty() { String::new() } else { format!(", value {:?}", holder.value) };
+        let value = match &holder.value {
+            Some(value) if value.is_empty() => String::new(),
+            Some(value) => format!(", value {value:?}"),
+            None => ", value left out".to_owned(),
+        };
         let (who, t, fence) = (self.name(holder.session), token(holder.token), fence.unwrap_or_default());
         format!("  held: {who} {t}{fence}{slot}{shared} for {}, {state}{value}", holder.held_for)
     }

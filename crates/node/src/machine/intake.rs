@@ -149,8 +149,9 @@ impl Node {
         if self.queue.is_full_for(&command) {
             return Err(unavailable("too many commands wait for the disk"));
         }
-        if held {
-            self.holds.ask((connection, id));
+        if held && !self.holds.ask((connection, id)) {
+            let why = format!("request {} is still kept waiting; give this one another id", id.0);
+            return Err(Response::Failed(Failure::BadRequest { why }));
         }
         self.queue.push(Origin::Client { connection, id }, command);
         Ok(())

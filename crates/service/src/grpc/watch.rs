@@ -19,6 +19,7 @@ use super::{Answers, fields, status};
 use crate::plain::{Fault, Plain};
 use crate::running::Counts;
 use crate::tcp::Counted;
+use crate::web::{ConnectionWatch, ConnectionWatches};
 
 /// A watch without changes says at least this often how far the log has come.
 const PROGRESS: Duration = Duration::from_secs(10);
@@ -31,6 +32,7 @@ pub(super) fn begin(
     plain: &Plain,
     counts: &Arc<Counts>,
     limit: usize,
+    of_connection: Option<&ConnectionWatches>,
 ) -> Result<Answers<pb::WatchResponse>, Fault> {
     let watch = fields::watch(m)?;
     // Counted before it is judged: two that begin at once may both be refused, but never both be let in.
@@ -38,9 +40,11 @@ pub(super) fn begin(
     if counts.watches.load(Ordering::Relaxed) > limit {
         return Err(Failure::TooManyWatches { limit }.into());
     }
+    let of_connection = of_connection.map(ConnectionWatches::count).transpose()?;
     let watcher = plain.caller().hub().watch(&watch)?;
     let first = VecDeque::from([here(&watcher)]);
-    let watching = Watching { watcher, taken: VecDeque::new(), parts: first, _counted: counted };
+    let watching =
+        Watching { watcher, taken: VecDeque::new(), parts: first, _counted: (counted, of_connection) };
     Ok(Box::pin(stream::unfold(Some(watching), |watching| async {
         let mut watching = watching?;
         match watching.next().await {
@@ -58,7 +62,7 @@ struct Watching {
     taken: VecDeque<Arc<Kept>>,
     /// Messages that are ready.
     parts: VecDeque<pb::WatchResponse>,
-    _counted: Counted,
+    _counted: (Counted, Option<ConnectionWatch>),
 }
 
 impl Watching {

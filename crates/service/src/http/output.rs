@@ -25,7 +25,7 @@ pub(crate) struct OpenedJson {
     ttl_ms: u64,
     drift_ppm: u32,
     repeated: bool,
-    renewal: String,
+    renewal: Option<String>,
     renew_every_ms: Option<u64>,
     margin_ms: Option<u64>,
 }
@@ -149,7 +149,8 @@ impl From<&SessionOpened> for OpenedJson {
             ttl_ms: opened.ttl.get(),
             drift_ppm: opened.drift.ppm(),
             repeated: opened.repeated,
-            renewal: "0".to_owned(),
+            // Whoever repeats an open may not know when it was first sent: only a renewal counts for it.
+            renewal: (!opened.repeated).then(|| "0".to_owned()),
             renew_every_ms: opened.advice.map(|advice| advice.renew_every.get()),
             margin_ms: opened.advice.map(|advice| advice.margin.get()),
         }

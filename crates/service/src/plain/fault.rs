@@ -199,6 +199,9 @@ impl Fault {
             }
             Self::Refused(refusal) => refusal.to_string(),
             Self::WaitEnded { why, .. } => format!("the wait ended without a lease: {}", wait_ending(*why)),
+            Self::Failed(Failure::NotYourSession { session }) => {
+                format!("this is not the key of session {session}")
+            }
             Self::Failed(failure) => failure.to_string(),
             Self::BadJson { why } => format!("the body is not a JSON object that is understood: {why}"),
             Self::UnknownField { field, known: [] } => {

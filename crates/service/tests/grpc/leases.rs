@@ -53,7 +53,7 @@ async fn several_resources_are_granted_together_in_every_mode() {
     assert_eq!(got, [("x", None), ("y", None), ("z", Some(0))]);
     let lease = client.get_lease(pb::GetLeaseRequest { resource: "y".into() }).await.unwrap().into_inner();
     let holder = lease.lease.unwrap().holders.remove(0);
-    assert_eq!((holder.shared, &holder.value[..]), (true, &b"host:80"[..]));
+    assert_eq!((holder.shared, holder.value.as_deref()), (true, Some(&b"host:80"[..])));
     let twice =
         pb::AcquireRequest { requests: vec![acquire(&key, "w").requests.remove(0); 2], ..acquire(&key, "w") };
     let status = client.acquire(twice).await.unwrap_err();
@@ -148,7 +148,7 @@ async fn a_value_is_shown_and_only_its_holder_changes_it() {
     assert_status(&status, Code::FailedPrecondition, "not-holder", "refused");
     let seen = client.get_lease(pb::GetLeaseRequest { resource: "jobs".into() }).await.unwrap().into_inner();
     let holder = seen.lease.unwrap().holders.remove(0);
-    assert_eq!((holder.label.as_str(), holder.value), ("a", vec![0xff]));
+    assert_eq!((holder.label.as_str(), holder.value), ("a", Some(vec![0xff])));
     assert_eq!(holder.state, i32::from(pb::HoldingState::Held));
 }
 

@@ -132,3 +132,15 @@ fn a_call_that_waits_is_told_when_its_session_ends() {
     stage.post("/v1/session/close", &json!({ "session_key": waiter })).good();
     call.reply(false).unwrap().fault(410, "session-ended", "refused");
 }
+
+#[test]
+fn a_caller_that_hangs_up_behind_bytes_that_it_sent_ahead_gives_its_wait_up_too() {
+    let stage = Stage::new();
+    let (holder, waiter) = (stage.open("holder"), stage.open("waiter"));
+    stage.take(&holder, "job");
+    let mut call = ask(&stage, &acquire(&waiter, 60_000));
+    call.send(b"G");
+    stage.until_waiting("job", 1);
+    drop(call);
+    stage.until_waiting("job", 0);
+}

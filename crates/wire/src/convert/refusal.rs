@@ -120,7 +120,7 @@ fn the_lease(field: &'static str, m: pb::NotTheLease) -> Checked<(ResourceName, 
 
 named_values!(
     BadRequest => BadRequest, "refusal.bad_request",
-    NoResource, TooManyResources, NamedTwice, BadSlots, TooLong
+    NoResource, TooManyResources, NamedTwice, BadSlots, TooLong, NonceTaken
 );
 
 named_values!(

@@ -151,7 +151,7 @@ fn every_variant_is_drawn() {
     assert_variants(items::ending(), 9);
     assert_variants(items::unavailable(), 5);
     assert_variants(items::refusal(), 20);
-    assert_variants(items::bad_request(), 5);
+    assert_variants(items::bad_request(), 6);
     assert_variants(items::limited_thing(), 6);
 }
 

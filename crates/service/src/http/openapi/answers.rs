@@ -38,7 +38,7 @@ fn opened() -> Value {
         ("ttl_ms", millis()),
         ("drift_ppm", count()),
         ("repeated", truth()),
-        ("renewal", number()),
+        ("renewal", nullable(number())),
         ("renew_every_ms", nullable(millis())),
         ("margin_ms", nullable(millis())),
     ])
@@ -82,6 +82,7 @@ fn lease() -> Value {
         ("mode", words(&["exclusive", "shared", "slots"])),
         ("slots", nullable(count())),
         ("holders", array(&reference("Holder"))),
+        ("holding", count()),
         ("queue", array(&waiter)),
         ("waiting", count()),
         ("cool_down_ms", nullable(millis())),
@@ -104,6 +105,7 @@ fn holder() -> Value {
         ("renewed_ago_ms", millis()),
         ("value", nullable(text())),
         ("value_hex", nullable(text())),
+        ("value_left_out", truth()),
     ])
 }
 

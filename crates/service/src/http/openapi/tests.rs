@@ -151,7 +151,7 @@ fn lease() -> LeaseView {
         fence: Token::from_u64(7),
         slot: None,
         shared: false,
-        value,
+        value: Some(value),
         ttl: length,
         remaining: length,
         held_for: length,
@@ -160,6 +160,7 @@ fn lease() -> LeaseView {
     };
     let waiter = WaiterView { session, label, waiting_for: length, overdue: true };
     LeaseView {
+        holding: 1,
         resource: resource(),
         mode: Mode::Slot { of: 2 },
         holders: vec![holder],

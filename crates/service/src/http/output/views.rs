@@ -14,6 +14,7 @@ pub(crate) struct LeaseJson {
     mode: &'static str,
     slots: Option<u32>,
     holders: Vec<HolderJson>,
+    holding: usize,
     queue: Vec<WaiterJson>,
     waiting: usize,
     cool_down_ms: Option<u64>,
@@ -36,6 +37,7 @@ pub(crate) struct HolderJson {
     renewed_ago_ms: u64,
     value: Option<String>,
     value_hex: Option<String>,
+    value_left_out: bool,
 }
 
 /// One waiter.
@@ -99,6 +101,7 @@ impl LeaseJson {
             mode,
             slots,
             holders: view.holders.iter().map(HolderJson::new).collect(),
+            holding: view.holding,
             queue: view.queue.iter().map(WaiterJson::new).collect(),
             waiting: view.waiting,
             cool_down_ms: view.cool_down.map(Millis::get),
@@ -109,7 +112,7 @@ impl LeaseJson {
 
 impl HolderJson {
     fn new(view: &HolderView) -> Self {
-        let (value, value_hex) = value_fields(&view.value);
+        let (value, value_hex) = view.value.as_ref().map_or((None, None), value_fields);
         Self {
             label: view.label.to_string(),
             session: view.session.to_string(),
@@ -124,6 +127,7 @@ impl HolderJson {
             renewed_ago_ms: view.renewed_ago.get(),
             value,
             value_hex,
+            value_left_out: view.value.is_none(),
         }
     }
 }
@@ -192,8 +196,15 @@ pub(crate) fn value_fields(value: &Value) -> (Option<String>, Option<String>) {
     }
     match std::str::from_utf8(value.as_bytes()) {
         Ok(text) => (Some(text.to_owned()), None),
-        Err(_) => (None, Some(value.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect())),
+        Err(_) => (None, Some(hex(value.as_bytes()))),
     }
+}
+
+/// Two digits for each byte.
+fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digit = |half: u8| char::from(DIGITS[usize::from(half)]);
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
 #[cfg(test)]

@@ -145,6 +145,7 @@ pub(crate) fn bad_request() -> BoxedStrategy<BadRequest> {
         Just(BadRequest::NamedTwice),
         Just(BadRequest::BadSlots),
         Just(BadRequest::TooLong),
+        Just(BadRequest::NonceTaken),
     ]
     .boxed()
 }

@@ -130,6 +130,7 @@ fn status() -> BoxedStrategy<Status> {
 fn lease_view() -> BoxedStrategy<LeaseView> {
     (name(), mode(), few(holder_view()), few(waiter_view()), size(), option::of(millis()), number())
         .prop_map(|(resource, mode, holders, queue, waiting, cool_down, transitions)| LeaseView {
+            holding: holders.len() + waiting % 7,
             resource,
             mode,
             holders,
@@ -160,7 +161,7 @@ fn holder_view() -> BoxedStrategy<HolderView> {
                     fence,
                     slot,
                     shared,
-                    value,
+                    value: (!shared).then_some(value),
                     ttl,
                     remaining,
                     held_for,
