@@ -194,3 +194,23 @@ fn what_was_answered_while_draining_is_there_afterwards() {
     let lease = world.node.table().lease(&name("a")).expect("it is held");
     assert_eq!((lease.holders[0].session, lease.holders[0].token), (waiter.session, granted));
 }
+
+#[test]
+fn a_disk_slower_than_the_steps_of_time_does_not_keep_a_node_from_being_drained() {
+    let mut world = World::served();
+    let holder = Actor::plain(&mut world, 1, 500);
+    holder.take(&mut world, "a");
+    world.rest();
+    drain(&mut world);
+    // Each write takes longer than an eighth of the ttl, after which time would be due again.
+    for _ in 0..5 {
+        world.pass(millis(90));
+        world.turn();
+        if world.node.is_drained() {
+            return;
+        }
+        world.pass(millis(90));
+        world.sync_and_turn();
+    }
+    panic!("it is still writing");
+}
