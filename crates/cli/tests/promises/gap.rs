@@ -7,12 +7,8 @@ use leasehold::blocking::wait;
 use leasehold::{SessionOptions, Store};
 use std::future::IntoFuture;
 
-#[test]
-fn a_planned_release_with_a_waiter_leaves_a_gap_below_five_milliseconds() {
-    let _turn = turn();
-    let place = Place::new();
-    let server = place.worker("idle", &[]);
-    server.wait_for("connected", Duration::from_secs(10)).expect("the server starts");
+fn gaps(place: &Place, handovers: usize) {
+    let _server = place.idle_server();
     let (one, two) =
         (wait(Store::connect(&place.url())).unwrap(), wait(Store::connect(&place.url())).unwrap());
     let open = |store: &Store| wait(store.session_with(&SessionOptions::new())).unwrap();
@@ -20,7 +16,7 @@ fn a_planned_release_with_a_waiter_leaves_a_gap_below_five_milliseconds() {
     let name = leasehold::ResourceName::new("job").unwrap();
     let mut gaps = Vec::new();
     let mut lease = wait(sessions[0].acquire("job").into_future()).unwrap();
-    for turn in 1..=1_000_usize {
+    for turn in 1..=handovers {
         let next = &sessions[turn % 2];
         lease = std::thread::scope(|scope| {
             let waiting = scope.spawn(|| {
@@ -44,4 +40,16 @@ fn a_planned_release_with_a_waiter_leaves_a_gap_below_five_milliseconds() {
         worst / 1_000
     );
     assert!(median < 5_000_000, "median gap of {} us", median / 1_000);
+}
+
+#[test]
+fn a_planned_release_with_a_waiter_leaves_a_gap_below_five_milliseconds() {
+    let _turn = turn();
+    gaps(&Place::new(), 1_000);
+}
+
+#[test]
+fn over_tcp_a_planned_release_with_a_waiter_leaves_a_gap_below_five_milliseconds() {
+    let _turn = turn();
+    gaps(&Place::served(), 300);
 }

@@ -1,5 +1,9 @@
-//! What the tests share: directories, processes, their output, and a turn for those that measure time.
+//! What the tests share: stores, processes, their output, and a turn for those that measure time.
 
+#[path = "../service/server.rs"]
+mod server;
+
+use std::cell::{RefCell, RefMut};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -8,6 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
+use server::Server;
 
 /// Only one test that measures time runs at once: the machine is small, and their figures would disturb each other.
 static TURN: Mutex<()> = Mutex::new(());
@@ -27,14 +32,31 @@ fn worker_path() -> PathBuf {
     path
 }
 
-/// A directory of a test, gone when it ends.
+/// A store of a test, gone when it ends: a directory that its processes share, or one with a service of its own.
 pub(crate) struct Place {
+    service: Option<RefCell<Server>>,
     directory: tempfile::TempDir,
 }
 
 impl Place {
     pub(crate) fn new() -> Self {
-        Self { directory: tempfile::tempdir().unwrap() }
+        Self { service: None, directory: tempfile::tempdir().unwrap() }
+    }
+
+    /// A store behind TCP, served by a process that is nobody's client.
+    pub(crate) fn served() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let server = Server::start(directory.path(), &[]);
+        Self { service: Some(RefCell::new(server)), directory }
+    }
+
+    /// The service of a place that has one.
+    pub(crate) fn service(&self) -> RefMut<'_, Server> {
+        self.service.as_ref().expect("only asked for where there is a service").borrow_mut()
+    }
+
+    pub(crate) fn is_served(&self) -> bool {
+        self.service.is_some()
     }
 
     pub(crate) fn store(&self) -> PathBuf {
@@ -42,14 +64,17 @@ impl Place {
     }
 
     pub(crate) fn url(&self) -> String {
-        format!("dir:{}", self.store().display())
+        match &self.service {
+            Some(service) => service.borrow().url(),
+            None => format!("dir:{}", self.store().display()),
+        }
     }
 
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
-    /// The real command on this directory.
+    /// The real command on this store.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(leasehold());
         command.arg("--store").arg(self.url()).args(arguments).stdin(Stdio::null());
@@ -57,15 +82,30 @@ impl Place {
     }
 
     pub(crate) fn worker(&self, what: &str, rest: &[&str]) -> Worker {
-        let mut command = Command::new(worker_path());
-        command.arg(what).arg(self.url()).args(rest);
-        Worker::start(command)
+        worker_at(&self.url(), what, rest)
+    }
+
+    /// A process that serves a directory and does nothing else. A service needs none.
+    pub(crate) fn idle_server(&self) -> Option<Worker> {
+        if self.is_served() {
+            return None;
+        }
+        let server = self.worker("idle", &[]);
+        server.wait_for("connected", Duration::from_secs(10)).expect("the server starts");
+        Some(server)
     }
 
     /// The process that serves the directory, as the lock file names it.
     pub(crate) fn server(&self) -> Option<u32> {
         leasehold_server::lock_holder(&self.store()).map(|holder| holder.pid)
     }
+}
+
+/// A worker that finds its store at this address.
+pub(crate) fn worker_at(url: &str, what: &str, rest: &[&str]) -> Worker {
+    let mut command = Command::new(worker_path());
+    command.arg(what).arg(url).args(rest);
+    Worker::start(command)
 }
 
 /// A process whose lines are read.

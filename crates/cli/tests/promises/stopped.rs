@@ -2,41 +2,57 @@
 
 use std::time::Duration;
 
-use super::stage::{Place, millis, now, number, pause, turn};
+use super::stage::{Place, Worker, millis, now, number, pause, turn};
 use rustix::process::Signal;
 
-/// A holder that was stopped for three ttl says that it lost the lease before it is given any further guard.
-#[test]
-fn a_stopped_holder_learns_of_its_loss_before_any_guard() {
-    let _turn = turn();
-    for _ in 0..3 {
-        let place = Place::new();
-        let server = place.worker("idle", &[]);
-        server.wait_for("connected", Duration::from_secs(10)).expect("the server starts");
-        let holder = place.worker("hold", &["job", "1000"]);
+/// Holders that were stopped for three ttl say that they lost the lease before they are given any further guard.
+fn stopped_holders(place: &Place, names: &[&str]) {
+    let hold = |name: &&str| place.worker("hold", &[name, "1000"]);
+    let holders: Vec<Worker> = names.iter().map(hold).collect();
+    for holder in &holders {
         holder.wait_for("granted", Duration::from_secs(10)).expect("the holder gets the lease");
-        pause(Duration::from_millis(200));
+    }
+    pause(Duration::from_millis(200));
+    for holder in &holders {
         holder.signal(Signal::STOP);
-        pause(Duration::from_millis(50));
+    }
+    pause(Duration::from_millis(50));
+    let stopped = now();
+    let nexts: Vec<Worker> = names.iter().map(hold).collect();
+    let granted_at: Vec<u64> = nexts
+        .iter()
+        .map(|next| next.wait_for("granted", Duration::from_secs(10)).expect("the next one gets the lease"))
+        .map(|granted| number(&granted[2]))
+        .collect();
+    pause(Duration::from_millis(3_000).saturating_sub(Duration::from_nanos(now() - stopped)));
+    for (holder, granted_at) in holders.iter().zip(granted_at) {
         holder.drain();
-        let stopped = now();
-        let next = place.worker("hold", &["job", "1000"]);
-        let granted =
-            next.wait_for("granted", Duration::from_secs(10)).expect("the next holder gets the lease");
-        let granted_at = number(&granted[2]);
-        pause(Duration::from_millis(3_000).saturating_sub(Duration::from_nanos(now() - stopped)));
         holder.signal(Signal::CONT);
         let lines = holder.rest();
         assert!(
             lines.iter().any(|words| words[0] == "state" && words[1] == "ended"),
             "it never says that it lost it"
         );
-        for words in lines {
-            if words[0] == "guard" {
-                assert!(number(&words[1]) < granted_at, "a guard after the next holder's grant");
-            }
+        for words in lines.iter().filter(|words| words[0] == "guard") {
+            assert!(number(&words[1]) < granted_at, "a guard after the next holder's grant");
         }
     }
+}
+
+#[test]
+fn a_stopped_holder_learns_of_its_loss_before_any_guard() {
+    let _turn = turn();
+    for _ in 0..3 {
+        let place = Place::new();
+        let _server = place.idle_server();
+        stopped_holders(&place, &["job"]);
+    }
+}
+
+#[test]
+fn over_tcp_a_stopped_holder_learns_of_its_loss_before_any_guard() {
+    let _turn = turn();
+    stopped_holders(&Place::served(), &["one", "two", "three"]);
 }
 
 /// The serving process is stopped for three ttl: a live holder may lapse but gets its lease back, a dead one's is freed on time

@@ -8,6 +8,8 @@ use super::stage::{Place, Worker, is_alive, leasehold, nanos, now, number, pause
 use rustix::process::Signal;
 
 const TRIES: usize = 20;
+/// Fewer: how the wrapper learns of its lease is all that is different.
+const TRIES_OVER_TCP: usize = 5;
 const TTL: Duration = Duration::from_secs(1);
 
 /// The command, its child, a grandchild, and one that has left its session: each says its pid.
@@ -35,11 +37,11 @@ fn start(place: &Place) -> Run {
 
 /// Does something to the wrapper and waits until the whole family is gone. The last renewal was sent before that moment, so the
 /// deadline lies at most ttl - margin after it.
-fn gone_before_the_deadline(hurt: impl Fn(&mut Worker)) {
+fn gone_before_the_deadline(tries: usize, place: impl Fn() -> Place, hurt: impl Fn(&mut Worker)) {
     let _turn = turn();
     let mut worst = 0;
-    for attempt in 0..TRIES {
-        let place = Place::new();
+    for attempt in 0..tries {
+        let place = place();
         let mut run = start(&place);
         // Anywhere between two renewals.
         pause(Duration::from_millis(100 + 29 * attempt as u64));
@@ -66,12 +68,17 @@ fn report(worst: u64) {
 
 #[test]
 fn a_killed_wrapper_takes_everything_with_it() {
-    gone_before_the_deadline(Worker::kill);
+    gone_before_the_deadline(TRIES, Place::new, Worker::kill);
+}
+
+#[test]
+fn over_tcp_a_killed_wrapper_takes_everything_with_it() {
+    gone_before_the_deadline(TRIES_OVER_TCP, Place::served, Worker::kill);
 }
 
 #[test]
 fn a_stopped_wrapper_loses_everything_in_time() {
-    gone_before_the_deadline(|wrapper| wrapper.signal(Signal::STOP));
+    gone_before_the_deadline(TRIES, Place::new, |wrapper| wrapper.signal(Signal::STOP));
 }
 
 /// Revoked without `--now`: nobody else begins before everything of the first one is gone, however deaf it is.
@@ -129,12 +136,11 @@ impl Drop for Terminal {
 }
 
 /// Ctrl-Z on a terminal stops the command and the wrapper with it: nothing is renewed, and everything is gone in time.
-#[test]
-fn ctrl_z_on_a_terminal_ends_everything_in_time() {
+fn ctrl_z(tries: usize, place: impl Fn() -> Place) {
     let _turn = turn();
     let mut worst = 0;
-    for attempt in 0..TRIES {
-        let place = Place::new();
+    for attempt in 0..tries {
+        let place = place();
         let (pids, family) = (place.file("pids"), place.file("family.sh"));
         let text = FAMILY.replace("echo pid", "echo").replace("$$;", &format!("$$ >> {};", pids.display()));
         let text = text.replace("\\$\\$;", &format!("\\$\\$ >> {};", pids.display()));
@@ -161,4 +167,14 @@ fn ctrl_z_on_a_terminal_ends_everything_in_time() {
         worst = worst.max(until_gone(&said, pressed));
     }
     report(worst);
+}
+
+#[test]
+fn ctrl_z_on_a_terminal_ends_everything_in_time() {
+    ctrl_z(TRIES, Place::new);
+}
+
+#[test]
+fn over_tcp_ctrl_z_on_a_terminal_ends_everything_in_time() {
+    ctrl_z(TRIES_OVER_TCP, Place::served);
 }
