@@ -74,6 +74,11 @@ impl ChangeLog {
         changes
     }
 
+    /// Bytes that [`encode`](Self::encode) adds, nearly.
+    pub(crate) fn encoded_bytes(&self) -> usize {
+        self.kept.iter().map(|batch| batch.encoded.len()).sum()
+    }
+
     pub(crate) fn encode(&self, bytes: Vec<u8>) -> Vec<u8> {
         let head = Head { oldest: self.oldest, batches: self.kept.len() };
         let mut bytes = postcard::to_extend(&head, bytes).expect("a vector grows as needed");

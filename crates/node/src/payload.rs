@@ -10,6 +10,8 @@ use crate::changes::ChangeLog;
 const PAYLOAD_VERSION: u8 = 1;
 /// Version 2 has the changes between head and table.
 const SNAPSHOT_VERSION: u8 = 2;
+/// Room for what stands before changes and table.
+const HEAD_BYTES: usize = 1024;
 
 /// Bytes that are not what they should be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -97,9 +99,13 @@ impl NodeSnapshot {
         table: &LeaseTable,
     ) -> Vec<u8> {
         let head = Head { voters: voters.to_vec(), learners: learners.to_vec(), stamped };
-        let bytes = postcard::to_extend(&head, vec![SNAPSHOT_VERSION]).expect("a vector grows as needed");
+        let table = table.encode();
+        // Of its size from the start: this may be many megabytes, again and again.
+        let mut bytes = Vec::with_capacity(table.len() + changes.encoded_bytes() + HEAD_BYTES);
+        bytes.push(SNAPSHOT_VERSION);
+        let bytes = postcard::to_extend(&head, bytes).expect("a vector grows as needed");
         let mut bytes = changes.encode(bytes);
-        bytes.extend_from_slice(&table.encode());
+        bytes.extend_from_slice(&table);
         bytes
     }
 

@@ -32,11 +32,20 @@ pub struct Door {
     hello: Arc<Hello>,
     next: Arc<AtomicU64>,
     max_watches: usize,
+    /// How long a client may leave unread what was written for it.
+    pub(crate) write_time: Duration,
 }
 
 impl Door {
-    pub(crate) fn new(inbox: Inbox, hub: Arc<Hub>, hello: Hello, max_watches: usize) -> Self {
-        Self { inbox, hub, hello: Arc::new(hello), next: Arc::new(AtomicU64::new(1)), max_watches }
+    pub(crate) fn new(
+        inbox: Inbox,
+        hub: Arc<Hub>,
+        hello: Hello,
+        max_watches: usize,
+        write_time: Duration,
+    ) -> Self {
+        let next = Arc::new(AtomicU64::new(1));
+        Self { inbox, hub, hello: Arc::new(hello), next, max_watches, write_time }
     }
 
     /// What the service says of itself when a connection begins.

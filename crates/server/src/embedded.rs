@@ -15,6 +15,7 @@ use crate::directory::{Kind, Locked};
 use crate::disk::FileDisk;
 use crate::door::{Door, MAX_WATCHES};
 use crate::driver::{self, Stopped, ToLoop};
+use crate::frames::WRITE_TIME;
 use crate::hub::Hub;
 use crate::identity;
 use crate::inbox::{Inbox, inbox};
@@ -72,7 +73,7 @@ fn start(
     let (stop_network, stop) = watch::channel(false);
     let program = concat!("leasehold ", env!("CARGO_PKG_VERSION"));
     let hello = Hello::new(program, std::process::id(), "");
-    let door = Door::new(to_loop.clone(), Arc::clone(&hub), hello, MAX_WATCHES);
+    let door = Door::new(to_loop.clone(), Arc::clone(&hub), hello, MAX_WATCHES, WRITE_TIME);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let entered = runtime.enter();
     let listener = UnixListener::from_std(listener)?;

@@ -4,15 +4,19 @@ use std::io;
 use std::time::Duration;
 
 use leasehold_core::protocol::{Failure, Response, ToClient};
-use leasehold_wire::{FrameReader, Hello, OpeningReader, decode_client_frame, encode_opening, encode_server};
+use leasehold_wire::{
+    FrameReader, HeardRequest, Hello, OpeningReader, decode_client_frame, encode_opening, encode_server,
+};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::door::{Door, Inbound, Outbound};
 
 /// A client says who it is within this time, or is sent away: it costs a descriptor.
 const OPENING_TIME: Duration = Duration::from_secs(5);
-/// A client reads within this time what was written for it, or its connection ends.
-const WRITE_TIME: Duration = Duration::from_secs(30);
+/// A frame that has begun is here within this time, or its connection ends: half of one keeps its memory.
+const FRAME_TIME: Duration = Duration::from_secs(30);
+/// A client reads within this time what was written for it, or its connection ends, unless it was chosen otherwise.
+pub(crate) const WRITE_TIME: Duration = Duration::from_secs(30);
 /// What is still to be written when the service lets go of a connection gets this long.
 const FLUSH_TIME: Duration = Duration::from_secs(1);
 /// Read at once. Every connection has so much, and very many of them say nothing most of the time.
@@ -29,7 +33,7 @@ impl Door {
         let Ok(Ok(frames)) = opened else { return };
         let Ok((inbound, mut outbound)) = self.open() else { return };
         let let_go = outbound.let_go();
-        let mut writer = tokio::spawn(write_frames(write, outbound));
+        let mut writer = tokio::spawn(write_frames(write, outbound, self.write_time));
         tokio::select! {
             () = read_frames(read, frames, inbound) => {}
             _ = &mut writer => {}
@@ -67,28 +71,48 @@ where
 async fn read_frames<R: AsyncRead + Unpin>(mut read: R, mut frames: FrameReader, mut inbound: Inbound) {
     let mut buffer = vec![0; READ_BYTES];
     loop {
-        loop {
-            let requests = match frames.next_frame() {
-                Ok(Some(frame)) => decode_client_frame(frame),
-                Ok(None) => break,
-                Err(_) => return,
-            };
-            let Ok(requests) = requests else { return };
-            for request in requests {
-                if inbound.take(request).await.is_err() {
-                    return;
-                }
+        // Between two frames a client may say nothing for as long as it likes.
+        if frames.finish().is_ok() && !read_more(&mut read, &mut frames, &mut buffer).await {
+            return;
+        }
+        let next = next_requests(&mut read, &mut frames, &mut buffer);
+        let Ok(Some(requests)) = tokio::time::timeout(FRAME_TIME, next).await else { return };
+        for request in requests {
+            if inbound.take(request).await.is_err() {
+                return;
             }
         }
-        match read.read(&mut buffer).await {
-            Ok(0) | Err(_) => return,
-            Ok(count) => frames.push(&buffer[..count]),
+    }
+}
+
+/// The requests of the next frame; nothing if the connection ends first or this is not a frame.
+async fn next_requests<R: AsyncRead + Unpin>(
+    read: &mut R,
+    frames: &mut FrameReader,
+    buffer: &mut [u8],
+) -> Option<Vec<HeardRequest>> {
+    loop {
+        if let Some(frame) = frames.next_frame().ok()? {
+            return decode_client_frame(frame).ok();
+        }
+        if !read_more(read, frames, buffer).await {
+            return None;
+        }
+    }
+}
+
+async fn read_more<R: AsyncRead + Unpin>(read: &mut R, frames: &mut FrameReader, buffer: &mut [u8]) -> bool {
+    match read.read(buffer).await {
+        Ok(0) | Err(_) => false,
+        Ok(count) => {
+            frames.push(&buffer[..count]);
+            true
         }
     }
 }
 
 /// Writes what there is; everything that is ready goes out at once.
-async fn write_frames<W: AsyncWrite + Unpin>(mut write: W, mut outbound: Outbound) {
+async fn write_frames<W: AsyncWrite + Unpin>(mut write: W, mut outbound: Outbound, write_time: Duration) {
     let mut bytes = Vec::new();
     while let Some(messages) = outbound.next().await {
         bytes.clear();
@@ -98,7 +122,7 @@ async fn write_frames<W: AsyncWrite + Unpin>(mut write: W, mut outbound: Outboun
         {
             encode(&more, &mut bytes);
         }
-        match tokio::time::timeout(WRITE_TIME, write.write_all(&bytes)).await {
+        match tokio::time::timeout(write_time, write.write_all(&bytes)).await {
             Ok(Ok(())) => {}
             Ok(Err(_)) | Err(_) => return,
         }

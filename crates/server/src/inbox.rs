@@ -119,7 +119,9 @@ mod tests {
             let (inbox, arrivals) = inbox();
             fill(&inbox);
             drop(arrivals);
-            assert_eq!(inbox.send_when_there_is_room(ToLoop::Drain).await, Err(Ended));
+            let late = inbox.send_when_there_is_room(ToLoop::Drain);
+            let heard = tokio::time::timeout(Duration::from_secs(10), late).await;
+            assert_eq!(heard.expect("it does not wait for ever"), Err(Ended));
             assert_eq!(inbox.send(ToLoop::Drain), Err(Ended));
         });
     }

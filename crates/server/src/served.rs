@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use leasehold_core::Config;
 use leasehold_node::{Options, Place};
@@ -12,6 +13,7 @@ use crate::caller::Caller;
 use crate::directory::{Kind, Locked, lock_holder};
 use crate::door::{Door, MAX_WATCHES};
 use crate::driver::{self, Stopped, ToLoop};
+use crate::frames::WRITE_TIME;
 use crate::hub::Hub;
 use crate::inbox::{Inbox, inbox};
 use crate::opening::{ServeError, open};
@@ -27,6 +29,8 @@ pub struct ServedOptions {
     pub max_watches: usize,
     /// Watches at once on one session stream.
     pub max_watches_per_connection: usize,
+    /// How long a client of a session stream may leave unread what was written for it.
+    pub write_timeout: Duration,
 }
 
 impl Default for ServedOptions {
@@ -36,6 +40,7 @@ impl Default for ServedOptions {
             node: Options::default(),
             max_watches: usize::MAX,
             max_watches_per_connection: MAX_WATCHES,
+            write_timeout: WRITE_TIME,
         }
     }
 }
@@ -63,7 +68,13 @@ pub fn serve(path: &Path, options: ServedOptions) -> Result<Served, ServeError> 
     let hub = Arc::new(Hub::new(node.changes(), options.max_watches));
     let program = concat!("leasehold ", env!("CARGO_PKG_VERSION"));
     let hello = Hello::new(program, std::process::id(), "");
-    let door = Door::new(to_loop.clone(), Arc::clone(&hub), hello, options.max_watches_per_connection);
+    let door = Door::new(
+        to_loop.clone(),
+        Arc::clone(&hub),
+        hello,
+        options.max_watches_per_connection,
+        options.write_timeout,
+    );
     let caller = Caller::new(to_loop.clone(), Arc::clone(&hub));
     let machine_error = |source| ServeError::Machine { path: path.to_owned(), source };
     let node = driver::start(node, wal, locked, arrivals, to_loop.clone(), hub).map_err(machine_error)?;

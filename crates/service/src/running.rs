@@ -91,6 +91,7 @@ pub fn start(config: &Config) -> Result<Service, StartError> {
         node,
         max_watches: config.limits.max_watches,
         max_watches_per_connection: config.limits.max_watches_per_connection,
+        write_timeout: config.limits.write_timeout,
     };
     let served = serve(&config.data, options)?;
     let served = until_it_answers(&network, served, config)?;
