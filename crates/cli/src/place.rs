@@ -50,6 +50,12 @@ impl Place {
     }
 
     fn new(given: &str, timeout: Duration) -> Result<Self, Trouble> {
+        if looks_like_a_service(given) {
+            // Taken for a path it would make a store of its own on every machine, and exclude nobody.
+            return Err(Trouble::Misuse(format!(
+                "store {given:?} looks like a service: write leasehold://{given}, or dir:./{given} for a directory"
+            )));
+        }
         let path = match scheme(given) {
             Some("dir") => Some(&given["dir:".len()..]),
             Some(_) => None,
@@ -108,6 +114,13 @@ impl Place {
 pub(crate) fn service_data() -> Option<PathBuf> {
     let own = home_path(std::env::var_os("XDG_STATE_HOME"), std::env::var_os("HOME"));
     own.map(|own| own.with_file_name("leasehold-service"))
+}
+
+/// Whether this is a host and a port without a scheme.
+fn looks_like_a_service(given: &str) -> bool {
+    let Some((host, port)) = given.rsplit_once(':') else { return false };
+    let port_fits = !port.is_empty() && port.len() <= 5 && port.bytes().all(|byte| byte.is_ascii_digit());
+    port_fits && !host.is_empty() && !host.contains('/') && host != "dir"
 }
 
 /// The scheme of an address; a path has none.
@@ -203,6 +216,16 @@ mod tests {
     fn an_empty_store_is_not_taken_for_the_default() {
         for given in ["", "dir:"] {
             assert!(matches!(Place::new(given, Duration::ZERO), Err(Trouble::Misuse(_))), "{given}");
+        }
+    }
+
+    #[test]
+    fn a_host_and_a_port_are_not_taken_for_a_path() {
+        for given in ["leases.internal:7420", "127.0.0.1:7420", "localhost:1", "[::1]:7420"] {
+            assert!(looks_like_a_service(given), "{given}");
+        }
+        for given in ["leasehold://a:7420", "dir:7420", "./a:7420", "/a:7420", "a", "a:b", "dir:/x"] {
+            assert!(!looks_like_a_service(given), "{given}");
         }
     }
 }

@@ -162,9 +162,9 @@ mod tests {
     #[test]
     fn the_signal_reaches_a_grandchild_in_another_session() {
         let mut child =
-            Command::new("sh").args(["-c", "setsid cat & wait"]).stdin(Stdio::piped()).spawn().unwrap();
+            Command::new("sh").args(["-c", "setsid sleep 60 & wait"]).stdin(Stdio::null()).spawn().unwrap();
         let root = Pid::from_child(&child);
-        let cat = loop {
+        let grandchild = loop {
             if let Some(found) = children(root).first() {
                 break *found;
             }
@@ -173,6 +173,6 @@ mod tests {
         signal_descendants(root, Signal::KILL, |_, _| true);
         // The shell is the root and is spared; it ends by itself because its child did.
         child.wait().unwrap();
-        assert!(Stat::read(cat).is_none());
+        assert!(Stat::read(grandchild).is_none());
     }
 }

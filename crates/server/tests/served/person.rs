@@ -22,6 +22,12 @@ pub(crate) fn served(path: &Path) -> Served {
     serve(path, ServedOptions::default()).unwrap()
 }
 
+/// The same, with a snapshot after so many entries.
+pub(crate) fn served_with_snapshots(path: &Path, snapshot_entries: u64) -> Served {
+    let node = leasehold_node::Options { snapshot_entries, ..leasehold_node::Options::default() };
+    serve(path, ServedOptions { node, ..ServedOptions::default() }).unwrap()
+}
+
 pub(crate) fn name(text: &str) -> ResourceName {
     ResourceName::new(text).unwrap()
 }

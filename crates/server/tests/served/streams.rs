@@ -8,6 +8,7 @@ use leasehold_core::{
     Answer, AttachNumber, CommandNumber, ItemKind, ItemNumber, Label, Millis, Nonce, Op, Open, Policies,
     Reply, Revision, Sequence, SessionCommand, SessionId,
 };
+use leasehold_server::{ServedOptions, serve};
 use leasehold_wire::encode_client;
 use tokio::io::AsyncWriteExt;
 
@@ -211,4 +212,47 @@ async fn a_watch_that_is_not_read_waits_and_goes_on_without_a_gap() {
     }
     assert_eq!(seen, expected);
     tokio::time::timeout(Duration::from_millis(50), peer.receive()).await.expect_err("nothing comes twice");
+}
+
+/// Nothing is asked, and nothing read: changes alone must not keep a connection for ever.
+#[tokio::test]
+async fn a_watch_that_is_never_read_is_let_go_after_its_time() {
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let options = ServedOptions { write_timeout: Duration::from_millis(100), ..ServedOptions::default() };
+    let served = serve(directory.path(), options).unwrap();
+    let person = Person::open(served.caller()).await;
+    let mut deaf = Peer::new(served.door()).await;
+    deaf.watch("", None).await;
+    for number in 0..150 {
+        let resources = [format!("job-{number:03}")];
+        crate::person::token(&person.op(acquire(&resources, None, vec![1; 4_096])).await);
+    }
+    let letting_go = async {
+        while served.caller().inspect().await.unwrap().connections > 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, letting_go).await.expect("it is let go in time");
+    assert_eq!(served.caller().hub().watchers(), 0, "its watch goes with it");
+}
+
+#[tokio::test]
+async fn a_service_has_so_many_watches_in_all() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = ServedOptions { max_watches: 2, ..ServedOptions::default() };
+    let served = serve(directory.path(), options).unwrap();
+    Person::open(served.caller()).await;
+    let (mut one, mut other) = (Peer::new(served.door()).await, Peer::new(served.door()).await);
+    one.watch("", None).await;
+    other.watch("", None).await;
+    let all = || Request::Watch(Watch { prefix: String::new(), after: None });
+    assert_eq!(one.ask(all()).await, Response::Failed(Failure::TooManyWatches { limit: 2 }));
+    drop(other);
+    let making_room = async {
+        while served.caller().hub().watchers() > 1 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, making_room).await.expect("a watch goes with its connection");
+    one.watch("", None).await;
 }

@@ -9,7 +9,7 @@ use leasehold_core::protocol::{Change, Changes, Failure, Response, Watch};
 use leasehold_core::{Op, Revision, Token};
 use leasehold_server::{Caller, Kept, Served, Watcher};
 
-use crate::person::{PATIENCE, Person, acquire, look, served, watch_all};
+use crate::person::{PATIENCE, Person, acquire, look, served, served_with_snapshots, watch_all};
 
 const IDLE: Duration = Duration::from_millis(50);
 
@@ -150,7 +150,7 @@ async fn a_watcher_that_resumes_after_a_restart_has_missed_nothing() {
     let mut seen = Vec::new();
     let mut position = Revision::new(0);
     for round in 0..4 {
-        let running = served(directory.path());
+        let running = served_with_snapshots(directory.path(), 50);
         let (newest, _) = look(running.caller(), "shared").await;
         assert!(newest >= position);
         let mut watcher = running.caller().hub().watch(&after(position.get())).unwrap();
@@ -168,7 +168,7 @@ async fn a_watcher_that_resumes_after_a_restart_has_missed_nothing() {
         assert!(until_done(threads).await > 0);
         assert_eq!(running.wait(), Ok(()));
     }
-    let running = served(directory.path());
+    let running = served_with_snapshots(directory.path(), 50);
     let all = everything(&running).await;
     let mut watcher = running.caller().hub().watch(&after(position.get())).unwrap();
     let (newest, _) = look(running.caller(), "shared").await;
