@@ -23,7 +23,7 @@ use crate::actor::{Actor, name};
 use crate::disk::Crash;
 use crate::world::{World, embedded, machine, millis};
 
-const CLIENTS: usize = 6;
+const CLIENTS: usize = 4;
 /// Below what one turn may add to log time.
 const HOP_MS: u64 = 40;
 const RESOURCES: [&str; 2] = ["a", "b"];
@@ -73,13 +73,13 @@ fn act() -> impl Strategy<Value = Act> {
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        16 => (0..CLIENTS, act()).prop_map(|(client, act)| Step::Send(client, act)),
+        40 => (0..CLIENTS, act()).prop_map(|(client, act)| Step::Send(client, act)),
         6 => Just(Step::Turn),
         4 => Just(Step::Sync),
-        10 => Just(Step::Settle),
+        20 => Just(Step::Settle),
         6 => (0..90_000_000_u64).prop_map(Step::Pass),
         2 => (0..3_000_000_000_u64).prop_map(Step::Pass),
-        5 => (0..3_500_u64).prop_map(Step::Run),
+        3 => (0..2_500_u64).prop_map(Step::Run),
         1 => (0..3_000_u64).prop_map(Step::Suspend),
         1 => (0..200_u64).prop_map(Step::Slew),
         1 => Just(Step::SnapshotSaved),
@@ -418,17 +418,17 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_service_keeps_its_promises(steps in prop::collection::vec(step(), 40..280)) {
+    fn a_service_keeps_its_promises(steps in prop::collection::vec(step(), 60..400)) {
         play(Place::Served, &steps).heal();
     }
 
     #[test]
-    fn a_service_that_is_told_to_stop_answers_everybody(steps in prop::collection::vec(step(), 40..200)) {
+    fn a_service_that_is_told_to_stop_answers_everybody(steps in prop::collection::vec(step(), 60..300)) {
         play(Place::Served, &steps).stop();
     }
 
     #[test]
-    fn an_embedded_directory_keeps_its_promises(steps in prop::collection::vec(step(), 40..280)) {
+    fn an_embedded_directory_keeps_its_promises(steps in prop::collection::vec(step(), 60..400)) {
         play(embedded(machine(1, 7), false), &steps).heal();
     }
 }

@@ -112,7 +112,7 @@ fn sessions() -> Vec<Call> {
             description: "Begins a session, or finds it again by its nonce. The first ttl counts from the sending of the open that made it.",
             fields: fields::open(),
             example: json!({ "label": "web-1", "ttl_ms": 10_000 }),
-            codes: &["ttl-out-of-range", "bad-policies", "limit-reached", "tokens-exhausted"],
+            codes: &["bad-request", "ttl-out-of-range", "bad-policies", "limit-reached", "tokens-exhausted"],
             links: Some(json!({
                 "renew": with_session("renew"),
                 "acquire": with_session("acquire"),
