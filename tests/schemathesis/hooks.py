@@ -1,6 +1,6 @@
 """Keeps generated requests short, and lets them reach the table.
 
-A random session key or token is refused before anything else is looked at. Half of the requests that the document allows therefore
+A random session key or token is refused before anything else is looked at. Most of the requests that the document allows therefore
 speak for a session that lives and a lease that it holds, so that what is behind these is tested too. Waits are cut to a moment.
 """
 
@@ -13,8 +13,8 @@ from schemathesis import GenerationMode
 
 URL = os.environ["LEASEHOLD_URL"]
 LONGEST_WAIT_MS = 50
-ENDS_A_LEASE = "/v1/lease/release"
-NEEDS_A_LEASE = (ENDS_A_LEASE, "/v1/lease/set-value", "/v1/register/write")
+NOBODY_LISTENS = "127.0.0.1:1"
+NEEDS_A_LEASE = ("/v1/lease/release", "/v1/lease/set-value", "/v1/register/write")
 
 
 class Holder:
@@ -22,7 +22,6 @@ class Holder:
 
     def __init__(self):
         self.key = None
-        self.held = None
         self.count = 0
 
     def living_key(self):
@@ -31,16 +30,11 @@ class Holder:
             self.key = opened["session_key"]
         return self.key
 
-    def lease(self, fresh):
-        """A lease that is held; a fresh one for whoever ends it."""
-        if fresh or self.held is None:
-            self.count += 1
-            wanted = {"session_key": self.living_key(), "resource": f"schemathesis/{self.count}"}
-            lease = ask("/v1/lease/acquire", wanted)["leases"][0]
-            if fresh:
-                return lease
-            self.held = lease
-        return self.held
+    def lease(self):
+        """A lease that is held. A new one each time: other requests may have ended the last."""
+        self.count += 1
+        wanted = {"session_key": self.living_key(), "resource": f"schemathesis/{self.count}"}
+        return ask("/v1/lease/acquire", wanted)["leases"][0]
 
 
 def ask(path, fields):
@@ -55,8 +49,10 @@ HOLDER = Holder()
 
 def shorten(body):
     wait = body.get("wait_ms")
-    if isinstance(wait, int) and not isinstance(wait, bool) and LONGEST_WAIT_MS < wait <= 86_400_000:
-        body["wait_ms"] = wait % LONGEST_WAIT_MS
+    # A whole number is one however it is written: 435001.0 waits for minutes as 435001 does.
+    is_number = isinstance(wait, (int, float)) and not isinstance(wait, bool)
+    if is_number and LONGEST_WAIT_MS < wait <= 86_400_000 and wait == int(wait):
+        body["wait_ms"] = int(wait) % LONGEST_WAIT_MS
 
 
 def let_in(path, body):
@@ -71,7 +67,7 @@ def let_in(path, body):
     if body.get("value") is not None or body.get("value_hex") is not None:
         body.pop("remove", None)
     if path in NEEDS_A_LEASE:
-        lease = HOLDER.lease(fresh=path == ENDS_A_LEASE)
+        lease = HOLDER.lease()
         body["resource"], body["token"] = lease["resource"], lease["token"]
 
 
@@ -83,6 +79,9 @@ def before_call(context, case, kwargs):
     shorten(body)
     allowed = case.meta is not None and case.meta.generation.mode == GenerationMode.POSITIVE
     path = case.operation.path
+    if allowed and path == "/v1/cluster/add" and isinstance(body.get("address"), str):
+        # A made-up host is looked for in the network, and takes as long as the network likes.
+        body["address"] = NOBODY_LISTENS
     key = body.get("session_key")
-    if allowed and isinstance(key, str) and path != "/v1/session/close" and int(key[-1], 16) % 2 == 0:
+    if allowed and isinstance(key, str) and path != "/v1/session/close" and int(key[-1], 16) % 4 != 0:
         let_in(path, body)

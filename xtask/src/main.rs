@@ -9,6 +9,7 @@
 
 mod checks;
 mod deny;
+mod nemesis;
 mod packages;
 mod report;
 mod run;
@@ -22,6 +23,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
 
   test    installs what the tests need and runs every test; ends with `N passed, N failed`
   soak    mixed load on a service for an hour, or `soak MINUTES`; memory and descriptors must stay flat
+  nemesis a cluster of real processes under faults: `nemesis NAME [--seed N] [--quick]`, `nemesis --help` lists the names
   ci      formatting, lints, documentation and dependencies, then `test`";
 
 fn main() -> ExitCode {
@@ -31,6 +33,7 @@ fn main() -> ExitCode {
         ["test"] => tests::run(),
         ["soak"] => soak::run("60"),
         ["soak", minutes] => soak::run(minutes),
+        ["nemesis", ref words @ ..] if !words.is_empty() => nemesis::run(words),
         ["ci"] => checks::run().and_then(|()| tests::run()),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");

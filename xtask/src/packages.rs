@@ -7,14 +7,19 @@ use anyhow::{Result, bail};
 use crate::run::{exists, step};
 
 /// A program, and the Debian package that has it.
-const NEEDED: [(&str, &str); 14] = [
+const NEEDED: [(&str, &str); 19] = [
     ("bash", "bash"),
     ("cat", "coreutils"),
+    ("cc", "gcc"),
     ("curl", "curl"),
     ("dash", "dash"),
     ("flock", "util-linux"),
+    ("fsfreeze", "util-linux"),
     ("go", "golang-go"),
+    ("ip", "iproute2"),
+    ("mkfs.ext4", "e2fsprogs"),
     ("mount", "mount"),
+    ("nsenter", "util-linux"),
     ("pgrep", "procps"),
     ("python3", "python3"),
     ("script", "bsdutils"),
@@ -76,7 +81,10 @@ mod unit {
             "coreutils",
             "curl",
             "dash",
+            "e2fsprogs",
+            "gcc",
             "golang-go",
+            "iproute2",
             "mount",
             "procps",
             "python3",

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::future::IntoFuture;
+use std::pin::pin;
 use std::time::Duration;
 
 use leasehold::core::limits::MAX_WAIT;
@@ -13,6 +14,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::args::AcquireArgs;
 use crate::console::Console;
+use crate::guardian::clock::Point;
 use crate::place::Place;
 use crate::signals::Signals;
 use crate::trouble::Trouble;
@@ -23,7 +25,9 @@ const SAY_AFTER: Duration = Duration::from_secs(1);
 /// How often a line on a terminal moves.
 const FRAME: Duration = Duration::from_millis(120);
 /// How often the holder is looked up again for that line.
-const FRAMES_PER_LOOK: u32 = 16;
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// A store that has not answered for so long is said not to: what it said before that may not be so any more.
+const SILENCE: Duration = Duration::from_secs(4);
 const SPINNER: [char; 8] = ['⠋', '⠙', '⠸', '⠴', '⠦', '⠇', '⠏', '⠟'];
 /// A store that was asked to end something answers within this, or the ttl ends it.
 const FAREWELL: Duration = Duration::from_secs(3);
@@ -177,24 +181,55 @@ struct Spinner<'a> {
 
 impl Spinner<'_> {
     async fn say_who_is_in_the_way(&mut self, store: &Store, name: &ResourceName) -> Infallible {
+        let begun = Point::now();
         sleep(SAY_AFTER).await;
-        let mut message = describe(store, name).await;
         if !self.console.can_animate() {
+            let message = describe(store, name).await.unwrap_or_else(|error| error.to_string());
             let event = Waiting { event: "waiting", resource: name, message: message.clone() };
             self.console.note(format_args!("waiting for {name}: {message}"), &event);
             return std::future::pending().await;
         }
-        for frame in 1_u32.. {
-            let waited = words::length(SAY_AFTER + FRAME * frame);
-            let wheel = SPINNER[frame as usize % SPINNER.len()];
+        let mut known = Known { message: "asking who holds it".to_owned(), heard: Point::now() };
+        let mut looking = pin!(describe(store, name));
+        let mut next_look = None;
+        for frame in 0_usize.. {
+            let now = Point::now();
+            let (wheel, waited) = (SPINNER[frame % SPINNER.len()], words::length(now.remaining(begun)));
             self.drawn = true;
-            self.console.progress(format_args!("{wheel} waiting for {name}: {message} ({waited})"));
-            sleep(FRAME).await;
-            if frame.is_multiple_of(FRAMES_PER_LOOK) {
-                message = describe(store, name).await;
+            self.console
+                .progress(format_args!("{wheel} waiting for {name}: {} ({waited})", known.words(now)));
+            // A look may take as long as the store is away, and the line moves meanwhile.
+            tokio::select! {
+                found = &mut looking, if next_look.is_none() => {
+                    next_look = Some(Point::now().plus(LOOK_EVERY));
+                    if let Ok(message) = found {
+                        known = Known { message, heard: Point::now() };
+                    }
+                }
+                () = sleep(FRAME) => {}
+            }
+            if next_look.is_some_and(|next| next.remaining(Point::now()).is_zero()) {
+                next_look = None;
+                looking.set(describe(store, name));
             }
         }
         std::future::pending().await
+    }
+}
+
+/// What the store said last, and when.
+struct Known {
+    message: String,
+    heard: Point,
+}
+
+impl Known {
+    fn words(&self, now: Point) -> String {
+        let silent = now.remaining(self.heard);
+        if silent < SILENCE {
+            return self.message.clone();
+        }
+        format!("the store has not answered for {}", words::length(Duration::from_secs(silent.as_secs())))
     }
 }
 
@@ -206,12 +241,11 @@ impl Drop for Spinner<'_> {
     }
 }
 
-async fn describe(store: &Store, name: &ResourceName) -> String {
-    match store.lease(name).await {
-        Ok(Some(view)) => in_the_way(&view),
-        Ok(None) => "nobody holds it".to_owned(),
-        Err(error) => error.to_string(),
-    }
+async fn describe(store: &Store, name: &ResourceName) -> Result<String, Error> {
+    Ok(match store.lease(name).await? {
+        Some(view) => in_the_way(&view),
+        None => "nobody holds it".to_owned(),
+    })
 }
 
 /// Who or what stands between a waiter and this resource.
@@ -237,4 +271,18 @@ fn in_the_way(view: &LeaseView) -> String {
     };
     let (who, since) = (words::somebody(&holder.label), words::millis(holder.held_for));
     format!("held by {who}{others} with token {} for {since}{state}{line}", holder.token)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_store_said_is_not_repeated_when_it_is_away() {
+        let heard = Point::now();
+        let known = Known { message: "held by w".to_owned(), heard };
+        assert_eq!(known.words(heard.plus(Duration::from_millis(3_900))), "held by w");
+        let away = known.words(heard.plus(Duration::from_millis(7_900)));
+        assert_eq!(away, "the store has not answered for 7s");
+    }
 }

@@ -1,5 +1,7 @@
 //! The command line: what can be asked for, in the words of the help texts.
 
+mod cluster;
+mod files;
 mod serve;
 mod values;
 
@@ -19,6 +21,8 @@ use leasehold::{Label, Reason, ResourceName, Revision, Token};
 
 use crate::exit::Exit;
 
+pub(crate) use cluster::{AddArgs, ClusterCommand, PromoteArgs};
+pub(crate) use files::{BackupArgs, LifeArgs, RecoverArgs, RestoreArgs, VerifyArgs};
 pub(crate) use serve::ServeArgs;
 
 const ROOT_EXAMPLES: &str = "\
@@ -53,6 +57,12 @@ Environment of the command:
   LEASEHOLD_RESOURCE  the name to fence under: NAME, or NAME#SLOT
   LEASEHOLD_SESSION   the session that keeps the lease
   LEASEHOLD_STORE     the store";
+
+const WATCH_EXAMPLES: &str = "\
+Examples:
+  leasehold watch                  everything, from now on
+  leasehold watch jobs/            only names that begin with jobs/
+  leasehold watch --after 17       go on after revision 17";
 
 /// Leases with fencing tokens: run a command, or hold a name, on exactly one of many.
 ///
@@ -119,8 +129,9 @@ pub(crate) enum Command {
     List(ListArgs),
     /// Print what happens to leases, as it happens
     ///
-    /// One line a change: granted, ended, another value, a register written. Each begins with the revision under which it happened. Ends on
-    /// SIGINT or SIGTERM.
+    /// Prints one line for every change: a lease is granted or ends, a holder shows another value, a register is written. Each line
+    /// begins with the revision of its change. Goes on until SIGINT, SIGTERM or SIGHUP.
+    #[command(after_help = WATCH_EXAMPLES)]
     Watch(WatchArgs),
     /// List who is alive, whether they hold anything or not
     Sessions,
@@ -137,11 +148,38 @@ pub(crate) enum Command {
     Revoke(RevokeArgs),
     /// Serve leases to many machines
     ///
-    /// Runs until SIGTERM or SIGINT, finishes what is under way, and ends with 0; a second one ends it at once. Whatever was
-    /// answered is on disk before it is answered, so a crash loses nothing. Clients use it with --store leasehold://HOST:PORT; the
-    /// same port speaks HTTP/JSON and gRPC.
+    /// Runs until SIGTERM or SIGINT. Then it closes its port, answers what is under way, and ends with exit code 0; a second signal
+    /// ends it at once. That loses nothing, and neither does a crash: what was answered is on disk. Other commands use it with
+    /// --store leasehold://HOST:PORT; other programs speak HTTP with JSON, or gRPC, on the same port.
     #[command(after_help = serve::EXAMPLES)]
     Serve(Box<ServeArgs>),
+    /// Look at the nodes of a service, and change who they are
+    #[command(subcommand, after_help = cluster::EXAMPLES)]
+    Cluster(ClusterCommand),
+    /// Write the state of a running service to a file
+    ///
+    /// The file is there whole or not at all. It holds what sessions prove themselves with: keep it as you keep the service's own
+    /// directory.
+    #[command(after_help = files::BACKUP_EXAMPLES)]
+    Backup(BackupArgs),
+    /// Make a directory for a service from a backup
+    ///
+    /// Begins another life of the state: a new node, a greater epoch, so that every token is greater than all before, and no sessions and
+    /// leases. Nothing is granted until no holder from before can believe in its lease any more. Start the service with `leasehold serve`
+    /// afterwards; stop the old one first.
+    #[command(after_help = files::RESTORE_EXAMPLES)]
+    Restore(RestoreArgs),
+    /// Let the last node of a cluster that has lost its majority go on alone
+    ///
+    /// As restore, from the node's own log and in its own directory; that log is kept beside the new one. What other nodes had
+    /// acknowledged and this one never got is lost.
+    #[command(after_help = files::RECOVER_EXAMPLES)]
+    Recover(RecoverArgs),
+    /// Check a directory or a backup that nobody uses now
+    ///
+    /// Reads everything, replays the log, and names damage by file and byte. Exit code 0 if all is good, 1 if anything is damaged.
+    #[command(after_help = files::VERIFY_EXAMPLES)]
+    Verify(VerifyArgs),
     /// Print completions for a shell
     Completions {
         /// Which shell
@@ -235,10 +273,10 @@ pub(crate) struct ListArgs {
 /// `watch`.
 #[derive(Debug, Args)]
 pub(crate) struct WatchArgs {
-    /// Only names that begin with this
+    /// Watch only names that begin with this [default: all]
     #[arg(default_value = "", hide_default_value = true)]
     pub(crate) prefix: String,
-    /// Begin after this revision, if the store still keeps what came after it [default: from now on]
+    /// Begin after this revision and not with the next change; a store keeps only the latest changes
     #[arg(long, value_name = "REVISION", value_parser = values::revision, allow_hyphen_values = true)]
     pub(crate) after: Option<Revision>,
 }

@@ -42,6 +42,12 @@ pub(crate) fn of_error(error: &Error) -> (&'static str, Kind) {
     }
 }
 
+/// The kind of what a service says over HTTP about its nodes. What it could not do is refused, unless it could not even ask.
+pub(crate) fn of_answer(code: &str) -> Kind {
+    let failed = ["failed", "unavailable", "node-unreachable", "bad-field", "no-such-path", "wrong-method"];
+    if failed.contains(&code) { Kind::Failed } else { Kind::Refused }
+}
+
 /// The code of a refusal.
 pub(crate) fn of_refusal(refusal: &Refusal) -> &'static str {
     match refusal {
@@ -73,6 +79,7 @@ fn of_unreachable(why: &Unreachable) -> &'static str {
         Unreachable::Directory(_) => "directory-unusable",
         Unreachable::ServerSilent { .. } => "server-silent",
         Unreachable::NoConnection { .. } => "no-connection",
+        Unreachable::OtherLife { .. } => "other-life",
         Unreachable::Protocol(_) => "protocol",
         _ => "unreachable",
     }

@@ -1,16 +1,21 @@
 //! The commands, one file each.
 
+mod backup;
 mod check;
+mod cluster;
 mod get;
 mod history;
 mod hold;
 mod list;
 mod man;
+mod recover;
 mod release;
+mod restore;
 mod revoke;
 mod run;
 mod serve;
 mod sessions;
+mod verify;
 mod watch;
 
 use clap::CommandFactory;
@@ -28,9 +33,15 @@ pub(crate) fn run(cli: Cli, console: &Console) -> Result<Exit, Trouble> {
         Command::Serve(args) => return serve::run(console, &args, cli.global.json),
         Command::Completions { shell } => return completions(shell),
         Command::Man(args) => return man::run(&args),
+        Command::Restore(args) => return restore::run(console, &args),
+        Command::Recover(args) => return recover::run(console, &args),
+        Command::Verify(args) => return verify::run(console, &args),
         _ => {}
     }
     let place = Place::find(&cli.global)?;
+    if let Command::Backup(args) = &cli.command {
+        return backup::run(console, &place, args, cli.global.timeout);
+    }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -47,7 +58,14 @@ pub(crate) fn run(cli: Cli, console: &Console) -> Result<Exit, Trouble> {
             Command::Check(args) => check::run(console, &place, &args).await,
             Command::Watch(args) => watch::run(console, &place, &args).await,
             Command::Revoke(args) => revoke::run(console, &place, &args).await,
-            Command::Serve(_) | Command::Completions { .. } | Command::Man(_) => Ok(Exit::OK),
+            Command::Cluster(command) => cluster::run(console, &place, &command, cli.global.timeout).await,
+            Command::Serve(_)
+            | Command::Backup(_)
+            | Command::Restore(_)
+            | Command::Recover(_)
+            | Command::Verify(_)
+            | Command::Completions { .. }
+            | Command::Man(_) => Ok(Exit::OK),
         }
     });
     // A thread that still reads standard input is not waited for.

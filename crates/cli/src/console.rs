@@ -78,6 +78,17 @@ impl Console {
         self.result(table.layout(self.out_is_terminal, self.out_is_terminal && self.colours), json)
     }
 
+    /// The same with a line above it.
+    pub(crate) fn headed_table(
+        &self,
+        head: &str,
+        table: &Table,
+        json: &impl Serialize,
+    ) -> Result<(), Trouble> {
+        let rows = table.layout(self.out_is_terminal, self.out_is_terminal && self.colours);
+        self.result(format_args!("{head}\n{rows}"), json)
+    }
+
     /// Something that is worth saying beside the result.
     pub(crate) fn note(&self, text: impl Display, json: &impl Serialize) {
         // Whoever closed standard error does not want to be told that it is closed.

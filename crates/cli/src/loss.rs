@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use leasehold::core::holder::Reading;
-use leasehold::{Lease, LeaseState};
+use leasehold::{Error, Lease, LeaseState, Unreachable};
 
+use crate::args::AcquireArgs;
 use crate::guardian::clock::Point;
 use crate::trouble::Trouble;
 use crate::words;
@@ -40,6 +41,25 @@ pub(crate) fn ran_out(lease: &Lease) -> Trouble {
     Trouble::Lost(format!(
         "lost {name} with token {token}: it could not be renewed; {confirmed}, and the command was ended before that"
     ))
+}
+
+/// A lease that could not be given back. When it is free is the store's to say: its time stands still while it is down.
+pub(crate) fn not_released(name: &str, args: &AcquireArgs, error: &Error) -> String {
+    let cause = match error {
+        // How long it was waited for an answer before this says nothing about the lease.
+        Error::Unreachable(Unreachable::NoConnection { store, last, .. }) => {
+            let last = last.as_ref().map(|last| format!(": {last}")).unwrap_or_default();
+            format!("no connection to {store}{last}")
+        }
+        Error::OutcomeUnknown => "no answer came".to_owned(),
+        other => other.to_string(),
+    };
+    let kept = args.ttl + args.grace.unwrap_or_default() + args.delay.unwrap_or_default();
+    format!(
+        "could not tell the store that {name} is free: {cause}; the store frees it by itself after {} without a renewal, not \
+         counting the time that it is down",
+        words::length(kept)
+    )
 }
 
 /// A reading of this machine's clocks as the guardian takes it.

@@ -69,6 +69,12 @@ impl Place {
                 "store is empty; name a directory, or leave --store and LEASEHOLD_STORE out".to_owned(),
             ));
         }
+        if path.starts_with('~') {
+            // Quotes or a dir: in front keep a shell from it, and the store would be in a directory called ~.
+            return Err(Trouble::Misuse(format!(
+                "store {given:?} begins with ~, which no shell has replaced here; write the whole path"
+            )));
+        }
         // Absolute, because the command that gets it in its environment may stand elsewhere.
         let absolute = std::path::absolute(path)
             .map_err(|source| Trouble::System { what: "cannot find the present directory", source })?;
@@ -213,8 +219,8 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_store_is_not_taken_for_the_default() {
-        for given in ["", "dir:"] {
+    fn an_empty_store_and_one_with_a_tilde_are_refused() {
+        for given in ["", "dir:", "dir:~/x", "~"] {
             assert!(matches!(Place::new(given, Duration::ZERO), Err(Trouble::Misuse(_))), "{given}");
         }
     }

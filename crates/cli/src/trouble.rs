@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use leasehold::{Error, Refusal, ResourceName, Token};
+use leasehold::{Error, Refusal, ResourceName, Revision, Token};
 
 use crate::codes::{self, Kind};
 use crate::exit::Exit;
@@ -36,6 +36,30 @@ pub(crate) enum Trouble {
         /// Who holds it and for how long, as far as is known.
         why: String,
     },
+    /// The store went away while a lease was asked for.
+    #[error("{}", without_a_lease(.error, .so))]
+    NoLease {
+        /// What the store said last.
+        error: Error,
+        /// What follows for whoever asked.
+        so: &'static str,
+    },
+    /// A lease that was had could not be given back.
+    #[error("{message}")]
+    NotReleased {
+        /// What the store said last.
+        error: Error,
+        /// Which lease, and what becomes of it.
+        message: String,
+    },
+    /// A watch that had begun is over.
+    #[error("{}; go on with --after {after}", words_of(.error))]
+    WatchEnded {
+        /// Why.
+        error: Error,
+        /// The last revision that was told.
+        after: Revision,
+    },
     /// A lease ended while it was needed.
     #[error("{0}")]
     Lost(String),
@@ -64,6 +88,17 @@ pub(crate) enum Trouble {
     /// The service could not begin, or ended although nobody had asked it to.
     #[error("{0}")]
     Service(String),
+    /// A service that was asked over HTTP said no.
+    #[error("{message}")]
+    Answered {
+        /// Its code.
+        code: &'static str,
+        /// Its words.
+        message: String,
+    },
+    /// A backup, or the files of a service that does not run.
+    #[error("{0}")]
+    Files(String),
     /// The result could not be written.
     #[error("cannot write the result: {0}")]
     Output(std::io::Error),
@@ -77,25 +112,46 @@ pub(crate) enum Trouble {
     },
 }
 
+/// What a service says that takes in nothing now.
+const NOT_NOW: &str = "unavailable";
+
 impl Trouble {
+    /// What a service said over HTTP. A code that this release does not know is nothing that was done.
+    pub(crate) fn answered(code: &str, message: String) -> Self {
+        let known = leasehold_service::plain::CODES.iter().find(|known| known.name == code);
+        Self::Answered { code: known.map_or("failed", |known| known.name), message }
+    }
+
     /// The exit code.
     pub(crate) fn exit(&self) -> Exit {
         match self {
-            Self::Store(error) => Exit::of_error(error),
+            Self::Store(error)
+            | Self::NoLease { error, .. }
+            | Self::NotReleased { error, .. }
+            | Self::WatchEnded { error, .. } => Exit::of_error(error),
             Self::Misuse(_) => Exit::MISUSE,
             Self::NoStore(_) | Self::BadDirectory { .. } => Exit::UNREACHABLE,
             Self::NotAcquired { .. } | Self::NoAnswer { .. } => Exit::HELD,
             Self::Lost(_) => Exit::LOST,
             Self::Start(error) => Exit::of_start(error),
             Self::Signal(signal) => Exit::of_signal(*signal),
-            Self::NotConfirmed | Self::Service(_) | Self::Output(_) | Self::System { .. } => Exit::FAILURE,
+            Self::Answered { code, .. } if *code == NOT_NOW => Exit::UNREACHABLE,
+            Self::Answered { .. }
+            | Self::NotConfirmed
+            | Self::Service(_)
+            | Self::Files(_)
+            | Self::Output(_)
+            | Self::System { .. } => Exit::FAILURE,
         }
     }
 
     /// The code that programs compare, and the kind of answer.
     pub(crate) fn code(&self) -> (&'static str, Kind) {
         match self {
-            Self::Store(error) => codes::of_error(error),
+            Self::Store(error)
+            | Self::NoLease { error, .. }
+            | Self::NotReleased { error, .. }
+            | Self::WatchEnded { error, .. } => codes::of_error(error),
             Self::Misuse(_) => ("misuse", Kind::Failed),
             Self::NoStore(_) => ("no-store", Kind::Failed),
             Self::BadDirectory { .. } => ("directory-unusable", Kind::Failed),
@@ -109,14 +165,40 @@ impl Trouble {
             Self::Signal(_) => ("signal", Kind::Failed),
             Self::NotConfirmed => ("not-confirmed", Kind::Failed),
             Self::Service(_) => ("service-failed", Kind::Failed),
+            Self::Answered { code, .. } => (code, codes::of_answer(code)),
+            Self::Files(_) => ("files-unusable", Kind::Failed),
             Self::Output(_) => ("output-failed", Kind::Failed),
             Self::System { .. } => ("system", Kind::Failed),
+        }
+    }
+
+    /// The same, if it is that the store went away: with what follows from that.
+    pub(crate) fn without_a_lease(self, so: &'static str) -> Self {
+        match self {
+            // Nobody would think that anything was done with a directory that cannot be used.
+            Self::Store(Error::Unreachable(leasehold::Unreachable::Directory(_))) => self,
+            Self::Store(error @ (Error::OutcomeUnknown | Error::Unreachable(_) | Error::Unavailable(_))) => {
+                Self::NoLease { error, so }
+            }
+            other => other,
         }
     }
 
     /// Whether nobody reads the results any more, which is no news to anybody.
     pub(crate) fn is_closed_output(&self) -> bool {
         matches!(self, Self::Output(error) if error.kind() == std::io::ErrorKind::BrokenPipe)
+    }
+}
+
+fn without_a_lease(error: &Error, so: &str) -> String {
+    match error {
+        // Not the usual advice: whatever came of it belongs to a session that nobody renews any more.
+        Error::OutcomeUnknown => {
+            format!(
+                "the store did not answer any more; {so}, and a lease that it may have granted ends with its ttl"
+            )
+        }
+        other => format!("{}; {so}", words_of(other)),
     }
 }
 

@@ -12,6 +12,8 @@ mod configuration;
 mod directories;
 #[path = "serve/ending.rs"]
 mod ending;
+#[path = "serve/outage.rs"]
+mod outage;
 #[path = "serve/saying.rs"]
 mod saying;
 #[path = "serve/stage.rs"]

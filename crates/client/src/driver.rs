@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use leasehold_core::client::{Profile, SessionEnd};
 use leasehold_core::holder::{Fraction, Reading, Strictness};
-use leasehold_core::protocol::{Request, RequestId, Response, ToClient};
+use leasehold_core::protocol::{Failure, Request, RequestId, Response, ToClient};
 use leasehold_core::{Acquire, Answer, Nonce, Op};
 use tokio::sync::{broadcast, mpsc, oneshot};
 
@@ -24,7 +24,7 @@ use crate::session::{Session, SessionEvent};
 use crate::store::ConnectOptions;
 use crate::time::Time;
 
-use link::{Address, Home};
+use link::{Address, Home, Lives};
 use requests::Requests;
 use sessions::Slot;
 pub(crate) use visitor::Visitor;
@@ -145,6 +145,8 @@ pub(crate) struct Driver {
     /// Told once: the first connection, or why there is none.
     connected: Option<Reply<()>>,
     disconnected_since: Option<Reading>,
+    /// The first sending since the service last said something of use, on however many connections.
+    unheard_since: Option<Reading>,
     last_trouble: Option<Unreachable>,
     slots: HashMap<Key, Slot>,
     next_key: u64,
@@ -164,13 +166,14 @@ pub(crate) struct Started {
 /// Starts a driver for a store.
 pub(crate) fn connect(url: &str, options: ConnectOptions) -> Result<Started, Error> {
     let address = Address::parse(url)?;
-    let home = Home::new(address.clone(), &options);
+    let lives = Lives::default();
+    let home = Home::new(address.clone(), &options, lives.clone());
     let (to_driver, inbox) = mpsc::unbounded_channel();
     let (reply, connected) = oneshot::channel();
     let (reconnect, reconnects) = mpsc::unbounded_channel();
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Error::System)?;
-    let visitor = Visitor::new(runtime.handle().clone(), address, options);
+    let visitor = Visitor::new(runtime.handle().clone(), address, options, lives);
     let weak = to_driver.downgrade();
     let link_sender = to_driver.downgrade();
     let driver = Driver::new(inbox, weak, Time::Machine, url, visitor.patience(), reconnect, Some(reply));
@@ -213,6 +216,7 @@ impl Driver {
             connection: None,
             connected,
             disconnected_since: Some(now),
+            unheard_since: None,
             last_trouble: None,
             slots: HashMap::new(),
             next_key: 1,
@@ -255,6 +259,7 @@ impl Driver {
             ToDriver::Connected { sender } => self.connect(sender),
             ToDriver::Received(messages) => {
                 for message in messages {
+                    self.hear(&message);
                     self.receive(message);
                 }
             }
@@ -282,6 +287,9 @@ impl Driver {
         }
         let patience =
             self.disconnected_since.map(|since| self.patience.saturating_sub(now.since(since).greater()));
+        let unheard =
+            self.unheard_since.map(|since| self.patience.saturating_sub(now.since(since).greater()));
+        let patience = patience.into_iter().chain(unheard);
         let wakes = self.slots.values().filter_map(|slot| slot.machine.next_wake(now));
         let wakes = wakes.chain(self.requests.overdue_in(now, self.answer_time()));
         wakes.chain(patience.filter(|left| !left.is_zero())).min().unwrap_or(LONGEST_NAP).min(LONGEST_NAP)
@@ -294,6 +302,8 @@ impl Driver {
         let outgoing = std::mem::take(&mut self.outgoing);
         if let Some(connection) = &self.connection {
             self.sent_something = true;
+            let now = self.time.now();
+            self.unheard_since.get_or_insert(now);
             // A connection that has just ended says so by itself.
             let _ = connection.send(outgoing);
         }
@@ -302,7 +312,6 @@ impl Driver {
     fn connect(&mut self, sender: mpsc::UnboundedSender<Vec<(RequestId, Request)>>) {
         self.connection = Some(sender);
         self.disconnected_since = None;
-        self.last_trouble = None;
         self.outgoing.clear();
         if let Some(connected) = self.connected.take() {
             let _ = connected.send(Ok(()));
@@ -328,6 +337,22 @@ impl Driver {
         }
     }
 
+    /// Notes whether the service is of use: a node that has lost the others says hello, and no more than that it cannot.
+    fn hear(&mut self, message: &ToClient) {
+        match message {
+            ToClient::Response { response: Response::Failed(Failure::Unavailable { why }), .. } => {
+                let (store, waited) = (self.store.clone(), self.patience);
+                let last = Some(why.clone());
+                self.last_trouble = Some(Unreachable::NoConnection { store, waited, last });
+            }
+            ToClient::Response { response: Response::Failed(Failure::OutcomeUnknown), .. } => {}
+            _ => {
+                self.unheard_since = None;
+                self.last_trouble = None;
+            }
+        }
+    }
+
     fn tell_connected_error(&mut self, trouble: Unreachable) {
         if let Some(connected) = self.connected.take() {
             let _ = connected.send(Err(trouble.into()));
@@ -342,6 +367,14 @@ impl Driver {
             let trouble = self.trouble();
             self.tell_connected_error(trouble.clone());
             self.requests.fail_unsent(&trouble);
+            self.fail_openings(&trouble);
+            self.fail_commands(&trouble);
+        }
+        let unheard = self.unheard_since.filter(|since| now.since(*since).greater() >= self.patience);
+        if let (Some(_), Some(_)) = (&self.connection, unheard) {
+            // Whoever asks from now on has patience of their own.
+            self.unheard_since = None;
+            let trouble = self.trouble();
             self.fail_openings(&trouble);
             self.fail_commands(&trouble);
         }
@@ -367,6 +400,7 @@ impl Driver {
             Some(
                 trouble @ (Unreachable::Directory(_)
                 | Unreachable::ServerSilent { .. }
+                | Unreachable::OtherLife { .. }
                 | Unreachable::Protocol(_)),
             ) => trouble.clone(),
             other => {

@@ -125,6 +125,23 @@ pub enum Unreachable {
         /// The last thing that went wrong.
         last: Option<String>,
     },
+    /// Another life of the state is at a known address, and not a later one: an old copy, or another cluster. Sessions of the one that was
+    /// known end by their ttl.
+    #[error(
+        "{place} has another state: incarnation {found} of epoch {found_epoch}, where {known} of epoch {known_epoch} was known; only a restore, which raises the epoch, may replace it"
+    )]
+    OtherLife {
+        /// Where.
+        place: String,
+        /// The incarnation that was known.
+        known: String,
+        /// How often that one was restored.
+        known_epoch: u32,
+        /// The incarnation that was met.
+        found: String,
+        /// How often that one was restored.
+        found_epoch: u32,
+    },
     /// The other side does not speak the same protocol.
     #[error("{0}")]
     Protocol(String),

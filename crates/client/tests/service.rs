@@ -3,6 +3,8 @@
 
 #[path = "service/finding.rs"]
 mod finding;
+#[path = "service/leading.rs"]
+mod leading;
 #[path = "service/openings.rs"]
 mod openings;
 #[path = "service/stage.rs"]

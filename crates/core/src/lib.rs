@@ -14,6 +14,7 @@ extern crate alloc;
 pub mod answer;
 pub mod change;
 pub mod client;
+pub mod cluster;
 pub mod command;
 pub mod holder;
 pub mod id;

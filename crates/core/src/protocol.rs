@@ -8,6 +8,10 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 pub use crate::change::{Change, Changes, MAX_WATCHED_VALUE_BYTES};
+pub use crate::cluster::{
+    ClusterCommand, ClusterRefusal, ClusterReply, ClusterView, Incarnation, Member, MemberError, MemberId,
+    MemberRole, MemberView, check_address, check_member_name,
+};
 
 use crate::answer::{Ending, Item, Reply};
 use crate::command::{Attach, Op, Open, Operator, SessionCommand};
@@ -50,6 +54,8 @@ pub enum Request {
     Command(SessionCommand),
     /// Something that needs no session.
     Operator(Operator),
+    /// Something for the nodes themselves.
+    Cluster(ClusterCommand),
     /// A look at the table.
     Read(Query),
     /// A request of a plain session, with its own proof: no connection belongs to it.
@@ -133,6 +139,8 @@ pub enum Query {
     },
     /// The service itself.
     Status,
+    /// The nodes that keep the log.
+    Cluster,
 }
 
 /// From the service.
@@ -175,6 +183,8 @@ pub enum Response {
         /// The answer.
         answer: ReadAnswer,
     },
+    /// The word of the nodes themselves.
+    Cluster(ClusterReply),
     /// Neither done nor refused by the table.
     Failed(Failure),
 }
@@ -206,6 +216,8 @@ pub enum ReadAnswer {
     Register(Option<(Value, Token)>),
     /// The service itself.
     Status(Status),
+    /// The nodes that keep the log.
+    Cluster(ClusterView),
 }
 
 /// What is known of a token.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use leasehold_core::holder::Reading;
 use leasehold_core::protocol::RequestId;
-use leasehold_core::{Command, Op};
+use leasehold_core::{Command, Op, Operator, Successor};
 
 use crate::routes::ConnectionId;
 
@@ -89,7 +89,12 @@ impl Queue {
 /// Roughly the bytes of a command in the log; values and many names make it large.
 fn weight(command: &Command) -> usize {
     const PLAIN: usize = 64;
-    let Command::Session(command) = command else { return PLAIN };
+    let command = match command {
+        Command::Session(command) => command,
+        Command::Operator(operator) => return PLAIN + texts(operator),
+        Command::Open(open) => return PLAIN + open.label.as_str().len(),
+        _ => return PLAIN,
+    };
     PLAIN
         + match &command.op {
             Op::Acquire(acquire) => {
@@ -100,6 +105,22 @@ fn weight(command: &Command) -> usize {
             Op::WriteRegister { value, .. } => value.as_ref().map_or(0, |value| value.as_bytes().len()),
             Op::Cancel { .. } | Op::Offer(_) | Op::Release { .. } | Op::Close => 0,
         }
+}
+
+/// Bytes of the texts in what an operator wants.
+fn texts(operator: &Operator) -> usize {
+    let (resource, by, more) = match operator {
+        Operator::AskRelease { resource, by, successor, .. } => {
+            let label = match successor {
+                Some(Successor::Labelled(label)) => label.as_str().len(),
+                _ => 0,
+            };
+            (resource, by, label)
+        }
+        Operator::Revoke { resource, by, reason, .. } => (resource, by, reason.as_str().len()),
+        Operator::ChangeKind { resource, by, .. } => (resource, by, 0),
+    };
+    resource.as_str().len() + by.as_str().len() + more
 }
 
 /// An entry that was proposed and is not applied yet.

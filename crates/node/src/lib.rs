@@ -12,9 +12,12 @@
 pub mod anchor;
 pub mod changes;
 pub mod clock;
+pub mod members;
 pub mod payload;
+pub mod peer;
 
 mod batch;
+mod forwards;
 mod holds;
 mod machine;
 mod reads;
@@ -25,7 +28,10 @@ mod storage;
 pub use anchor::{Anchor, Machine, ResumeError};
 pub use changes::ChangeLog;
 pub use machine::{
-    Fatal, Input, LogEntry, LogWrite, Node, Options, Output, Place, Recovered, SavedSnapshot, Setup, Vote,
+    FOUNDER, Fatal, Input, LogEntry, LogWrite, Node, Options, Output, Place, Recovered, SavedSnapshot, Setup,
+    Start, Vote, founding_snapshot,
 };
-pub use routes::ConnectionId;
+pub use members::{Membership, Roster};
+pub use peer::PeerMessage;
+pub use routes::{CALLS, ConnectionId};
 pub use stats::{Buckets, NodeStats, Operation, Outcome};

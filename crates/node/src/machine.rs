@@ -1,246 +1,91 @@
 //! The node: one turn of its loop takes in what has arrived, moves log time, proposes, and hands out what is to be done.
 
+mod cluster;
 mod deliver;
+mod forward;
+mod handover;
 mod held;
 mod intake;
+mod io;
 mod lead;
 mod ready;
 mod start;
 
-use std::collections::VecDeque;
-use std::sync::Arc;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use leasehold_core::holder::Reading;
-use leasehold_core::protocol::{Changes, Request, RequestId, Status, ToClient};
+use leasehold_core::protocol::{MemberId, Request, RequestId, Status};
 use leasehold_core::{Config, LeaseTable, LogTime, Millis};
 use raft::eraftpb::Message;
 use raft::{RawNode, StateRole};
 
-use crate::anchor::{Anchor, Machine, ResumeError};
+use crate::anchor::Anchor;
 use crate::batch::{Proposed, Queue};
 use crate::changes::ChangeLog;
 use crate::clock::{LogClock, STALL_CAP};
+use crate::forwards::{Forwards, Visitors};
 use crate::holds::Holds;
-use crate::payload::PayloadError;
+use crate::members::Roster;
 use crate::reads::Reads;
 use crate::routes::{ConnectionId, Routes};
 use crate::stats::NodeStats;
 use crate::storage::MemoryLog;
 
-/// What happened since the last turn.
-#[derive(Debug)]
-pub enum Input {
-    /// A client asks for something.
-    Request {
-        /// Through which connection.
-        connection: ConnectionId,
-        /// The id that the connection gave it.
-        id: RequestId,
-        /// What.
-        request: Request,
-    },
-    /// Whoever sent this request does not wait for its answer any more.
-    Abandoned {
-        /// Through which connection.
-        connection: ConnectionId,
-        /// The request.
-        id: RequestId,
-    },
-    /// A connection is gone.
-    Disconnected(ConnectionId),
-    /// A write was synced, and with it all before it.
-    Written {
-        /// Its number.
-        number: u64,
-    },
-    /// A snapshot is safe on disk.
-    SnapshotSaved {
-        /// The last entry it covers.
-        index: u64,
-        /// The term of that entry.
-        term: u64,
-    },
-    /// Take in nothing more, and finish what was taken in.
-    Drain,
-}
+pub use io::{
+    Fatal, Input, LogEntry, LogWrite, Options, Output, Place, Recovered, SavedSnapshot, Setup, Start, Vote,
+};
+pub use start::founding_snapshot;
 
-/// What is to be done, in order.
-#[derive(Debug)]
-pub enum Output {
-    /// Write to the log and sync, then say so with [`Input::Written`].
-    Write(LogWrite),
-    /// Send to a client.
-    Send {
-        /// Through which connection.
-        connection: ConnectionId,
-        /// What.
-        message: ToClient,
-    },
-    /// An applied entry changed something that is watched. Comes before every answer that depends on it.
-    Changed(Arc<Changes>),
-    /// Save a snapshot, then say so with [`Input::SnapshotSaved`].
-    SaveSnapshot {
-        /// The last entry it covers.
-        index: u64,
-        /// The term of that entry.
-        term: u64,
-        /// The bytes.
-        bytes: Vec<u8>,
-    },
-    /// Send to another node. A log with one voter has none.
-    SendPeer(Box<Message>),
-}
-
-/// One write to the log.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LogWrite {
-    /// To be named when it is synced.
-    pub number: u64,
-    /// The term and vote, if they changed.
-    pub vote: Option<Vote>,
-    /// Entries; they supersede what was there from the first of them on.
-    pub entries: Vec<LogEntry>,
-}
-
-/// What a node must never forget.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Vote {
-    /// Its term.
-    pub term: u64,
-    /// Whom it voted for in that term; zero is nobody.
-    pub vote: u64,
-    /// How far the log is known to be committed.
-    pub commit: u64,
-}
-
-/// One entry as the log keeps it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LogEntry {
-    /// Its place.
-    pub index: u64,
-    /// The term it was proposed in.
-    pub term: u64,
-    /// Raft's kind of entry.
-    pub kind: u8,
-    /// Its payload.
-    pub payload: Vec<u8>,
-}
-
-/// What the files held.
-#[derive(Debug, Default)]
-pub struct Recovered {
-    /// Term and vote.
-    pub vote: Vote,
-    /// Entries after the snapshot.
-    pub entries: Vec<LogEntry>,
-    /// The newest snapshot.
-    pub snapshot: Option<SavedSnapshot>,
-}
-
-/// A snapshot as it was saved.
-#[derive(Debug)]
-pub struct SavedSnapshot {
-    /// The last entry it covers.
-    pub index: u64,
-    /// The term of that entry.
-    pub term: u64,
-    /// The bytes.
-    pub bytes: Vec<u8>,
-}
-
-/// Where the node runs.
-#[derive(Debug, Clone)]
-pub enum Place {
-    /// In a directory that processes of one machine share: time without a server counts.
-    Embedded {
-        /// The clocks' machine.
-        machine: Machine,
-        /// End everything and wait, where the clocks cannot be compared.
-        end_all_after_wait: bool,
-    },
-    /// As a service: time without a leader does not count.
-    Served,
-}
-
-/// What a node begins with.
-#[derive(Debug)]
-pub struct Setup {
-    /// Where it runs.
-    pub place: Place,
-    /// The choices for a log that is new; an old one keeps its own.
-    pub config: Config,
-    /// What the files held.
-    pub recovered: Recovered,
-    /// Knobs.
-    pub options: Options,
-    /// The release and process, for the status.
-    pub version: String,
-    /// The process that serves.
-    pub pid: u32,
-    /// Seeds the election timeouts.
-    pub seed: u64,
-}
-
-/// Knobs, with defaults that fit.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// A snapshot is taken after this many entries.
-    pub snapshot_entries: u64,
-    /// Or after this many bytes of entries.
-    pub snapshot_bytes: u64,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        // A restart reads the snapshot and what came after it: this keeps that to tens of milliseconds.
-        Self { snapshot_entries: 8_192, snapshot_bytes: 8 * 1024 * 1024 }
-    }
-}
-
-/// Why a node cannot begin or go on.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Fatal {
-    /// Log time cannot go on.
-    #[error(transparent)]
-    Resume(#[from] ResumeError),
-    /// The log or snapshot cannot be read.
-    #[error(transparent)]
-    Payload(#[from] PayloadError),
-    /// The state contradicts itself.
-    #[error("the files contradict themselves: {0}")]
-    Invariant(String),
-    /// Raft's word for it.
-    #[error("consensus failed: {0}")]
-    Raft(String),
-}
-
-/// The first member of a log. Members that join later get other ids.
-const FOUNDER: u64 = 1;
+/// The only member of a log that nobody joins: a directory that processes of one machine share.
+pub const FOUNDER: MemberId = MemberId(1);
 
 /// A node.
 pub struct Node {
     raft: RawNode<MemoryLog>,
     table: LeaseTable,
+    roster: Roster,
+    /// What all outcomes so far come to.
+    outcomes: Option<u64>,
     place: Place,
     options: Options,
     version: String,
     pid: u32,
-    random: u64,
-    /// What we last set as raft's election timeout, to notice when raft drew its own.
-    election_timeout: usize,
+    seed: u64,
     last_tick: Reading,
     leadership: Option<Leadership>,
     /// Requests that arrived before this node could judge them.
-    early: Vec<(ConnectionId, RequestId, Request)>,
+    early: VecDeque<Early>,
+    /// What was sent to the leader.
+    forwards: Forwards,
+    /// Connections of clients at other members.
+    visitors: Visitors,
+    /// When other members were last heard of.
+    heard: BTreeMap<MemberId, Reading>,
+    /// A change of the members that was proposed here and is not applied.
+    change: Option<cluster::Change>,
+    handover: Option<handover::Handover>,
+    /// Leadership is being given up in order to stop.
+    leaving: Option<Reading>,
+    /// Whether this node has once come as far as its leader.
+    caught_up: bool,
+    /// There is no room for more than ending things.
+    full: bool,
+    /// Noticed while taking something in: this turn is the last.
+    fatal: Option<Fatal>,
     queue: Queue,
     proposed: VecDeque<Proposed>,
     reads: Reads,
     routes: Routes,
+    /// The write with a snapshot of another member, until it is synced. Raft does not count it as applied before, and must not
+    /// begin an election meanwhile: it would look for entries that are gone.
+    installing: Option<u64>,
     /// Writes handed out and not yet synced, with what may only be sent afterwards.
     writes: VecDeque<(u64, Vec<Message>)>,
     /// How much of the time until the present write is synced may still count.
     write_allowance: Duration,
+    /// For how long the present write has been on its way, while this loop was running.
+    write_waited: Duration,
     applied: u64,
     applied_term: u64,
     stamped: Option<(LogTime, Option<Anchor>)>,
@@ -256,6 +101,14 @@ pub struct Node {
     /// The clocks at the present turn.
     now: Reading,
     stats: NodeStats,
+}
+
+/// A request that arrived before anybody could judge it.
+struct Early {
+    connection: ConnectionId,
+    id: RequestId,
+    request: Request,
+    since: Reading,
 }
 
 #[derive(Debug, Default)]
@@ -286,6 +139,8 @@ impl Node {
         inputs: impl IntoIterator<Item = Input>,
     ) -> Result<Vec<Output>, Fatal> {
         let mut out = Vec::new();
+        let passed = now.since(self.now).smaller().min(STALL_CAP);
+        self.write_waited = if self.writes.is_empty() { Duration::ZERO } else { self.write_waited + passed };
         self.now = now;
         if let Some(leadership) = &mut self.leadership {
             // While a write is on its way nothing can be proposed: a disk that stands still costs nobody more than the cap.
@@ -297,7 +152,12 @@ impl Node {
         for input in inputs {
             self.take_in(&mut out, input);
         }
+        if let Some(fatal) = self.fatal.take() {
+            return Err(fatal);
+        }
         self.handle_ready(&mut out)?;
+        self.follow(&mut out);
+        self.hand_over(&mut out);
         self.take_early(&mut out);
         // What was just applied may have made room for the next batch.
         while self.lead(&mut out, now)? {
@@ -307,6 +167,8 @@ impl Node {
         self.handle_ready(&mut out)?;
         self.answer_reads(&mut out);
         self.snapshot_if_due(&mut out);
+        self.offer_snapshot();
+        self.answer_visitors(&mut out);
         Ok(out)
     }
 
@@ -328,7 +190,9 @@ impl Node {
 
     /// Whether this node leads and has applied the first entry of its leadership.
     pub fn is_serving(&self) -> bool {
-        let opening = self.leadership.as_ref().and_then(|leadership| leadership.opening);
+        let term = self.raft.raft.term;
+        let leadership = self.leadership.as_ref().filter(|leadership| leadership.term == term);
+        let opening = leadership.filter(|_| self.is_leader()).and_then(|leadership| leadership.opening);
         opening.is_some_and(|opening| self.applied >= opening)
     }
 
@@ -341,6 +205,30 @@ impl Node {
             && self.writes.is_empty()
             && self.holds.is_empty()
             && self.reads.is_empty()
+            && self.forwards.is_empty()
+            && self.change.is_none()
+            && self.handover.is_none()
+    }
+
+    /// Who leads, as far as this node knows.
+    pub fn leader(&self) -> Option<MemberId> {
+        let leader = self.raft.raft.leader_id;
+        (leader != 0).then_some(MemberId(leader))
+    }
+
+    /// Whether this node has seen what its leader had committed when they met: its changes are nobody's distant past.
+    pub fn is_caught_up(&self) -> bool {
+        self.caught_up
+    }
+
+    /// This node's id.
+    pub fn id(&self) -> MemberId {
+        MemberId(self.raft.raft.id)
+    }
+
+    /// Everything that a backup needs, as of the last entry applied, and that entry.
+    pub fn snapshot(&self) -> SavedSnapshot {
+        SavedSnapshot { index: self.applied, term: self.applied_term, bytes: self.snapshot_bytes() }
     }
 
     /// The last changes of the table.

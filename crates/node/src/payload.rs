@@ -6,10 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::anchor::Anchor;
 use crate::changes::ChangeLog;
+use crate::members::Roster;
 
-const PAYLOAD_VERSION: u8 = 1;
-/// Version 2 has the changes between head and table.
-const SNAPSHOT_VERSION: u8 = 2;
+/// Version 2 has a hash of the outcomes before.
+const PAYLOAD_VERSION: u8 = 2;
+/// Version 2 has the changes between head and table, version 3 the members and the hash behind the head.
+const SNAPSHOT_VERSION: u8 = 3;
 /// Room for what stands before changes and table.
 const HEAD_BYTES: usize = 1024;
 
@@ -44,13 +46,15 @@ pub struct Payload {
     pub entry: Entry,
     /// For embedded directories: what `at` was computed from.
     pub anchor: Option<Anchor>,
+    /// What the proposer's outcomes come to before this entry, if it had applied all before it.
+    pub outcomes: Option<u64>,
 }
 
 impl Payload {
     /// The bytes that raft replicates.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = vec![PAYLOAD_VERSION];
-        bytes = postcard::to_extend(&self.anchor, bytes).expect("a vector grows as needed");
+        bytes = postcard::to_extend(&(&self.anchor, self.outcomes), bytes).expect("a vector grows as needed");
         bytes.extend_from_slice(&self.entry.encode());
         bytes
     }
@@ -61,19 +65,26 @@ impl Payload {
     /// When the bytes were written by a later release or are damaged.
     pub fn decode(bytes: &[u8]) -> Result<Self, PayloadError> {
         let body = versioned("log entry", PAYLOAD_VERSION, bytes)?;
-        let (anchor, rest) =
-            postcard::take_from_bytes(body).map_err(|_| PayloadError::Damaged { what: "log entry" })?;
-        Ok(Self { entry: Entry::decode(rest)?, anchor })
+        let damaged = |_| PayloadError::Damaged { what: "log entry" };
+        let ((anchor, outcomes), rest) = if bytes[0] == 1 {
+            let (anchor, rest) = postcard::take_from_bytes(body).map_err(damaged)?;
+            ((anchor, None), rest)
+        } else {
+            postcard::take_from_bytes(body).map_err(damaged)?
+        };
+        Ok(Self { entry: Entry::decode(rest)?, anchor, outcomes })
     }
 }
 
 /// Everything a node needs to begin after the log before was dropped.
 #[derive(Debug)]
 pub struct NodeSnapshot {
-    /// The members that vote, and those that only learn.
-    pub voters: Vec<u64>,
-    /// The members that only learn.
-    pub learners: Vec<u64>,
+    /// Who decides.
+    pub voters: Voters,
+    /// Who they are; a snapshot of an earlier version has nobody.
+    pub roster: Roster,
+    /// What all outcomes so far come to; not known behind a snapshot of an earlier version.
+    pub outcomes: Option<u64>,
     /// The last stamp, and the clocks behind it.
     pub stamped: Option<(LogTime, Option<Anchor>)>,
     /// The last changes; a snapshot of version 1 has none.
@@ -82,23 +93,47 @@ pub struct NodeSnapshot {
     pub table: LeaseTable,
 }
 
+/// The members as raft counts them, also in the middle of a change.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Voters {
+    /// Those that vote.
+    pub voters: Vec<u64>,
+    /// Those that only learn.
+    pub learners: Vec<u64>,
+    /// Those that voted before a change that is not complete.
+    pub outgoing: Vec<u64>,
+    /// Those that will only learn after it.
+    pub learners_next: Vec<u64>,
+    /// Whether the change completes by itself.
+    pub auto_leave: bool,
+}
+
 #[derive(Serialize, Deserialize)]
-struct Head {
+struct OldHead {
     voters: Vec<u64>,
     learners: Vec<u64>,
     stamped: Option<(LogTime, Option<Anchor>)>,
 }
 
+#[derive(Serialize, Deserialize)]
+struct Head {
+    voters: Voters,
+    stamped: Option<(LogTime, Option<Anchor>)>,
+    roster: Roster,
+    outcomes: Option<u64>,
+}
+
 impl NodeSnapshot {
     /// The bytes of the snapshot of a node.
     pub fn encode(
-        voters: &[u64],
-        learners: &[u64],
+        voters: Voters,
+        roster: &Roster,
+        outcomes: Option<u64>,
         stamped: Option<(LogTime, Option<Anchor>)>,
         changes: &ChangeLog,
         table: &LeaseTable,
     ) -> Vec<u8> {
-        let head = Head { voters: voters.to_vec(), learners: learners.to_vec(), stamped };
+        let head = Head { voters, stamped, roster: roster.clone(), outcomes };
         let table = table.encode();
         // Of its size from the start: this may be many megabytes, again and again.
         let mut bytes = Vec::with_capacity(table.len() + changes.encoded_bytes() + HEAD_BYTES);
@@ -116,15 +151,22 @@ impl NodeSnapshot {
     pub fn decode(bytes: &[u8]) -> Result<Self, PayloadError> {
         let body = versioned("snapshot", SNAPSHOT_VERSION, bytes)?;
         let damaged = |_| PayloadError::Damaged { what: "snapshot" };
-        let (head, rest): (Head, _) = postcard::take_from_bytes(body).map_err(damaged)?;
+        let (head, rest): (Head, _) = if bytes[0] < 3 {
+            let (OldHead { voters, learners, stamped }, rest) =
+                postcard::take_from_bytes(body).map_err(damaged)?;
+            let voters = Voters { voters, learners, ..Voters::default() };
+            (Head { voters, stamped, roster: Roster::default(), outcomes: None }, rest)
+        } else {
+            postcard::take_from_bytes(body).map_err(damaged)?
+        };
         let (changes, rest) = if bytes[0] == 1 {
             (None, rest)
         } else {
             let (changes, rest) = ChangeLog::decode(rest).map_err(damaged)?;
             (Some(changes), rest)
         };
-        let Head { voters, learners, stamped } = head;
-        Ok(Self { voters, learners, stamped, changes, table: LeaseTable::decode(rest)? })
+        let Head { voters, stamped, roster, outcomes } = head;
+        Ok(Self { voters, roster, outcomes, stamped, changes, table: LeaseTable::decode(rest)? })
     }
 }
 

@@ -88,11 +88,12 @@ impl Reads {
         due.into_iter().flat_map(|(_, reads)| reads).collect()
     }
 
-    /// Checks under way vanish silently when the role changes: they are asked again.
-    pub(crate) fn ask_again(&mut self) {
-        for (_, reads) in self.asked.drain(..) {
-            self.new.extend(reads);
-        }
+    /// Checks under way vanish silently when the role changes: these must be asked for again, here or elsewhere.
+    pub(crate) fn take_unconfirmed(&mut self) -> Vec<Read> {
+        let asked = self.asked.drain(..).flat_map(|(_, reads)| reads);
+        let mut unconfirmed: Vec<Read> = asked.collect();
+        unconfirmed.append(&mut self.new);
+        unconfirmed
     }
 }
 
@@ -103,7 +104,7 @@ impl Read {
     }
 }
 
-/// Answers a question from the table. The status is the node's own to answer.
+/// Answers a question from the table. What asks for the node or its cluster is the node's own to answer.
 pub(crate) fn answer(table: &LeaseTable, query: &Query) -> Option<ReadAnswer> {
     Some(match query {
         Query::Lease(name) => ReadAnswer::Lease(table.lease(name)),
@@ -144,6 +145,6 @@ pub(crate) fn answer(table: &LeaseTable, query: &Query) -> Option<ReadAnswer> {
         Query::Register { resource, key } => {
             ReadAnswer::Register(table.register(resource, key).map(|(value, token)| (value.clone(), token)))
         }
-        Query::Status => return None,
+        Query::Status | Query::Cluster => return None,
     })
 }

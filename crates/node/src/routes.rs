@@ -11,6 +11,9 @@ use leasehold_core::SessionId;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(pub u64);
 
+/// The connection that all single requests of a node share. Each proves by itself for which session it speaks.
+pub const CALLS: ConnectionId = ConnectionId(0);
+
 #[derive(Debug, Default)]
 pub(crate) struct Routes {
     attached: BTreeMap<SessionId, ConnectionId>,
@@ -55,8 +58,11 @@ impl Routes {
         }
     }
 
-    pub(crate) fn clear(&mut self) {
+    /// Forgets everything, and names the connections that had proven a session.
+    pub(crate) fn clear(&mut self) -> Vec<ConnectionId> {
         self.attached.clear();
+        self.provers.clear();
+        std::mem::take(&mut self.proven).into_keys().collect()
     }
 }
 

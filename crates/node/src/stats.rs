@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use leasehold_core::protocol::{Failure, Response};
+use leasehold_core::protocol::{ClusterReply, Failure, Response};
 use leasehold_core::{Answer, Command, Item, ItemKind, Op, Operator, Reply, SessionId};
 
 /// What was asked for.
@@ -111,7 +111,8 @@ impl Outcome {
             Response::Reply(Reply::Refused(_) | Reply::Plain { answer: Answer::Refused(_), .. }) => {
                 Self::Refused
             }
-            Response::Reply(_) | Response::Read { .. } => Self::Done,
+            Response::Cluster(ClusterReply::Refused(_)) => Self::Refused,
+            Response::Reply(_) | Response::Read { .. } | Response::Cluster(_) => Self::Done,
             Response::Failed(Failure::OutcomeUnknown) => Self::Unknown,
             Response::Failed(_) => Self::Failed,
         }

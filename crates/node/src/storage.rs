@@ -1,16 +1,22 @@
 //! The part of the log that raft looks at, in memory. The files are the driver's; this mirrors what was handed to them.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 
 use raft::eraftpb::{ConfState, Entry, HardState, Snapshot};
 use raft::{GetEntriesContext, RaftState, Storage, StorageError};
 
+/// Entries that stay in memory behind a snapshot, for followers that are only a little behind: a snapshot costs far more.
+const KEPT_ENTRIES: u64 = 4_096;
+/// And bytes of them at most.
+const KEPT_BYTES: usize = 32 * 1024 * 1024;
+
 pub(crate) struct MemoryLog {
     hard_state: HardState,
     conf_state: ConfState,
-    /// The last entry that the newest snapshot covers.
-    snapshot_index: u64,
-    snapshot_term: u64,
+    /// For followers that need more than the log has; made when one is asked for.
+    snapshot: Option<Snapshot>,
+    snapshot_wanted: Cell<bool>,
     /// The last entry that is not in memory any more.
     dropped_index: u64,
     dropped_term: u64,
@@ -19,14 +25,14 @@ pub(crate) struct MemoryLog {
 
 impl MemoryLog {
     pub(crate) fn new(hard_state: HardState, conf_state: ConfState, snapshot: (u64, u64)) -> Self {
-        let (snapshot_index, snapshot_term) = snapshot;
+        let (dropped_index, dropped_term) = snapshot;
         Self {
             hard_state,
             conf_state,
-            snapshot_index,
-            snapshot_term,
-            dropped_index: snapshot_index,
-            dropped_term: snapshot_term,
+            snapshot: None,
+            snapshot_wanted: Cell::new(false),
+            dropped_index,
+            dropped_term,
             entries: VecDeque::new(),
         }
     }
@@ -49,15 +55,58 @@ impl MemoryLog {
         &self.conf_state
     }
 
-    /// A snapshot up to `index` is safe on disk: entries up to it may go.
-    pub(crate) fn compact(&mut self, index: u64, term: u64) {
-        self.snapshot_index = index;
-        self.snapshot_term = term;
-        while self.entries.front().is_some_and(|entry| entry.index <= index) {
+    /// The members changed. A snapshot made before would not know those that it is meant for.
+    pub(crate) fn set_conf_state(&mut self, conf_state: ConfState) {
+        self.conf_state = conf_state;
+        self.snapshot = None;
+    }
+
+    /// A snapshot takes the place of everything up to `index`, whatever was there, and of the members.
+    pub(crate) fn install(&mut self, index: u64, term: u64, conf_state: ConfState) {
+        self.entries.clear();
+        (self.dropped_index, self.dropped_term) = (index, term);
+        self.hard_state.commit = self.hard_state.commit.max(index);
+        self.set_conf_state(conf_state);
+    }
+
+    /// Whether a snapshot was asked for that there is not. Says so once.
+    pub(crate) fn takes_wanted_snapshot(&mut self) -> bool {
+        self.snapshot_wanted.take()
+    }
+
+    /// A snapshot for followers.
+    pub(crate) fn offer_snapshot(&mut self, snapshot: Snapshot) {
+        self.snapshot = Some(snapshot);
+    }
+
+    /// A snapshot up to `index` is safe on disk: entries up to it may go, but for some that followers may still need.
+    pub(crate) fn compact(&mut self, index: u64, alone: bool) {
+        let last = if alone {
+            index
+        } else {
+            index.saturating_sub(KEPT_ENTRIES).max(self.beyond(KEPT_BYTES).min(index))
+        };
+        while self.entries.front().is_some_and(|entry| entry.index <= last) {
             let gone = self.entries.pop_front().expect("the front was just looked at");
             self.dropped_index = gone.index;
             self.dropped_term = gone.term;
         }
+        self.snapshot.take_if(|snapshot| snapshot.get_metadata().index < self.dropped_index);
+    }
+
+    /// The last entry behind which there are at most so many bytes.
+    fn beyond(&self, bytes: usize) -> u64 {
+        let mut sum = 0;
+        let too_old = self.entries.iter().rev().find(|entry| {
+            sum += entry.data.len();
+            sum > bytes
+        });
+        too_old.map_or(0, |entry| entry.index)
+    }
+
+    /// Nobody needs the snapshot for followers now: it may be many megabytes.
+    pub(crate) fn forget_snapshot(&mut self) {
+        self.snapshot = None;
     }
 
     fn position(&self, index: u64) -> Option<usize> {
@@ -109,8 +158,17 @@ impl Storage for MemoryLog {
         Ok(self.entries.back().map_or(self.dropped_index, |entry| entry.index))
     }
 
-    fn snapshot(&self, _request_index: u64, _to: u64) -> raft::Result<Snapshot> {
-        // Asked for only to bring up a follower; a log with one voter has none.
+    fn snapshot(&self, request_index: u64, _to: u64) -> raft::Result<Snapshot> {
+        // What a snapshot does not cover must still be in the log.
+        let fits = |snapshot: &&Snapshot| {
+            let index = snapshot.get_metadata().index;
+            index >= request_index && index >= self.dropped_index
+        };
+        if let Some(snapshot) = self.snapshot.as_ref().filter(fits) {
+            return Ok(snapshot.clone());
+        }
+        // Making one takes a whole look at the table: once per turn is enough, and raft asks again.
+        self.snapshot_wanted.set(true);
         Err(raft::Error::Store(StorageError::SnapshotTemporarilyUnavailable))
     }
 }

@@ -3,17 +3,15 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use leasehold_core::protocol::MemberId;
 use leasehold_core::protocol::{Failure, Request, RequestId, Response};
 use leasehold_core::{Millis, Revision};
-use leasehold_node::{Buckets, ConnectionId, NodeStats};
+use leasehold_node::{Buckets, Membership, NodeStats, SavedSnapshot};
 use tokio::sync::oneshot;
 
 use crate::driver::ToLoop;
 use crate::hub::Hub;
 use crate::inbox::Inbox;
-
-/// The connection that all single requests share. Each proves by itself for which session it speaks.
-pub(crate) const CALLS: ConnectionId = ConnectionId(0);
 
 /// Asks the node. Clones share everything.
 #[derive(Debug, Clone)]
@@ -28,6 +26,16 @@ pub struct Caller {
 pub struct Inspection {
     /// Whether it leads and answers.
     pub serving: bool,
+    /// Whether it answers, by itself or through its leader.
+    pub ready: bool,
+    /// Who leads, as far as it knows.
+    pub leader: Option<MemberId>,
+    /// The members.
+    pub membership: Membership,
+    /// The longest ttl that the table allows.
+    pub max_ttl: Millis,
+    /// The rate error of clocks that the table goes by.
+    pub drift: leasehold_core::Drift,
     /// What the node has counted.
     pub stats: NodeStats,
     /// Totals of the table since its log began.
@@ -48,9 +56,16 @@ pub struct Inspection {
     pub sync_micros: Buckets,
 }
 
+impl Inspection {
+    /// Whether nobody else decides.
+    pub fn is_alone(&self) -> bool {
+        matches!(&self.membership.members[..], [(only, _)] if only.id == self.membership.me)
+    }
+}
+
 impl Caller {
     pub(crate) fn new(inbox: Inbox, hub: Arc<Hub>) -> Self {
-        Self { inbox, hub, next: Arc::new(AtomicU64::new(1)) }
+        Self { inbox, hub, next: Arc::new(AtomicU64::new(crate::inbox::first_id())) }
     }
 
     /// Asks the node. Dropping the future gives the request up: the wait of an acquire that is kept waiting is cancelled.
@@ -70,6 +85,13 @@ impl Caller {
     /// Changes of the table.
     pub fn hub(&self) -> &Arc<Hub> {
         &self.hub
+    }
+
+    /// Everything that a backup needs, as of the last entry applied; nothing when the node has ended.
+    pub async fn snapshot(&self) -> Option<SavedSnapshot> {
+        let (reply, answer) = oneshot::channel();
+        self.inbox.send(ToLoop::Snapshot(reply)).ok()?;
+        answer.await.ok()
     }
 
     /// Numbers for metrics; nothing when the node has ended.

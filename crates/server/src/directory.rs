@@ -64,6 +64,14 @@ pub enum DirectoryError {
         /// What is known.
         known: u32,
     },
+    /// The file that says who this directory is.
+    #[error("{path} is damaged: {why}")]
+    Identity {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
     /// The directory of a service.
     #[error("{path} belongs to a service and cannot be used embedded; connect to the service instead")]
     Served {
@@ -217,8 +225,9 @@ impl Locked {
         Ok(self.file.metadata().map_err(failed("look at", &lock))?.ino())
     }
 
-    /// The directory of the log, made if there never was a log.
+    /// The directory of the log, made if there never was a log. A recovery that was interrupted is carried through first.
     pub(crate) fn log_directory(&self) -> Result<PathBuf, DirectoryError> {
+        crate::files::finish_recovery(&self.path)?;
         let path = self.path.join(LOG_DIRECTORY);
         if self.founded {
             return Ok(path);

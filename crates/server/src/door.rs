@@ -1,8 +1,8 @@
 //! A connection of the session stream, whatever carries it: what comes in, what goes out, and the watches it has begun.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use leasehold_core::protocol::{Change, Changes, Failure, Request, RequestId, Response, ToClient, Watch};
@@ -24,12 +24,41 @@ const PROGRESS: Duration = Duration::from_secs(10);
 /// Bytes of changes in one message at most, roughly: it must fit a frame.
 const MAX_WATCHED_BYTES: usize = 1024 * 1024;
 
+/// What the service says of itself when a connection begins. It changes: leaders do. Clones share it.
+#[derive(Debug, Clone)]
+pub(crate) struct Present(Arc<Mutex<Hello>>);
+
+impl Present {
+    pub(crate) fn new(hello: Hello) -> Self {
+        Self(Arc::new(Mutex::new(hello)))
+    }
+
+    /// What to say now.
+    pub(crate) fn hello(&self) -> Hello {
+        self.lock().clone()
+    }
+
+    pub(crate) fn set_state(&self, incarnation: &str, epoch: u16) {
+        let mut hello = self.lock();
+        incarnation.clone_into(&mut hello.incarnation);
+        hello.epoch = epoch.into();
+    }
+
+    pub(crate) fn set_leader(&self, address: &str) {
+        address.clone_into(&mut self.lock().leader);
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Hello> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// What every connection needs. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Door {
     inbox: Inbox,
     hub: Arc<Hub>,
-    hello: Arc<Hello>,
+    present: Present,
     next: Arc<AtomicU64>,
     max_watches: usize,
     /// How long a client may leave unread what was written for it.
@@ -40,17 +69,17 @@ impl Door {
     pub(crate) fn new(
         inbox: Inbox,
         hub: Arc<Hub>,
-        hello: Hello,
+        present: Present,
         max_watches: usize,
         write_time: Duration,
     ) -> Self {
-        let next = Arc::new(AtomicU64::new(1));
-        Self { inbox, hub, hello: Arc::new(hello), next, max_watches, write_time }
+        let next = Arc::new(AtomicU64::new(crate::inbox::first_id()));
+        Self { inbox, hub, present, next, max_watches, write_time }
     }
 
     /// What the service says of itself when a connection begins.
-    pub fn hello(&self) -> &Hello {
-        &self.hello
+    pub fn hello(&self) -> Hello {
+        self.present.hello()
     }
 
     /// Begins a connection. Must be called within a runtime, on which its watches will run.

@@ -13,15 +13,17 @@ use std::thread::JoinHandle;
 
 use leasehold_core::protocol::{Request, RequestId, Response, ToClient};
 use leasehold_core::{Millis, Revision};
-use leasehold_node::{ConnectionId, Input, Node, Output};
+use leasehold_node::{CALLS, ConnectionId, Input, Membership, Node, Output, SavedSnapshot};
 use leasehold_wal::Wal;
 use tokio::sync::{mpsc as async_mpsc, oneshot};
 
-use crate::caller::{CALLS, Inspection};
+use crate::caller::Inspection;
 use crate::directory::Locked;
 use crate::disk::FileDisk;
+use crate::door::Present;
 use crate::hub::Hub;
 use crate::inbox::{Arrivals, Inbox};
+use crate::peers::{ToPeers, Work};
 
 use disk::{SyncTimes, ToDisk};
 
@@ -45,8 +47,10 @@ pub(crate) enum ToLoop {
     Abandon(RequestId),
     /// Numbers are wanted.
     Inspect(oneshot::Sender<Box<Inspection>>),
-    /// The disk has failed: nothing more can be promised.
-    DiskFailed(String),
+    /// A copy of everything is wanted.
+    Snapshot(oneshot::Sender<SavedSnapshot>),
+    /// The disk has failed, or this node may not go on: nothing more can be promised.
+    Failed(String),
     /// Take in nothing more, finish what was taken in, and stop.
     Drain,
     /// Finish and stop.
@@ -68,7 +72,7 @@ pub(crate) fn start(
     locked: Locked,
     inbox: Arrivals,
     to_loop: Inbox,
-    hub: Arc<Hub>,
+    outside: Outside,
 ) -> std::io::Result<JoinHandle<Stopped>> {
     let times = SyncTimes::new();
     let disk_times = times.clone();
@@ -88,11 +92,14 @@ pub(crate) fn start(
             to_disk: Some(to_disk),
             connections: HashMap::new(),
             calls: HashMap::new(),
-            hub: Arc::clone(&hub),
+            hub: Arc::clone(&outside.hub),
+            outside,
+            leader: None,
+            members_changed: true,
             times,
         };
         let stopped = event_loop.run(&locked);
-        hub.end();
+        event_loop.hub.end();
         // The disk finishes what it has before the lock is given up.
         drop(event_loop);
         let finished = disk.join();
@@ -107,9 +114,19 @@ struct Alarm(Inbox);
 impl Drop for Alarm {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let _ = self.0.send(ToLoop::DiskFailed("the disk thread panicked".into()));
+            let _ = self.0.send(ToLoop::Failed("the disk thread panicked".into()));
         }
     }
+}
+
+/// What the loop tells others of, beside its answers.
+#[derive(Debug)]
+pub(crate) struct Outside {
+    pub(crate) hub: Arc<Hub>,
+    /// What clients are told when they connect.
+    pub(crate) present: Present,
+    /// The other members; a directory that processes of one machine share has none.
+    pub(crate) peers: Option<ToPeers>,
 }
 
 struct Loop {
@@ -120,6 +137,11 @@ struct Loop {
     /// Who waits for the answers to single requests.
     calls: HashMap<RequestId, oneshot::Sender<Response>>,
     hub: Arc<Hub>,
+    outside: Outside,
+    /// Whether the members are others than at the last look.
+    members_changed: bool,
+    /// Who led at the last look.
+    leader: Option<leasehold_core::protocol::MemberId>,
     times: SyncTimes,
 }
 
@@ -134,6 +156,8 @@ pub(crate) struct Outgoing {
 impl Loop {
     fn run(&mut self, locked: &Locked) -> Stopped {
         let mut turns_until_check = TURNS_PER_LOCK_CHECK;
+        let membership = self.node.membership();
+        self.show_members(&membership);
         loop {
             let mut inputs = Vec::new();
             if let Some(stopped) = self.gather(&mut inputs) {
@@ -187,8 +211,11 @@ impl Loop {
                 ToLoop::Inspect(reply) => {
                     let _ = reply.send(Box::new(self.inspect()));
                 }
+                ToLoop::Snapshot(reply) => {
+                    let _ = reply.send(self.node.snapshot());
+                }
                 ToLoop::Drain => inputs.push(Input::Drain),
-                ToLoop::DiskFailed(why) => return Some(Stopped::Failed(why)),
+                ToLoop::Failed(why) => return Some(Stopped::Failed(why)),
                 ToLoop::Stop => return Some(Stopped::AsAsked),
             }
             if taken >= MAX_INPUTS_PER_TURN {
@@ -206,7 +233,7 @@ impl Loop {
     fn carry_out(&mut self, outputs: Vec<Output>) {
         let mut outgoing: Vec<(ConnectionId, Vec<ToClient>)> = Vec::new();
         let mut places: HashMap<ConnectionId, usize> = HashMap::new();
-        let (mut changed, mut answers) = (Vec::new(), Vec::new());
+        let (mut changed, mut answers, mut closed) = (Vec::new(), Vec::new(), Vec::new());
         for output in outputs {
             match output {
                 Output::Write(write) => self.hand_to_disk(ToDisk::Write(write)),
@@ -226,13 +253,31 @@ impl Loop {
                     });
                     outgoing[place].1.push(message);
                 }
-                // One voter has no peers.
-                Output::SendPeer(_) => {}
+                Output::SendPeer { to, message } => {
+                    if let Some(peers) = &self.outside.peers {
+                        peers.send(Work::Send(to, message));
+                    }
+                }
+                Output::Close(connection) => closed.push(connection),
+                Output::Members(membership) => {
+                    self.show_members(&membership);
+                    if let Some(peers) = &self.outside.peers {
+                        peers.send(Work::Members(membership));
+                    }
+                }
+                Output::Replaced => {
+                    // What was applied before in this turn is part of it.
+                    changed.clear();
+                    self.hub.replace(self.node.changes());
+                }
             }
         }
         // Before any answer that depends on them: whoever has an answer and then watches has seen what it changed.
         let applied = Revision::new(self.node.applied());
-        self.hub.publish(&changed, self.node.changes().oldest(), applied, self.node.is_serving());
+        let leads = self.node.is_serving();
+        let (oldest, current) = (self.node.changes().oldest(), leads || self.node.is_caught_up());
+        self.hub.publish(&changed, oldest, applied, current, leads);
+        self.show_leader();
         for (id, response) in answers {
             if let Some(reply) = self.calls.remove(&id) {
                 // A caller that has just gone away has said so.
@@ -246,6 +291,34 @@ impl Loop {
                 self.connections.remove(&connection);
             }
         }
+        // Last: what was said before still goes out.
+        for connection in closed {
+            self.connections.remove(&connection);
+        }
+    }
+
+    fn show_members(&mut self, membership: &Membership) {
+        self.members_changed = true;
+        let incarnation = membership.incarnation;
+        let text = if incarnation.is_known() { incarnation.to_string() } else { String::new() };
+        self.outside.present.set_state(&text, membership.epoch);
+    }
+
+    fn show_leader(&mut self) {
+        let leader = self.node.leader();
+        if leader == self.leader && !std::mem::take(&mut self.members_changed) {
+            return;
+        }
+        let is_new = std::mem::replace(&mut self.leader, leader) != leader;
+        let membership = self.node.membership();
+        let member = leader.and_then(|leader| membership.member(leader));
+        let mine = leader == Some(membership.me);
+        if is_new && membership.members.len() > 1 {
+            let name = member.map_or("nobody", |member| member.name.as_str());
+            tracing::info!(leader = name, this_node = mine, "leadership");
+        }
+        let address = member.map_or("", |member| member.address.as_str());
+        self.outside.present.set_leader(if mine { leasehold_wire::THIS_NODE } else { address });
     }
 
     fn inspect(&self) -> Inspection {
@@ -253,6 +326,11 @@ impl Loop {
         let (sessions, resources) = table.sizes();
         Inspection {
             serving: self.node.is_serving(),
+            ready: self.node.is_serving() || (self.node.leader().is_some() && self.node.is_caught_up()),
+            leader: self.node.leader(),
+            membership: self.node.membership(),
+            max_ttl: table.config().max_ttl,
+            drift: table.config().drift,
             stats: self.node.stats(),
             counters: table.counters(),
             sessions,

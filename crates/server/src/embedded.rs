@@ -13,14 +13,14 @@ use tokio::sync::watch;
 
 use crate::directory::{Kind, Locked};
 use crate::disk::FileDisk;
-use crate::door::{Door, MAX_WATCHES};
-use crate::driver::{self, Stopped, ToLoop};
+use crate::door::{Door, MAX_WATCHES, Present};
+use crate::driver::{self, Outside, Stopped, ToLoop};
 use crate::frames::WRITE_TIME;
 use crate::hub::Hub;
 use crate::identity;
 use crate::inbox::{Inbox, inbox};
 use crate::listener::accept;
-use crate::opening::{ServeError, open};
+use crate::opening::{ServeError, Who, open};
 
 /// Watchers of one directory: each has a connection, or a part of one.
 const MAX_WATCHERS: usize = 10_000;
@@ -57,7 +57,8 @@ pub fn try_serve(path: &Path, options: &EmbeddedOptions) -> Result<Option<Server
     let machine_error = |source| ServeError::Machine { path: path.to_owned(), source };
     let machine = identity::machine().map_err(machine_error)?;
     let place = Place::Embedded { machine, end_all_after_wait: options.end_all_after_wait };
-    let (node, wal) = open(path, &mut locked, place, options.config.clone(), Options::default())?;
+    let (node, wal) =
+        open(path, &mut locked, place, &Who::embedded(), options.config.clone(), Options::default())?;
     let listener = locked.listen()?;
     start(node, wal, locked, listener).map(Some).map_err(machine_error)
 }
@@ -72,8 +73,8 @@ fn start(
     let hub = Arc::new(Hub::new(node.changes(), MAX_WATCHERS));
     let (stop_network, stop) = watch::channel(false);
     let program = concat!("leasehold ", env!("CARGO_PKG_VERSION"));
-    let hello = Hello::new(program, std::process::id(), "");
-    let door = Door::new(to_loop.clone(), Arc::clone(&hub), hello, MAX_WATCHES, WRITE_TIME);
+    let present = Present::new(Hello::new(program, std::process::id(), ""));
+    let door = Door::new(to_loop.clone(), Arc::clone(&hub), present.clone(), MAX_WATCHES, WRITE_TIME);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let entered = runtime.enter();
     let listener = UnixListener::from_std(listener)?;
@@ -82,7 +83,8 @@ fn start(
         .name("leasehold-net".into())
         .spawn(move || runtime.block_on(accept(listener, door, stop)))?;
     let stop_on_failure = stop_network.clone();
-    let node = driver::start(node, wal, locked, inbox, to_loop.clone(), hub)?;
+    let node =
+        driver::start(node, wal, locked, inbox, to_loop.clone(), Outside { hub, present, peers: None })?;
     // Whatever ends the loop ends the network too: clients notice at once and look for the next server.
     let watched = std::thread::Builder::new().name("leasehold-watch".into()).spawn(move || {
         let stopped = node.join().unwrap_or_else(|_| Stopped::Failed("the node's loop panicked".into()));

@@ -29,7 +29,7 @@ impl Door {
         R: AsyncRead + Unpin + Send + 'static,
         W: AsyncWrite + Unpin + Send + 'static,
     {
-        let opened = tokio::time::timeout(OPENING_TIME, open(&mut read, &mut write, self.hello())).await;
+        let opened = tokio::time::timeout(OPENING_TIME, open(&mut read, &mut write, &self.hello())).await;
         let Ok(Ok(frames)) = opened else { return };
         let Ok((inbound, mut outbound)) = self.open() else { return };
         let let_go = outbound.let_go();

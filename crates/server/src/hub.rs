@@ -8,7 +8,6 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use bytes::Bytes;
 use leasehold_core::Revision;
 use leasehold_core::protocol::{Change, Changes, Failure, Watch};
 use leasehold_node::ChangeLog;
@@ -22,8 +21,35 @@ const MAX_TAKEN: usize = 64;
 pub struct Kept {
     /// The changes.
     pub changes: Arc<Changes>,
-    /// Each change as text, made by whoever needs it first and shared by all.
-    pub texts: OnceLock<Vec<Bytes>>,
+    /// The changes as texts, made by whoever needs them first and shared by all.
+    pub texts: OnceLock<Texts>,
+}
+
+/// The text of each change of an entry, one behind the other. One piece of memory for all: it is freed by another thread than the
+/// one that made it, and thousands of small ones kept for minutes would tear the memory into pieces.
+#[derive(Debug)]
+pub struct Texts {
+    all: Box<str>,
+    ends: Box<[usize]>,
+}
+
+impl Texts {
+    /// Keeps these texts.
+    pub fn new<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> Self {
+        let mut all = String::new();
+        let ends = texts.into_iter().map(|text| {
+            all.push_str(text.as_ref());
+            all.len()
+        });
+        let ends = ends.collect();
+        Self { all: all.into_boxed_str(), ends }
+    }
+
+    /// The text of the change at this place in its entry.
+    pub fn get(&self, at: usize) -> &str {
+        let begin = if at == 0 { 0 } else { self.ends[at - 1] };
+        &self.all[begin..self.ends[at]]
+    }
 }
 
 /// The ring.
@@ -42,8 +68,10 @@ struct Ring {
     kept: VecDeque<Arc<Kept>>,
     oldest: Revision,
     newest: Revision,
-    /// Whether everything that the log holds is in here: before that nobody knows what is ahead.
+    /// Whether this node has come as far as its leader once: before that nobody knows what is ahead.
     serving: bool,
+    /// Whether this node leads: only a leader knows what does not exist.
+    leads: bool,
     over: bool,
 }
 
@@ -52,7 +80,7 @@ impl Hub {
     pub(crate) fn new(log: &ChangeLog, max_watchers: usize) -> Self {
         let kept: VecDeque<Arc<Kept>> = log.kept().map(keep).collect();
         let newest = kept.back().map_or(log.oldest(), |last| last.changes.revision);
-        let ring = Ring { kept, oldest: log.oldest(), newest, serving: false, over: false };
+        let ring = Ring { kept, oldest: log.oldest(), newest, serving: false, leads: false, over: false };
         Self { ring: Mutex::new(ring), news: watch::Sender::new(()), watchers: Arc::new(()), max_watchers }
     }
 
@@ -63,12 +91,14 @@ impl Hub {
         oldest: Revision,
         applied: Revision,
         serving: bool,
+        leads: bool,
     ) {
         let mut ring = self.lock();
         ring.kept.extend(changed.iter().map(keep));
         ring.newest = ring.newest.max(applied);
         ring.oldest = oldest;
         ring.serving |= serving;
+        ring.leads = leads;
         while ring.kept.front().is_some_and(|first| first.changes.revision <= oldest) {
             ring.kept.pop_front();
         }
@@ -76,6 +106,17 @@ impl Hub {
         if !changed.is_empty() {
             self.news.send_replace(());
         }
+    }
+
+    /// A snapshot of another node has taken the place of everything: whoever is behind what it keeps is told so.
+    pub(crate) fn replace(&self, log: &ChangeLog) {
+        let mut ring = self.lock();
+        ring.kept = log.kept().map(keep).collect();
+        ring.oldest = log.oldest();
+        let newest = ring.kept.back().map_or(log.oldest(), |last| last.changes.revision);
+        ring.newest = ring.newest.max(newest);
+        drop(ring);
+        self.news.send_replace(());
     }
 
     /// There will be no more.
@@ -101,7 +142,7 @@ impl Hub {
         }
         let position = match watch.after {
             None => ring.newest,
-            Some(after) if after > ring.newest => {
+            Some(after) if after > ring.newest && ring.leads => {
                 return Err(Failure::RevisionAhead { after, newest: ring.newest });
             }
             Some(after) if after < ring.oldest => {
@@ -193,7 +234,8 @@ impl Watcher {
         if taken.is_empty() && ring.over {
             return Err(stopping());
         }
-        self.position = ring.newest;
+        // A node that is behind the one that was watched before catches up first.
+        self.position = self.position.max(ring.newest);
         Ok(taken)
     }
 }
@@ -222,13 +264,13 @@ mod tests {
     /// A hub that serves and has seen entries up to this one.
     fn hub(applied: u64) -> Arc<Hub> {
         let hub = Arc::new(Hub::new(&ChangeLog::default(), 8));
-        hub.publish(&[], Revision::new(0), Revision::new(applied), true);
+        hub.publish(&[], Revision::new(0), Revision::new(applied), true, true);
         hub
     }
 
     fn add(hub: &Hub, revisions: impl IntoIterator<Item = u64>, resource: &str) {
         for revision in revisions {
-            hub.publish(&[batch(revision, resource)], Revision::new(0), Revision::new(revision), true);
+            hub.publish(&[batch(revision, resource)], Revision::new(0), Revision::new(revision), true, true);
         }
     }
 
@@ -243,11 +285,17 @@ mod tests {
     }
 
     #[test]
+    fn texts_are_found_by_their_places_also_empty_ones() {
+        let texts = Texts::new(["one", "", "drei"]);
+        assert_eq!([texts.get(0), texts.get(1), texts.get(2)], ["one", "", "drei"]);
+    }
+
+    #[test]
     fn nobody_watches_before_everything_in_the_log_is_known() {
         let hub = Arc::new(Hub::new(&ChangeLog::default(), 8));
-        hub.publish(&[batch(3, "a")], Revision::new(0), Revision::new(3), false);
+        hub.publish(&[batch(3, "a")], Revision::new(0), Revision::new(3), false, false);
         assert!(matches!(hub.watch(&watch("", None)), Err(Failure::Unavailable { .. })));
-        hub.publish(&[], Revision::new(0), Revision::new(5), true);
+        hub.publish(&[], Revision::new(0), Revision::new(5), true, true);
         let mut watcher = hub.watch(&watch("", Some(0))).unwrap();
         assert_eq!((next(&mut watcher), watcher.position()), (Ok(vec![3]), Revision::new(5)));
     }
@@ -269,7 +317,7 @@ mod tests {
         let (after, newest) = (Revision::new(10), Revision::new(9));
         assert_eq!(hub.watch(&watch("", Some(10))).unwrap_err(), Failure::RevisionAhead { after, newest });
         let mut slow = hub.watch(&watch("", Some(9))).unwrap();
-        hub.publish(&[batch(10, "a"), batch(11, "a")], Revision::new(10), Revision::new(11), true);
+        hub.publish(&[batch(10, "a"), batch(11, "a")], Revision::new(10), Revision::new(11), true, true);
         let oldest = Revision::new(10);
         let after = Revision::new(9);
         assert_eq!(hub.watch(&watch("", Some(9))).unwrap_err(), Failure::RevisionTooOld { after, oldest });
@@ -299,7 +347,7 @@ mod tests {
         let mut watcher = hub.watch(&watch("job/", None)).unwrap();
         add(&hub, 1..=3, "other");
         assert_eq!((next(&mut watcher), watcher.position().get()), (Ok(vec![]), 3));
-        hub.publish(&[], Revision::new(0), Revision::new(8), true);
+        hub.publish(&[], Revision::new(0), Revision::new(8), true, true);
         assert_eq!((next(&mut watcher), watcher.position().get()), (Ok(vec![]), 8));
         add(&hub, [9], "job/1");
         assert_eq!(next(&mut watcher), Ok(vec![9]));
@@ -315,7 +363,7 @@ mod tests {
             let later = Arc::clone(&hub);
             let entry = async move {
                 tokio::task::yield_now().await;
-                later.publish(&[], Revision::new(0), Revision::new(7), true);
+                later.publish(&[], Revision::new(0), Revision::new(7), true, true);
             };
             tokio::join!(watcher.next(Duration::from_millis(20)), entry).0
         });

@@ -12,6 +12,15 @@ const MAX_INBOX: usize = 65_536;
 /// How long a door pauses before it looks again.
 const PAUSE: Duration = Duration::from_millis(1);
 
+/// Where ids of connections and calls begin. Drawn, so that another node does not take something that was meant for a process before
+/// this one for something that this one has asked for. Those of a node's own never come near the upper half.
+pub(crate) fn first_id() -> u64 {
+    let mut bytes = [0; 4];
+    // Without randomness they begin where all do.
+    let _ = getrandom::fill(&mut bytes);
+    (u64::from(u32::from_le_bytes(bytes)) << 24) + 1
+}
+
 /// The loop has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the service has stopped")]

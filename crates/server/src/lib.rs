@@ -9,12 +9,14 @@ mod disk;
 mod door;
 mod driver;
 mod embedded;
+mod files;
 mod frames;
 mod hub;
 mod identity;
 mod inbox;
 mod listener;
 mod opening;
+mod peers;
 mod served;
 
 pub use caller::{Caller, Inspection};
@@ -22,7 +24,12 @@ pub use directory::{DirectoryError, LockHolder, connect_path, lock_holder};
 pub use disk::FileDisk;
 pub use door::{Door, Inbound, Outbound};
 pub use embedded::{EmbeddedOptions, Server, try_serve};
-pub use hub::{Hub, Kept, Watcher};
+pub use files::{
+    Backup, Begun, Choices, Extent, FilesError, Problem, Verified, backup_file, read_backup, recover,
+    restore, save_backup, verify,
+};
+pub use hub::{Hub, Kept, Texts, Watcher};
 pub use inbox::Ended;
 pub use opening::ServeError;
-pub use served::{Served, ServedOptions, serve};
+pub use peers::{Accepting, Asking, Founders, Peers};
+pub use served::{Founding, Served, ServedOptions, serve};

@@ -3,8 +3,14 @@
 use std::path::Path;
 
 use leasehold_core::Config;
-use leasehold_node::{Fatal, LogEntry, Node, Options, Place, Recovered, SavedSnapshot, Setup, Vote};
-use leasehold_wal::{Identity, OpenError, Options as WalOptions, Wal};
+use leasehold_core::protocol::{Member, MemberId};
+use leasehold_node::{
+    FOUNDER, Fatal, LogEntry, Node, Options, Place, Recovered, SavedSnapshot, Setup, Start, Vote,
+    founding_snapshot,
+};
+use leasehold_wal::{
+    Identity, Index, OpenError, Options as WalOptions, RESERVE_SEGMENTS, SnapshotKind, Term, Wal,
+};
 
 use crate::directory::{DirectoryError, Locked};
 use crate::disk::FileDisk;
@@ -49,11 +55,29 @@ pub enum ServeError {
     },
 }
 
+/// Which member a directory is.
+#[derive(Debug, Clone)]
+pub(crate) struct Who {
+    pub(crate) member: MemberId,
+    /// What it is without a snapshot.
+    pub(crate) start: Start,
+    /// Founds a cluster of one, if there is nothing yet.
+    pub(crate) founder: Option<Member>,
+}
+
+impl Who {
+    /// The only member of a directory that processes of one machine share.
+    pub(crate) const fn embedded() -> Self {
+        Self { member: FOUNDER, start: Start::Alone, founder: None }
+    }
+}
+
 /// Opens the log of a directory and makes a node of it.
 pub(crate) fn open(
     path: &Path,
     locked: &mut Locked,
     place: Place,
+    who: &Who,
     config: Config,
     options: Options,
 ) -> Result<(Node, Wal<FileDisk>), ServeError> {
@@ -64,13 +88,32 @@ pub(crate) fn open(
         _ => machine_error(error),
     })?;
     let identity = Identity { lock_inode: locked.inode()? };
-    let wal_options = WalOptions { must_exist: locked.founded, ..WalOptions::default() };
-    let (wal, recovered) = Wal::open(disk, identity, wal_options).map_err(log_error)?;
+    // A process that lives for a second should not keep megabytes aside.
+    let reserve_segments = if matches!(place, Place::Served) { RESERVE_SEGMENTS } else { 0 };
+    let wal_options = WalOptions { must_exist: locked.founded, reserve_segments, ..WalOptions::default() };
+    let (mut wal, mut recovered) = Wal::open(disk, identity, wal_options).map_err(log_error)?;
+    if let Some(founder) = &who.founder
+        && recovered.snapshot.is_none()
+        && recovered.entries.is_empty()
+        && recovered.hard_state == leasehold_wal::HardState::NEW
+    {
+        let SavedSnapshot { index, term, bytes } = founding_snapshot(&config, vec![founder.clone()]);
+        let saved = wal.save_snapshot(SnapshotKind::Installed, Index(index), Term(term), &bytes, &[]);
+        let meta = saved.map_err(|error| machine_error(std::io::Error::other(error)))?;
+        recovered.snapshot = Some((meta, bytes));
+    }
+    // One that has heard of others is a part of their cluster, whatever it was started with this time.
+    let has_heard = recovered.snapshot.is_none()
+        && recovered.entries.is_empty()
+        && recovered.hard_state != leasehold_wal::HardState::NEW;
+    let start = if has_heard && matches!(place, Place::Served) { Start::Blank } else { who.start };
     locked.found()?;
     let mut seed = [0; 8];
     getrandom::fill(&mut seed).map_err(|error| machine_error(std::io::Error::other(error)))?;
     let setup = Setup {
         place,
+        member: who.member,
+        start,
         config,
         recovered: from_log(recovered),
         options,

@@ -6,17 +6,20 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use leasehold_core::Config;
-use leasehold_node::{Options, Place};
+use leasehold_core::protocol::Member;
+use leasehold_node::{Options, Place, Start};
 use leasehold_wire::Hello;
 
 use crate::caller::Caller;
 use crate::directory::{Kind, Locked, lock_holder};
-use crate::door::{Door, MAX_WATCHES};
-use crate::driver::{self, Stopped, ToLoop};
+use crate::door::{Door, MAX_WATCHES, Present};
+use crate::driver::{self, Outside, Stopped, ToLoop};
+use crate::files::member_id;
 use crate::frames::WRITE_TIME;
 use crate::hub::Hub;
 use crate::inbox::{Inbox, inbox};
-use crate::opening::{ServeError, open};
+use crate::opening::{ServeError, Who, open};
+use crate::peers::{Founders, Introduction, Peers};
 
 /// How a directory is served.
 #[derive(Debug, Clone)]
@@ -31,6 +34,23 @@ pub struct ServedOptions {
     pub max_watches_per_connection: usize,
     /// How long a client of a session stream may leave unread what was written for it.
     pub write_timeout: Duration,
+    /// What people call this node.
+    pub name: String,
+    /// Where clients and peers reach it, as `host:port`.
+    pub address: String,
+    /// How a directory that is new comes to its members.
+    pub founding: Founding,
+}
+
+/// How a directory that is new comes to its members. One that has them already keeps them.
+#[derive(Debug, Clone)]
+pub enum Founding {
+    /// It founds a cluster of its own.
+    Alone,
+    /// It founds one together with others, this node among them by its name.
+    Together(std::collections::BTreeMap<String, String>),
+    /// It waits to be added to one.
+    Join,
 }
 
 impl Default for ServedOptions {
@@ -41,6 +61,9 @@ impl Default for ServedOptions {
             max_watches: usize::MAX,
             max_watches_per_connection: MAX_WATCHES,
             write_timeout: WRITE_TIME,
+            name: "node".into(),
+            address: "127.0.0.1:7070".into(),
+            founding: Founding::Alone,
         }
     }
 }
@@ -51,6 +74,7 @@ pub struct Served {
     inbox: Inbox,
     caller: Caller,
     door: Door,
+    peers: Peers,
     node: Option<JoinHandle<Stopped>>,
 }
 
@@ -63,28 +87,56 @@ pub fn serve(path: &Path, options: ServedOptions) -> Result<Served, ServeError> 
         let pid = lock_holder(path).map(|holder| holder.pid);
         return Err(ServeError::InUse { path: PathBuf::from(path), pid: pid.unwrap_or(0) });
     };
-    let (node, wal) = open(path, &mut locked, Place::Served, options.config, options.node)?;
+    let member = member_id(path, locked.founded)?;
+    let founder = || Member { id: member, name: options.name.clone(), address: options.address.clone() };
+    let (start, founder) = match &options.founding {
+        Founding::Alone => (Start::Alone, Some(founder())),
+        Founding::Together(_) | Founding::Join => (Start::Blank, None),
+    };
+    let who = Who { member, start, founder };
+    let (node, wal) = open(path, &mut locked, Place::Served, &who, options.config.clone(), options.node)?;
     let (to_loop, arrivals) = inbox();
     let hub = Arc::new(Hub::new(node.changes(), options.max_watches));
     let program = concat!("leasehold ", env!("CARGO_PKG_VERSION"));
-    let hello = Hello::new(program, std::process::id(), "");
+    let present = Present::new(Hello::new(program, std::process::id(), ""));
     let door = Door::new(
         to_loop.clone(),
         Arc::clone(&hub),
-        hello,
+        present.clone(),
         options.max_watches_per_connection,
         options.write_timeout,
     );
     let caller = Caller::new(to_loop.clone(), Arc::clone(&hub));
     let machine_error = |source| ServeError::Machine { path: path.to_owned(), source };
-    let node = driver::start(node, wal, locked, arrivals, to_loop.clone(), hub).map_err(machine_error)?;
-    Ok(Served { inbox: to_loop, caller, door, node: Some(node) })
+    let founders = match options.founding {
+        Founding::Together(nodes) => Some(Founders { nodes, config: options.config.clone() }),
+        Founding::Alone | Founding::Join => None,
+    };
+    let introduction = Introduction {
+        id: member,
+        name: options.name,
+        address: options.address,
+        initial_cluster: founders.as_ref().map(Founders::canonical).unwrap_or_default(),
+        max_ttl_ms: options.config.max_ttl.get(),
+        drift_ppm: options.config.drift.ppm(),
+    };
+    let founders = founders.filter(|_| node.membership().is_blank());
+    let peers =
+        Peers::start(introduction, node.membership(), founders, to_loop.clone()).map_err(machine_error)?;
+    let outside = Outside { hub, present, peers: Some(peers.work()) };
+    let node = driver::start(node, wal, locked, arrivals, to_loop.clone(), outside).map_err(machine_error)?;
+    Ok(Served { inbox: to_loop, caller, door, peers, node: Some(node) })
 }
 
 impl Served {
     /// For single requests.
     pub fn caller(&self) -> &Caller {
         &self.caller
+    }
+
+    /// For streams of other members.
+    pub fn peers(&self) -> &Peers {
+        &self.peers
     }
 
     /// For session streams.

@@ -4,6 +4,7 @@
 //! where each value came from. A configuration that passed [`Config::check`] can be served; whether the machine has what it asks for (the
 //! port, the directory, descriptors) is found out by whoever serves it. Nothing here can be changed while a service runs.
 
+mod cluster;
 mod file;
 mod keys;
 mod layers;
@@ -18,6 +19,7 @@ use leasehold_core::limits::{DEFAULT_MAX_TTL, MAX_VALUE_BYTES};
 use leasehold_core::{Drift, Millis};
 use leasehold_node::Options;
 
+pub use cluster::ClusterConfig;
 pub use keys::{KEYS, Key, Value};
 pub use layers::{ConfigError, Effective, FILE_VARIABLE, Layers, PREFIX, Source};
 
@@ -51,6 +53,8 @@ pub struct Config {
     pub http: HttpConfig,
     /// What clients can use up.
     pub limits: LimitsConfig,
+    /// Several nodes.
+    pub cluster: ClusterConfig,
     /// What is written to standard error.
     pub log: LogConfig,
 }
@@ -148,8 +152,14 @@ impl Config {
                 max_watches_per_connection: 64,
                 write_timeout: Duration::from_secs(30),
             },
+            cluster: ClusterConfig::default(),
             log: LogConfig { format: LogFormat::Auto, level: "info".to_owned() },
         }
+    }
+
+    /// Whether others than this machine can reach it.
+    pub fn is_exposed(&self) -> bool {
+        !self.listen.ip().to_canonical().is_loopback()
     }
 
     /// Whether all of it fits together. That each value alone lies within its bounds was seen when it was set.
@@ -157,37 +167,44 @@ impl Config {
     /// # Errors
     /// Names both sides of what does not fit, and the next step.
     pub fn check(&self) -> Result<(), ConfigError> {
+        self.check_with(|_| String::new())
+    }
+
+    /// The same, with words behind each value that say where it came from: what has to be changed may stand in another place than what
+    /// was changed last.
+    pub(crate) fn check_with(&self, from: impl Fn(&str) -> String) -> Result<(), ConfigError> {
         let refused = |why: String| Err(ConfigError::Refused(why));
-        if !self.insecure && !self.listen.ip().to_canonical().is_loopback() {
+        let of = |key: &str, value: &dyn fmt::Display| format!("{key} of {value}{}", from(key));
+        if !self.insecure && self.is_exposed() {
             return refused(format!(
-                "listen of {} can be reached from other machines, and without TLS and authentication whoever reaches it can \
+                "{} can be reached from other machines, and without TLS and authentication whoever reaches it can \
                  take and end every lease; listen on 127.0.0.1:{port}, or accept that with --insecure",
-                self.listen,
+                of("listen", &self.listen),
                 port = self.listen.port()
             ));
         }
         let (each, all) = (self.limits.max_watches_per_connection, self.limits.max_watches);
         if each > all {
-            return refused(format!(
-                "limits.max_watches_per_connection of {each} is above limits.max_watches of {all}; \
-                 lower the first or raise the second"
-            ));
+            let (each, all) =
+                (of("limits.max_watches_per_connection", &each), of("limits.max_watches", &all));
+            return refused(format!("{each} is above {all}; lower the first or raise the second"));
         }
         let (snapshot, body) = (self.snapshot_bytes, self.http.max_body_bytes as u64);
         if snapshot < body {
+            let (snapshot, body) = (of("snapshot_bytes", &snapshot), of("http.max_body_bytes", &body));
             return refused(format!(
-                "snapshot_bytes of {snapshot} is below http.max_body_bytes of {body}, so that one request could cause a \
-                 snapshot; raise the first or lower the second"
+                "{snapshot} is below {body}, so that one request could cause a snapshot; raise the first or lower the second"
             ));
         }
         let (reading, grace) = (self.http.request_timeout.as_millis(), self.shutdown_grace.as_millis());
         if reading > grace {
+            let (reading, grace) = (of("http.request_timeout_ms", &reading), of("shutdown_grace_ms", &grace));
             return refused(format!(
-                "http.request_timeout_ms of {reading} is above shutdown_grace_ms of {grace}, so that a stop would cut off \
-                 requests that are still in time; lower the first or raise the second"
+                "{reading} is above {grace}, so that a stop would cut off requests that are still in time; \
+                 lower the first or raise the second"
             ));
         }
-        Ok(())
+        self.check_cluster()
     }
 }
 

@@ -9,6 +9,7 @@
 
 mod answer;
 mod calls;
+mod cluster;
 mod fields;
 mod input;
 mod openapi;
@@ -25,7 +26,7 @@ use axum::handler::Handler;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodRouter, get, post};
 use leasehold_core::protocol::Failure;
-use leasehold_server::Served;
+use leasehold_server::{Asking, Served};
 
 use self::answer::Refused;
 use crate::config::{Config, HttpConfig};
@@ -43,6 +44,7 @@ pub(crate) struct HttpState {
 #[derive(Debug)]
 struct Shared {
     plain: Plain,
+    asking: Asking,
     limits: HttpConfig,
     max_watches: usize,
     metrics: Arc<Metrics>,
@@ -53,12 +55,18 @@ impl HttpState {
     /// Requests go to the node that is served.
     pub(crate) fn new(config: &Config, served: &Served, metrics: Arc<Metrics>, counts: Arc<Counts>) -> Self {
         let plain = Plain::new(served.caller().clone());
+        let asking = served.peers().asking();
         let (limits, max_watches) = (config.http.clone(), config.limits.max_watches);
-        Self { shared: Arc::new(Shared { plain, limits, max_watches, metrics, counts }) }
+        Self { shared: Arc::new(Shared { plain, asking, limits, max_watches, metrics, counts }) }
     }
 
     fn plain(&self) -> &Plain {
         &self.shared.plain
+    }
+
+    /// For who the other nodes are.
+    fn asking(&self) -> &Asking {
+        &self.shared.asking
     }
 
     fn limits(&self) -> &HttpConfig {
@@ -101,6 +109,12 @@ pub(crate) fn router(state: HttpState) -> Router {
         .route("/v1/register/read", asked(calls::read_register))
         .route("/v1/status", looked_at(calls::status))
         .route("/v1/watch", looked_at(watch::watch))
+        .route("/v1/backup", looked_at(cluster::backup))
+        .route("/v1/cluster/status", asked(cluster::status))
+        .route("/v1/cluster/add", posted(cluster::add))
+        .route("/v1/cluster/promote", posted(cluster::promote))
+        .route("/v1/cluster/remove", posted(cluster::remove))
+        .route("/v1/cluster/transfer", posted(cluster::transfer))
         .route("/openapi.json", looked_at(side::openapi))
         .route("/healthz", looked_at(side::health))
         .route("/readyz", looked_at(side::readiness))

@@ -13,4 +13,4 @@ mod tcp;
 mod timed;
 mod web;
 
-pub use running::{Service, StartError, start};
+pub use running::{Found, Service, StartError, start};

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use leasehold_core::protocol::{ClusterView, Query, ReadAnswer, Request, Response};
 use leasehold_server::{Caller, Inspection};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric, text};
@@ -15,10 +16,13 @@ use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
+use crate::config::ServiceName;
 use crate::running::Counts;
 
+mod cluster;
 mod table;
 
 /// What a scrape is answered as.
@@ -27,6 +31,9 @@ pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0
 /// Seconds of a request: from a read that needs no disk to a wait of minutes.
 const REQUEST_SECONDS: [f64; 14] =
     [0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 10.0, 60.0];
+
+/// How long a scrape waits for the leader's word on the others.
+const CLUSTER_TIME: Duration = Duration::from_millis(250);
 
 /// Which requests.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -45,6 +52,7 @@ struct OperationLabels {
 
 /// The numbers of one service.
 pub(crate) struct Metrics {
+    name: ServiceName,
     caller: Caller,
     counts: Arc<Counts>,
     requests: Family<RequestLabels, Counter>,
@@ -58,8 +66,9 @@ impl fmt::Debug for Metrics {
 }
 
 impl Metrics {
-    pub(crate) fn new(caller: Caller, counts: Arc<Counts>) -> Self {
+    pub(crate) fn new(name: ServiceName, caller: Caller, counts: Arc<Counts>) -> Self {
         Self {
+            name,
             caller,
             counts,
             requests: Family::default(),
@@ -89,15 +98,28 @@ impl Metrics {
         registry.register_with_unit("request", seconds, Unit::Seconds, self.seconds.clone());
         registry.register_collector(Box::new(Doors(Arc::clone(&self.counts))));
         if let Some(inspection) = self.caller.inspect().await {
+            let view = if inspection.serving { self.cluster().await } else { None };
+            registry.register_collector(Box::new(cluster::Cluster::new(&inspection, view)));
             registry.register_collector(Box::new(Node(inspection)));
         }
         let mut process = Registry::default();
+        let labels = vec![("name", self.name.to_string()), ("version", env!("CARGO_PKG_VERSION").to_owned())];
+        process.register("leasehold", "What this service is called, and its release", Info::new(labels));
         process.register_collector(Box::new(table::Process));
         let mut text = String::new();
         // Writing into a string does not fail.
         let _ = text::encode_registry(&mut text, &registry);
         let _ = text::encode(&mut text, &process);
         text
+    }
+
+    /// How the nodes stand, which the leader alone knows. A scrape does not wait for one that has lost its majority.
+    async fn cluster(&self) -> Option<ClusterView> {
+        let asked = self.caller.call(Request::Read(Query::Cluster));
+        match tokio::time::timeout(CLUSTER_TIME, asked).await {
+            Ok(Response::Read { answer: ReadAnswer::Cluster(view), .. }) => Some(view),
+            _ => None,
+        }
     }
 }
 

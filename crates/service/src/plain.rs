@@ -7,6 +7,7 @@
 //! What it does not do: it renews nothing, repeats nothing and remembers nothing. It knows neither HTTP nor protobuf.
 
 mod answers;
+mod cluster;
 mod details;
 mod fault;
 mod key;
@@ -309,7 +310,7 @@ impl Plain {
             Response::Reply(Reply::Refused(refusal)) => Err(refusal.into()),
             Response::Reply(reply) => Ok(reply),
             Response::Failed(failure) => Err(failure.into()),
-            Response::Read { .. } => Err(misfit()),
+            Response::Read { .. } | Response::Cluster(_) => Err(misfit()),
         }
     }
 
@@ -323,7 +324,7 @@ impl Plain {
                 pick(answer).map(|answer| Seen { revision, answer }).ok_or_else(misfit)
             }
             Response::Failed(failure) => Err(failure.into()),
-            Response::Reply(_) => Err(misfit()),
+            Response::Reply(_) | Response::Cluster(_) => Err(misfit()),
         }
     }
 }

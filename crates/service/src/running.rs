@@ -1,5 +1,7 @@
 //! A service that runs: its threads, how it begins, and how it ends.
 
+mod found;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,14 +11,17 @@ use std::time::Duration;
 
 use leasehold_core::Config as TableConfig;
 use leasehold_node::Options;
-use leasehold_server::{ServeError, Served, ServedOptions, serve};
+use leasehold_server::{Founding, Inspection, ServeError, Served, ServedOptions, serve};
 use tokio::net::TcpSocket;
 use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, watch};
 
+use self::found::look;
 use crate::config::Config;
 use crate::metrics::Metrics;
 use crate::{tcp, web};
+
+pub use self::found::Found;
 
 /// Connections that wait to be accepted: a burst of clients that come back must not be turned away.
 const BACKLOG: u32 = 4_096;
@@ -56,6 +61,7 @@ pub enum StartError {
 #[derive(Debug)]
 pub struct Service {
     address: SocketAddr,
+    found: Option<Found>,
     served: Served,
     stop: watch::Sender<Stopping>,
     threads: Vec<JoinHandle<()>>,
@@ -86,34 +92,50 @@ pub fn start(config: &Config) -> Result<Service, StartError> {
     let address = listener.local_addr().map_err(StartError::System)?;
     let table = TableConfig { max_ttl: config.max_ttl, drift: config.drift, ..TableConfig::default() };
     let node = Options { snapshot_entries: config.snapshot_entries, snapshot_bytes: config.snapshot_bytes };
+    let founding = match &config.cluster {
+        cluster if cluster.join => Founding::Join,
+        cluster if cluster.initial.len() > 1 => Founding::Together(cluster.initial.clone()),
+        _ => Founding::Alone,
+    };
     let options = ServedOptions {
         config: table,
         node,
         max_watches: config.limits.max_watches,
         max_watches_per_connection: config.limits.max_watches_per_connection,
         write_timeout: config.limits.write_timeout,
+        name: config.name.to_string(),
+        address: config.reached_at(address),
+        founding,
     };
+    let is_new = !found::is_there(&config.data);
     let served = serve(&config.data, options)?;
-    let served = until_it_answers(&network, served, config)?;
+    let (served, inspection) = until_it_answers(&network, served, config)?;
+    let found = if is_new { None } else { Some(look(&inspection)) };
     let (stop, stopping) = watch::channel(Stopping::No);
     let counts = Arc::new(Counts::default());
-    let metrics = Arc::new(Metrics::new(served.caller().clone(), Arc::clone(&counts)));
+    let metrics = Arc::new(Metrics::new(config.name.clone(), served.caller().clone(), Arc::clone(&counts)));
     let (to_web, streams) = mpsc::unbounded_channel();
     let web = web::Web::new(config, &served, Arc::clone(&metrics), Arc::clone(&counts));
     let web_runtime = runtime().map_err(StartError::System)?;
-    let (door, limits, web_stopping) = (served.door().clone(), config.limits.clone(), stopping.clone());
-    let opening_time = config.http.request_timeout;
+    let ways = tcp::Ways {
+        door: served.door().clone(),
+        peers: served.peers().accepting(),
+        to_web,
+        counts,
+        opening_time: config.http.request_timeout,
+    };
+    let (limits, web_stopping) = (config.limits.clone(), stopping.clone());
     let threads = vec![
         spawn("leasehold-http", move || {
             web_runtime.block_on(web::serve(web, streams, web_stopping));
             web_runtime.shutdown_timeout(FLUSH_TIME);
         })?,
         spawn("leasehold-net", move || {
-            network.block_on(tcp::accept(listener, door, to_web, limits, counts, opening_time, stopping));
+            network.block_on(tcp::accept(listener, ways, limits, stopping));
             network.shutdown_timeout(FLUSH_TIME);
         })?,
     ];
-    Ok(Service { address, served, stop, threads })
+    Ok(Service { address, found, served, stop, threads })
 }
 
 /// Connections that are open, by what they speak.
@@ -133,6 +155,11 @@ impl Service {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// What the directory brought with it; nothing if it was made just now.
+    pub fn found(&self) -> Option<&Found> {
+        self.found.as_ref()
     }
 
     /// Lets nobody new in, and ends when everything that was taken in is answered. [`wait`](Self::wait) comes back then.
@@ -190,10 +217,17 @@ fn listen(address: SocketAddr) -> std::io::Result<tokio::net::TcpListener> {
 }
 
 /// The log is read again and a first entry written before anything can be answered.
-fn until_it_answers(network: &Runtime, served: Served, config: &Config) -> Result<Served, StartError> {
+fn until_it_answers(
+    network: &Runtime,
+    served: Served,
+    config: &Config,
+) -> Result<(Served, Inspection), StartError> {
     loop {
         match network.block_on(served.caller().inspect()) {
-            Some(inspection) if inspection.serving => return Ok(served),
+            // One that stands alone answers at once or never; with others it may take until they are there.
+            Some(inspection) if inspection.serving || !inspection.is_alone() => {
+                return Ok((served, inspection));
+            }
             Some(_) => std::thread::sleep(LOOK),
             None => {
                 let why = served.wait().err().unwrap_or_else(|| "it was stopped".into());

@@ -1,11 +1,11 @@
-//! The port: accepting connections, and finding out what each of them speaks by its first byte.
+//! The port: accepting connections, and finding out what each of them speaks by its first bytes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use leasehold_server::Door;
-use leasehold_wire::PREFACE;
+use leasehold_server::{Accepting, Door};
+use leasehold_wire::{FirstBytes, PREFACE, look_at_first_bytes};
 use rustix::net::sockopt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
@@ -15,8 +15,12 @@ use crate::running::{Counts, Stopping};
 
 /// The first bytes of a connection are looked at this often until they say what it speaks.
 const LOOK: Duration = Duration::from_millis(10);
+/// So many looks without anything new are enough for a part of the preface.
+const LOOKS: u32 = 20;
 /// How a connection begins that speaks HTTP/2 and needs no negotiation.
 const HTTP2: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// Connections above the limit that are looked at all the same: clients may not shut out the other nodes.
+const ROOM_FOR_PEERS: usize = 64;
 /// Pause after a failed accept, which is mostly a lack of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 /// A connection that was silent for this long is asked whether anybody is there.
@@ -55,14 +59,26 @@ pub(crate) struct WebStream {
     pub(crate) counted: Counted,
 }
 
+/// Where connections go, by what they speak.
+#[derive(Debug, Clone)]
+pub(crate) struct Ways {
+    /// Session streams.
+    pub(crate) door: Door,
+    /// Other nodes.
+    pub(crate) peers: Accepting,
+    /// HTTP.
+    pub(crate) to_web: mpsc::UnboundedSender<WebStream>,
+    /// How many of each.
+    pub(crate) counts: Arc<Counts>,
+    /// How long a connection may take to say what it speaks.
+    pub(crate) opening_time: Duration,
+}
+
 /// Accepts connections until the service ends.
 pub(crate) async fn accept(
     listener: TcpListener,
-    door: Door,
-    to_web: mpsc::UnboundedSender<WebStream>,
+    ways: Ways,
     limits: LimitsConfig,
-    counts: Arc<Counts>,
-    opening_time: Duration,
     mut stopping: watch::Receiver<Stopping>,
 ) {
     let streams = tokio_util::task::TaskTracker::new();
@@ -73,14 +89,15 @@ pub(crate) async fn accept(
         };
         match accepted {
             Ok((stream, from)) => {
-                if counts.connections.load(Ordering::Relaxed) >= limits.max_connections {
+                let connections = ways.counts.connections.load(Ordering::Relaxed);
+                let full = connections >= limits.max_connections;
+                if connections >= limits.max_connections + ROOM_FOR_PEERS {
                     // Closed at once: the client backs off and comes again.
                     tracing::warn!(%from, limit = limits.max_connections, "too many connections");
                     continue;
                 }
-                let counted = Counted::new(&counts, |counts| &counts.connections);
-                let (door, to_web, counts) = (door.clone(), to_web.clone(), Arc::clone(&counts));
-                streams.spawn(async move { sort(stream, door, to_web, counted, counts, opening_time).await });
+                let counted = Counted::new(&ways.counts, |counts| &counts.connections);
+                streams.spawn(sort(stream, ways.clone(), counted, full));
             }
             // Out of descriptors, or a connection that ended before it was taken: the listener itself is well.
             Err(error) => {
@@ -91,7 +108,7 @@ pub(crate) async fn accept(
     }
     // The port is closed from here on. Streams end when the node lets go of them.
     drop(listener);
-    drop(to_web);
+    drop(ways);
     streams.close();
     let ended = stopping.wait_for(|stopping| *stopping == Stopping::Ended);
     tokio::select! {
@@ -107,6 +124,7 @@ pub(crate) async fn accept(
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Speaks {
     Frames,
+    Peers,
     Http1,
     Http2,
 }
@@ -114,38 +132,49 @@ enum Speaks {
 /// What a connection speaks, once it has said enough; nothing when it ends before. The bytes stay where they are.
 async fn look(stream: &TcpStream) -> Option<Speaks> {
     let mut first = [0; HTTP2.len()];
+    let (mut most, mut looks) = (0, 0);
     loop {
         let seen = match stream.peek(&mut first).await {
             Ok(0) | Err(_) => return None,
             Ok(count) => &first[..count],
         };
-        if seen[0] == PREFACE[0] {
-            return Some(Speaks::Frames);
-        }
-        if !HTTP2.starts_with(seen) {
-            return Some(Speaks::Http1);
-        }
-        if seen.len() == HTTP2.len() {
-            return Some(Speaks::Http2);
+        match look_at_first_bytes(seen) {
+            FirstBytes::SessionStream => return Some(Speaks::Frames),
+            FirstBytes::PeerStream => return Some(Speaks::Peers),
+            // More must come, unless the other side has ended: that cannot be seen before these are taken. The door takes them.
+            FirstBytes::Undecided if seen.len() == most && looks >= LOOKS => return Some(Speaks::Frames),
+            FirstBytes::Undecided => {}
+            // Meant as one of ours, or as nothing: the door says what it expects.
+            FirstBytes::Other if seen[0] == PREFACE[0] => return Some(Speaks::Frames),
+            FirstBytes::Other if !HTTP2.starts_with(seen) => return Some(Speaks::Http1),
+            FirstBytes::Other if seen.len() == HTTP2.len() => return Some(Speaks::Http2),
+            FirstBytes::Other => {}
         }
         // A part of the preface: more must come, or the time is over.
+        looks = if seen.len() > most { 0 } else { looks + 1 };
+        most = seen.len();
         tokio::time::sleep(LOOK).await;
     }
 }
 
 /// Finds out what a connection speaks and hands it on.
-async fn sort(
-    stream: TcpStream,
-    door: Door,
-    to_web: mpsc::UnboundedSender<WebStream>,
-    counted: Counted,
-    counts: Arc<Counts>,
-    opening_time: Duration,
-) {
+async fn sort(stream: TcpStream, ways: Ways, counted: Counted, full: bool) {
+    let Ways { door, peers, to_web, counts, opening_time } = ways;
     if set_options(&stream).is_err() {
         return;
     }
     let Ok(Some(speaks)) = tokio::time::timeout(opening_time, look(&stream)).await else { return };
+    if speaks == Speaks::Peers {
+        // Its task is not one of the clients': those are let go when the service stops.
+        if let Ok(stream) = stream.into_std() {
+            peers.accept(stream);
+        }
+        return;
+    }
+    if full {
+        tracing::warn!("too many connections");
+        return;
+    }
     if speaks == Speaks::Frames {
         let _streams = Counted::new(&counts, |counts| &counts.streams);
         let (read, write) = stream.into_split();

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use leasehold_service::config::Config;
+use leasehold_service::config::{Config, ServiceName};
 
 /// Names, types and labels as the reference has them.
 fn told() -> BTreeSet<(String, String)> {
@@ -24,7 +24,11 @@ fn said(scrape: &str) -> BTreeSet<(String, String)> {
     types
         .map(|line| {
             let (name, kind) = line.split_once(' ').expect("a name, then its type");
-            let ending = if kind == "counter" { "_total" } else { "" };
+            let ending = match kind {
+                "counter" => "_total",
+                "info" => "_info",
+                _ => "",
+            };
             (format!("{name}{ending}"), kind.to_owned())
         })
         .collect()
@@ -43,12 +47,15 @@ fn every_metric_is_in_the_reference_and_every_one_in_the_reference_exists() {
     let directory = tempfile::tempdir().unwrap();
     let mut config = Config::new(directory.path().join("data"));
     config.listen = "127.0.0.1:0".parse().unwrap();
+    config.name = ServiceName::new("n1").unwrap();
     let service = leasehold_service::start(&config).unwrap();
     assert!(get(service.address(), "/v1/lease/get?resource=job").contains("\"lease\":null"));
     let scrape = get(service.address(), "/metrics");
     assert_eq!(told(), said(&scrape));
     assert!(scrape.contains("leasehold_operations_total{operation=\"read\",outcome=\"done\"} 1"), "{scrape}");
     assert!(scrape.contains("door=\"http\",operation=\"get\",code=\"ok\"} 1"), "{scrape}");
+    let release = env!("CARGO_PKG_VERSION");
+    assert!(scrape.contains(&format!("leasehold_info{{name=\"n1\",version=\"{release}\"}} 1")), "{scrape}");
     assert!(scrape.trim_end().ends_with("# EOF"), "{scrape}");
     assert_eq!(scrape.matches("# EOF").count(), 1);
     service.drain();

@@ -9,7 +9,8 @@
 //! - The only thing ever cut is the one batch that was being written when the crash came. Anything else that does not read back as it
 //!   was written is refused, with file and offset ([`OpenError::Damage`]).
 //! - After a failed write or sync the log takes nothing more ([`WriteError::Stopped`]).
-//! - A disk without space refuses, and the log stays usable ([`WriteError::NoSpace`]).
+//! - A disk without space refuses, and the log stays usable ([`WriteError::NoSpace`]); before that it lives on what it kept aside
+//!   ([`Wal::space`]), if it was told to keep anything.
 //!
 //! What it deliberately does not do: it makes no file call (see [`Disk`]), takes no lock, starts no thread, reads no clock, and gives
 //! the records no meaning beyond "an entry of index i supersedes all from i on". It does not repair damage.
@@ -31,7 +32,9 @@ mod verify;
 pub use block::{BLOCK_BYTES, BatchNumber, FORMAT_VERSION, SegmentNumber};
 pub use disk::Disk;
 pub use error::{Damage, OpenError, WriteError};
-pub use log::{FIRST_SEGMENT_BYTES, Identity, MAX_BATCH_BYTES, Options, SEGMENT_BYTES, Wal};
+pub use log::{
+    FIRST_SEGMENT_BYTES, Identity, MAX_BATCH_BYTES, Options, RESERVE_SEGMENTS, SEGMENT_BYTES, Space, Wal,
+};
 pub use open::{Cut, Recovered};
 #[doc(hidden)]
 pub use planted::{Planted, Planting};

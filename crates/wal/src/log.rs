@@ -8,12 +8,17 @@ use crate::disk::Disk;
 use crate::error::{OpenError, WriteError};
 use crate::planted::{Planted, Planting};
 use crate::record::{HardState, Index, Record, SnapshotKind, SnapshotMeta, Term, put_record, put_snapshot};
-use crate::segment::{Chain, SNAPSHOT_ASIDE, snapshot_name};
+use crate::segment::{Chain, snapshot_name};
 use crate::snapshot::{load_snapshot, seal_snapshot};
 use crate::state::{Bounds, State};
 use std::collections::VecDeque;
 
 mod files;
+mod reserve;
+
+pub use reserve::{RESERVE_SEGMENTS, Space};
+
+use reserve::Reserve;
 
 pub(crate) use files::{blocks_in, segment_blocks, start_of_first_segment, write_zeros};
 
@@ -45,6 +50,8 @@ pub struct Options {
     pub first_segment_bytes: u64,
     /// The size that later segments grow to.
     pub segment_bytes: u64,
+    /// How many segments are kept aside for a time without space; none for logs of processes that live for a second.
+    pub reserve_segments: u32,
     /// Whether a directory without a log is refused: for a caller that knows from elsewhere that one was written.
     pub must_exist: bool,
     /// A known mistake put back by a test.
@@ -57,6 +64,7 @@ impl Default for Options {
         Self {
             first_segment_bytes: FIRST_SEGMENT_BYTES,
             segment_bytes: SEGMENT_BYTES,
+            reserve_segments: 0,
             must_exist: false,
             planted: Planting::default(),
         }
@@ -85,6 +93,7 @@ pub struct Wal<D> {
     pub(crate) state: State,
     pub(crate) end: End,
     pub(crate) spare: Option<Spare>,
+    pub(crate) reserve: Reserve,
     /// The lowest segment that may still be in the directory.
     pub(crate) oldest: SegmentNumber,
     /// Files to be removed, oldest first.
@@ -125,6 +134,7 @@ impl<D: Disk> Wal<D> {
             state,
             end,
             spare: None,
+            reserve: Reserve::default(),
             oldest: SegmentNumber::FIRST,
             garbage: VecDeque::new(),
             stopped: None,
@@ -163,7 +173,8 @@ impl<D: Disk> Wal<D> {
     /// As [`Wal::append`]; on [`WriteError::NoSpace`] appends go on as long as the present segment has room.
     pub fn prepare(&mut self) -> Result<(), WriteError> {
         self.check_running()?;
-        if self.spare.is_none() && self.end.left() < self.end.blocks / MAKE_AHEAD_PART {
+        let is_due = self.spare.is_none() && self.end.left() < self.end.blocks / MAKE_AHEAD_PART;
+        if is_due && self.may_make_segment() {
             self.ensure_spare(0)?;
         }
         Ok(())
@@ -202,8 +213,7 @@ impl<D: Disk> Wal<D> {
 
         let size = (BLOCK_BYTES + bytes.len()) as u64;
         let name = snapshot_name(meta.file);
-        let made = self.write_aside(&header, bytes, &name);
-        self.refuse_or_stop(made, &name, size, &[SNAPSHOT_ASIDE, &name])?;
+        self.write_snapshot(&header, bytes, &name, size)?;
         let room = self.ensure_room(&records, CLOSE_BLOCKS);
         if matches!(room, Err(WriteError::NoSpace { .. })) {
             // It has its name but no record. If it cannot be removed now, the next attempt replaces it, or the next open removes it.

@@ -60,6 +60,7 @@ pub struct MemDisk {
     stop_after: Option<usize>,
     faults: Vec<(usize, Fault)>,
     full: bool,
+    capacity: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -123,9 +124,20 @@ impl MemDisk {
         self.full = full;
     }
 
-    /// The process ended and another one uses the disk: no more faults; what was written and not synced stays visible and unsynced.
+    /// All files together have at most so many bytes from now on.
+    pub fn set_capacity(&mut self, bytes: Option<u64>) {
+        self.capacity = bytes;
+    }
+
+    /// How many bytes all files have.
+    pub fn used(&self) -> u64 {
+        self.seen.values().map(|id| self.files[id].seen.len() as u64).sum()
+    }
+
+    /// The process ended and another one uses the disk: no more faults, and space; what was written and not synced stays visible and unsynced.
     pub fn restart(&mut self) {
         self.stop_after = None;
+        self.full = false;
         self.faults.clear();
     }
 
@@ -213,9 +225,10 @@ impl Disk for MemDisk {
     fn write_at(&mut self, name: &str, offset: u64, data: &[u8]) -> io::Result<()> {
         let fault = self.begin(|| Op::Write(name.to_owned(), offset, data.len()))?;
         let from = usize::try_from(offset).map_err(io::Error::other)?;
-        let full = self.full;
+        let (full, room) = (self.full, self.capacity.map(|capacity| capacity.saturating_sub(self.used())));
         let file = self.open(name)?;
-        let too_long = full && file.seen.len() < from.saturating_add(data.len());
+        let longer = from.saturating_add(data.len()).saturating_sub(file.seen.len()) as u64;
+        let too_long = longer > 0 && (full || room.is_some_and(|room| longer > room));
         let Some(fault) = fault.or(too_long.then_some(Fault::NoSpace)) else {
             file.write(from, data);
             return Ok(());

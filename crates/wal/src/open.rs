@@ -83,6 +83,7 @@ impl<D: Disk> Wal<D> {
         wal.make_segment(SegmentNumber::FIRST, blocks)?;
         wal.spare = None;
         wal.enter(SegmentNumber::FIRST, blocks)?;
+        wal.find_reserve();
         Ok(wal)
     }
 
@@ -136,6 +137,7 @@ impl<D: Disk> Wal<D> {
             None => {}
         }
         wal.remove_garbage()?;
+        wal.find_reserve();
 
         let cut = tail.contents.torn.map(|torn| Cut {
             file: name,

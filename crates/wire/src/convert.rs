@@ -4,6 +4,7 @@
 //! here. Going out cannot fail. Coming in checks everything that a type promises, and names the field that broke the promise.
 
 mod change;
+mod cluster;
 mod command;
 mod ending;
 mod item;
@@ -15,6 +16,7 @@ mod reply;
 mod request;
 mod view;
 
+use leasehold_core::protocol::{Incarnation, MemberError, MemberId, check_address, check_member_name};
 use leasehold_core::{Label, Millis, Nonce, Reason, RegisterKey, ResourceName, TextError, Token, Value};
 
 use crate::error::FieldError;
@@ -91,6 +93,40 @@ fn bounded(field: &'static str, what: &'static str, text: String, limit: usize) 
 fn nonce(field: &'static str, bytes: &[u8]) -> Checked<Nonce> {
     let expected = size_of::<Nonce>();
     bytes.try_into().map(Nonce).map_err(|_| FieldError::WrongLength { field, bytes: bytes.len(), expected })
+}
+
+/// The id of a member, which is never zero.
+pub(crate) fn member_id(field: &'static str, id: u64) -> Checked<MemberId> {
+    if id == 0 {
+        return Err(FieldError::Member { field, why: MemberError::NoId });
+    }
+    Ok(MemberId(id))
+}
+
+pub(crate) fn member_name(field: &'static str, name: String) -> Checked<String> {
+    check_member_name(&name).map_err(|why| FieldError::member(field, why))?;
+    Ok(name)
+}
+
+pub(crate) fn address(field: &'static str, address: String) -> Checked<String> {
+    check_address(&address).map_err(|why| FieldError::member(field, why))?;
+    Ok(address)
+}
+
+pub(crate) fn incarnation(field: &'static str, bytes: &[u8]) -> Checked<Incarnation> {
+    let expected = size_of::<Incarnation>();
+    let wrong = |_| FieldError::WrongLength { field, bytes: bytes.len(), expected };
+    bytes.try_into().map(|bytes| Incarnation(u128::from_be_bytes(bytes))).map_err(wrong)
+}
+
+/// The way out for an incarnation: in the order in which it is shown.
+pub(crate) fn from_incarnation(incarnation: Incarnation) -> Vec<u8> {
+    incarnation.0.to_be_bytes().to_vec()
+}
+
+/// A number that the program keeps in 16 bits.
+fn to_u16(field: &'static str, value: u64) -> Checked<u16> {
+    u16::try_from(value).map_err(|_| FieldError::TooGreat { field, value, limit: u16::MAX.into() })
 }
 
 /// A number that the program keeps in 32 bits.

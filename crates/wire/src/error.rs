@@ -1,6 +1,7 @@
 //! What can be wrong with bytes from the other side. Nothing here is a panic, and nothing is replaced by a default.
 
 use leasehold_core::TextError;
+use leasehold_core::protocol::MemberError;
 use prost::DecodeError;
 
 /// How much of a refused text an error repeats: enough to recognise it, too little to fill a log.
@@ -47,6 +48,14 @@ pub enum FieldError {
         /// What is wrong with it.
         why: TextError,
     },
+    /// A name, address or id that no node can have.
+    #[error("{field} is not taken: {why}")]
+    Member {
+        /// Which field.
+        field: &'static str,
+        /// What is wrong with it.
+        why: MemberError,
+    },
     /// A number above what its type holds.
     #[error("{field} of {value} is above the maximum of {limit}")]
     TooGreat {
@@ -72,12 +81,26 @@ pub enum FieldError {
 impl FieldError {
     /// A text that was not taken, cut to what an error may show.
     pub(crate) fn text(field: &'static str, text: &str, why: TextError) -> Self {
-        let mut shown: String = text.chars().take(SHOWN_CHARS).collect();
-        if shown.len() < text.len() {
-            shown.push_str("...");
-        }
-        Self::Text { field, shown, why }
+        Self::Text { field, shown: beginning(text), why }
     }
+
+    /// A name or address that was not taken, cut to what an error may show.
+    pub(crate) fn member(field: &'static str, why: MemberError) -> Self {
+        let why = match why {
+            MemberError::Name { name } => MemberError::Name { name: beginning(&name) },
+            MemberError::Address { address } => MemberError::Address { address: beginning(&address) },
+            MemberError::NoId => MemberError::NoId,
+        };
+        Self::Member { field, why }
+    }
+}
+
+fn beginning(text: &str) -> String {
+    let mut shown: String = text.chars().take(SHOWN_CHARS).collect();
+    if shown.len() < text.len() {
+        shown.push_str("...");
+    }
+    shown
 }
 
 /// A frame that cannot be sent or taken. The connection it came from has nothing more to say that could be trusted.
@@ -90,6 +113,16 @@ pub enum FrameError {
         bytes: usize,
         /// The limit.
         limit: usize,
+    },
+    /// Changed on its way.
+    #[error("frame of {bytes} bytes carries the checksum {announced:08x}, and its bytes have {computed:08x}")]
+    WrongChecksum {
+        /// Its length without the prefix.
+        bytes: usize,
+        /// What it carries.
+        announced: u32,
+        /// What its bytes have.
+        computed: u32,
     },
     /// The stream ended inside a frame.
     #[error("stream ended inside a frame: {have} bytes are here and {need} are needed")]
@@ -135,6 +168,12 @@ pub enum OpeningError {
     /// Not our stream at all.
     #[error("not a session stream: it begins with {found}")]
     OtherProtocol {
+        /// The first bytes, at most as many as the preface has, with unprintable ones escaped.
+        found: String,
+    },
+    /// Not a node of ours at all.
+    #[error("not a stream between nodes: it begins with {found}")]
+    NoPeer {
         /// The first bytes, at most as many as the preface has, with unprintable ones escaped.
         found: String,
     },

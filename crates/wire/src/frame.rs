@@ -119,10 +119,8 @@ impl FrameReader {
     /// When the length of the frame is above [`MAX_FRAME_BYTES`].
     pub fn next_frame(&mut self) -> Result<Option<&[u8]>, FrameError> {
         let Some(frame) = first_frame(self.pending(), MAX_FRAME_BYTES)? else { return Ok(None) };
-        let from = self.start + PREFIX_BYTES;
-        let to = from + frame.len();
-        self.start = to;
-        Ok(Some(&self.buffer[from..to]))
+        let whole = PREFIX_BYTES + frame.len();
+        Ok(Some(&self.take(whole)[PREFIX_BYTES..]))
     }
 
     /// The stream has ended.
@@ -143,10 +141,12 @@ impl FrameReader {
         &self.buffer[self.start..]
     }
 
-    /// Drops the first `bytes` of what is pending.
-    pub(crate) fn skip(&mut self, bytes: usize) {
-        debug_assert!(bytes <= self.pending().len(), "only what is here can be skipped");
+    /// Takes the first `bytes` of what is pending.
+    pub(crate) fn take(&mut self, bytes: usize) -> &[u8] {
+        debug_assert!(bytes <= self.pending().len(), "only what is here can be taken");
+        let from = self.start;
         self.start += bytes;
+        &self.buffer[from..self.start]
     }
 }
 
@@ -160,7 +160,7 @@ pub(crate) fn first_frame(pending: &[u8], limit: usize) -> Result<Option<&[u8]>,
 }
 
 /// The length that a frame announces, once its prefix is complete.
-fn announced(pending: &[u8]) -> Option<usize> {
+pub(crate) fn announced(pending: &[u8]) -> Option<usize> {
     let prefix = pending.first_chunk::<PREFIX_BYTES>()?;
     // A length that does not fit the machine's word is above every limit, so the greatest one stands for it.
     Some(usize::try_from(u32::from_be_bytes(*prefix)).unwrap_or(usize::MAX))

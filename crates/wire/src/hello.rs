@@ -10,16 +10,20 @@ use leasehold_core::TextError;
 use leasehold_core::protocol::PROTOCOL_VERSION;
 use prost::Message as _;
 
-use crate::convert::to_u32;
+use crate::convert::{address, to_u32};
 use crate::error::{FieldError, OpeningError};
 use crate::frame::{FrameReader, PREFIX_BYTES, append_frame, first_frame};
+use crate::peer::PEER_PREFACE;
 use crate::proto as pb;
 
 /// The first bytes of a session stream, in both directions: a NUL, four letters, a line end that is changed by whatever treats the
 /// stream as text, and the version of the framing itself. The version of what is said inside is in the hello.
 pub const PREFACE: [u8; 8] = *b"\0LHSS\r\n\x01";
-/// Longest hello. Whoever sends it is not known yet and gets no more memory than the two texts need.
+/// Longest hello. Whoever sends it is not known yet and gets no more memory than the texts need.
 pub const MAX_HELLO_BYTES: usize = 1024;
+/// In the place of the leader's address: whoever says this leads. A client that has reached it, through whatever proxy, is where it
+/// wants to be.
+pub const THIS_NODE: &str = ".";
 /// Longest text in a hello: as long as a label.
 pub const MAX_HELLO_TEXT_BYTES: usize = 256;
 
@@ -34,12 +38,35 @@ pub struct Hello {
     pub pid: u32,
     /// From the service, the name of this life of its state; from a client the one it knows, or nothing.
     pub incarnation: String,
+    /// From the service: how often its state was restored.
+    pub epoch: u32,
+    /// From the service: where the node that leads is reached, as `host:port`; empty if it is not known.
+    pub leader: String,
 }
 
 impl Hello {
-    /// The hello of this release.
+    /// The hello of this release, of a state that was never restored and a leader that is not known.
     pub fn new(program: &str, pid: u32, incarnation: &str) -> Self {
-        Self { protocol: PROTOCOL_VERSION, program: program.into(), pid, incarnation: incarnation.into() }
+        Self {
+            protocol: PROTOCOL_VERSION,
+            program: program.into(),
+            pid,
+            incarnation: incarnation.into(),
+            epoch: 0,
+            leader: String::new(),
+        }
+    }
+
+    /// The same, of a state that was restored so many times.
+    #[must_use]
+    pub fn with_epoch(self, epoch: u32) -> Self {
+        Self { epoch, ..self }
+    }
+
+    /// The same, with the address of the leader; empty if it is not known.
+    #[must_use]
+    pub fn with_leader(self, leader: &str) -> Self {
+        Self { leader: leader.into(), ..self }
     }
 
     /// The service's judgement of a client's hello.
@@ -67,7 +94,7 @@ impl Hello {
     /// What a message says.
     ///
     /// # Errors
-    /// When a number is out of range, or a text is too long or has control characters.
+    /// When a number is out of range, a text is too long or has control characters, or the leader's address cannot be one.
     pub fn from_message(hello: pb::Hello) -> Result<Self, OpeningError> {
         let protocol = to_u32("hello.protocol", hello.protocol)?;
         if protocol == 0 {
@@ -75,14 +102,20 @@ impl Hello {
         }
         check_text("hello.program", &hello.program)?;
         check_text("hello.incarnation", &hello.incarnation)?;
-        let pid = to_u32("hello.pid", hello.pid)?;
-        Ok(Self { protocol, program: hello.program, pid, incarnation: hello.incarnation })
+        Ok(Self {
+            protocol,
+            program: hello.program,
+            pid: to_u32("hello.pid", hello.pid)?,
+            incarnation: hello.incarnation,
+            epoch: to_u32("hello.epoch", hello.epoch)?,
+            leader: leader(hello.leader)?,
+        })
     }
 
     /// The message that says this.
     ///
     /// # Errors
-    /// When a text is too long or has control characters.
+    /// When a text is too long or has control characters, or the leader's address cannot be one.
     pub fn to_message(&self) -> Result<pb::Hello, OpeningError> {
         check_text("hello.program", &self.program)?;
         check_text("hello.incarnation", &self.incarnation)?;
@@ -91,6 +124,8 @@ impl Hello {
             program: self.program.clone(),
             pid: self.pid.into(),
             incarnation: self.incarnation.clone(),
+            epoch: self.epoch.into(),
+            leader: leader(self.leader.clone())?,
         })
     }
 }
@@ -98,12 +133,12 @@ impl Hello {
 /// Appends the preface and a hello to `out`, or leaves `out` as it was.
 ///
 /// # Errors
-/// When a text of the hello is too long or has control characters.
+/// When a text of the hello is too long or has control characters, or the leader's address cannot be one.
 pub fn encode_opening(hello: &Hello, out: &mut Vec<u8>) -> Result<(), OpeningError> {
     let message = hello.to_message()?;
     out.extend_from_slice(&PREFACE);
     append_frame(out, MAX_HELLO_BYTES, |body| message.encode_raw(body))
-        .expect("two texts of 256 bytes and two numbers fit a hello");
+        .expect("two texts of 256 bytes, an address and three numbers fit a hello");
     Ok(())
 }
 
@@ -114,20 +149,26 @@ pub enum FirstBytes {
     Undecided,
     /// A session stream.
     SessionStream,
+    /// A stream between nodes.
+    PeerStream,
     /// Anything else.
     Other,
 }
 
-/// Looks at the first bytes of a connection without taking them. One byte is enough to rule out a session stream for HTTP.
+/// Looks at the first bytes of a connection without taking them. One byte is enough to rule out both of our streams for HTTP.
 pub fn look_at_first_bytes(bytes: &[u8]) -> FirstBytes {
-    let here = &bytes[..bytes.len().min(PREFACE.len())];
-    if !PREFACE.starts_with(here) {
-        FirstBytes::Other
-    } else if here.len() < PREFACE.len() {
-        FirstBytes::Undecided
-    } else {
-        FirstBytes::SessionStream
+    let here = beginning(bytes);
+    match here {
+        _ if *here == PREFACE => FirstBytes::SessionStream,
+        _ if *here == PEER_PREFACE => FirstBytes::PeerStream,
+        _ if PREFACE.starts_with(here) || PEER_PREFACE.starts_with(here) => FirstBytes::Undecided,
+        _ => FirstBytes::Other,
     }
+}
+
+/// What of a connection's first bytes can be its preface.
+pub(crate) fn beginning(bytes: &[u8]) -> &[u8] {
+    &bytes[..bytes.len().min(PREFACE.len())]
 }
 
 /// Puts the other side's opening together from bytes as they arrive, and hands over to a [`FrameReader`] for what comes behind it.
@@ -169,7 +210,7 @@ impl OpeningReader {
     pub fn into_frames(mut self) -> Result<FrameReader, OpeningError> {
         let Some(frame) = self.frame()? else { return Err(self.finish()) };
         let opening = PREFACE.len() + PREFIX_BYTES + frame.len();
-        self.bytes.skip(opening);
+        self.bytes.take(opening);
         Ok(self.bytes)
     }
 
@@ -178,8 +219,8 @@ impl OpeningReader {
         match look_at_first_bytes(here) {
             FirstBytes::Undecided => return Ok(None),
             FirstBytes::SessionStream => {}
-            FirstBytes::Other => {
-                let found = here[..here.len().min(PREFACE.len())].escape_ascii().to_string();
+            FirstBytes::PeerStream | FirstBytes::Other => {
+                let found = beginning(here).escape_ascii().to_string();
                 return Err(OpeningError::OtherProtocol { found });
             }
         }
@@ -187,7 +228,11 @@ impl OpeningReader {
     }
 }
 
-fn check_text(field: &'static str, text: &str) -> Result<(), FieldError> {
+fn leader(text: String) -> Result<String, FieldError> {
+    if text.is_empty() || text == THIS_NODE { Ok(text) } else { address("hello.leader", text) }
+}
+
+pub(crate) fn check_text(field: &'static str, text: &str) -> Result<(), FieldError> {
     let (what, limit) = ("text", MAX_HELLO_TEXT_BYTES);
     let why = if text.len() > limit {
         TextError::TooLong { what, bytes: text.len(), limit }
@@ -204,7 +249,7 @@ mod tests {
     use super::*;
 
     fn hello() -> Hello {
-        Hello::new("leasehold 0.1.0", 4711, "b2f1")
+        Hello::new("leasehold 0.1.0", 4711, "b2f1").with_epoch(3).with_leader("10.0.0.1:7420")
     }
 
     fn opening(hello: &Hello) -> Vec<u8> {
@@ -237,7 +282,7 @@ mod tests {
 
     #[test]
     fn other_protocols_are_told_apart_by_their_first_byte() {
-        let others: [&[u8]; 7] = [
+        let others: [&[u8]; 9] = [
             b"PRI * HTTP/2.0\r\n",
             b"GET / HTTP/1.1\r\n",
             b"P",
@@ -245,6 +290,8 @@ mod tests {
             b"\x16\x03\x01",
             b"\0\0\x12\x04",
             b"\0LHSS\r\n\x02",
+            b"\0LHPR\r\n\x02",
+            b"\0LHPS",
         ];
         for other in others {
             assert_eq!(look_at_first_bytes(other), FirstBytes::Other);
@@ -253,8 +300,12 @@ mod tests {
         assert_eq!(error.to_string(), "not a session stream: it begins with GET / HT");
         for have in 0..PREFACE.len() {
             assert_eq!(look_at_first_bytes(&PREFACE[..have]), FirstBytes::Undecided);
+            assert_eq!(look_at_first_bytes(&PEER_PREFACE[..have]), FirstBytes::Undecided);
         }
         assert_eq!(look_at_first_bytes(&opening(&hello())), FirstBytes::SessionStream);
+        assert_eq!(look_at_first_bytes(&[&PEER_PREFACE[..], b"more"].concat()), FirstBytes::PeerStream);
+        let error = read(&PEER_PREFACE).unwrap_err();
+        assert_eq!(error.to_string(), "not a session stream: it begins with \\x00LHPR\\r\\n\\x01");
     }
 
     #[test]
@@ -292,6 +343,37 @@ mod tests {
             assert_eq!(encode_opening(&long, &mut Vec::new()).is_ok(), taken, "{length} bytes");
         }
         assert!(encode_opening(&Hello { program: "a\nb".into(), ..hello() }, &mut Vec::new()).is_err());
+    }
+
+    #[test]
+    fn the_leader_is_an_address_or_nothing() {
+        for (leader, taken) in [
+            ("", true),
+            ("a:1", true),
+            (&format!("{}:7420", "h".repeat(255)), true),
+            ("a", false),
+            ("a:0", false),
+        ] {
+            assert_eq!(
+                encode_opening(&hello().with_leader(leader), &mut Vec::new()).is_ok(),
+                taken,
+                "{leader:?}"
+            );
+        }
+        let message = pb::Hello { protocol: 1, leader: "nowhere".into(), ..pb::Hello::default() };
+        let error = Hello::from_message(message).unwrap_err();
+        let why = "hello: hello.leader is not taken: node address \"nowhere\" is not host:port of at most 260 bytes";
+        assert_eq!(error.to_string(), why);
+    }
+
+    #[test]
+    fn a_hello_of_a_release_without_epoch_and_leader_is_taken_and_so_is_one_with_more() {
+        let older = pb::Hello { protocol: 1, ..pb::Hello::default() };
+        let heard = Hello::from_message(older).unwrap();
+        assert_eq!((heard.epoch, heard.leader.as_str()), (0, ""));
+        let mut newer = hello().to_message().unwrap().encode_to_vec();
+        newer.extend_from_slice(&[0x7a, 1, b'x']); // field 15: "x"
+        assert_eq!(Hello::decode(&newer), Ok(hello()));
     }
 
     #[test]

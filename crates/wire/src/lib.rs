@@ -1,8 +1,9 @@
-//! The session stream as bytes: messages, their framing, and their conversion to the core's types.
+//! The session stream and the stream between nodes as bytes: messages, their framing, and their conversion to the core's types.
 //!
 //! A connection begins with an [opening](Hello) in each direction: eight bytes that no HTTP peer sends, then a frame that says
 //! who speaks and which version of the protocol. After it come frames, each of many messages: requests from the client, responses
 //! and items of sessions from the service. The messages themselves are described in `proto/leasehold/v1/session.proto`.
+//! The stream between nodes has a preface of its own, and frames with a checksum: see [`PeerMessage`].
 //!
 //! What this crate promises:
 //! - What goes in comes out: every request and every response survives the way exactly.
@@ -33,6 +34,7 @@ mod error;
 mod frame;
 mod grpc;
 mod hello;
+mod peer;
 mod proto;
 mod stream;
 
@@ -40,8 +42,14 @@ pub use convert::Wire;
 pub use error::{FieldError, FrameError, OpeningError};
 pub use frame::{FrameReader, MAX_FRAME_BYTES};
 pub use hello::{
-    FirstBytes, Hello, MAX_HELLO_BYTES, MAX_HELLO_TEXT_BYTES, OpeningReader, PREFACE, encode_opening,
-    look_at_first_bytes,
+    FirstBytes, Hello, MAX_HELLO_BYTES, MAX_HELLO_TEXT_BYTES, OpeningReader, PREFACE, THIS_NODE,
+    encode_opening, look_at_first_bytes,
+};
+pub use peer::{
+    ConfState, MAX_INITIAL_CLUSTER_BYTES, MAX_PEER_FRAME_BYTES, MAX_PEER_OPENING_BYTES, PEER_PREFACE,
+    PEER_VERSION, PeerFrameReader, PeerHello, PeerMessage, PeerOpeningReader, PeerPurpose, PeerRefusal,
+    PeerVerdict, PeerWelcome, RaftEntry, RaftMessage, SnapshotMeta, decode_peer_frame, encode_peer_frame,
+    encode_peer_hello, encode_peer_welcome,
 };
 pub use stream::{HeardRequest, decode_client_frame, decode_server_frame, encode_client, encode_server};
 

@@ -17,43 +17,53 @@ Examples:
   leasehold --store leasehold://127.0.0.1:7420 run backup -- ./backup.sh
 
 Configuration:
-  Defaults, then the file, then variables such as LEASEHOLD_SERVE_LISTEN or
-  LEASEHOLD_SERVE_HTTP_MAX_BODY_BYTES, then flags: what comes later wins.";
+  First the defaults, then the file, then variables such as LEASEHOLD_SERVE_LISTEN
+  or LEASEHOLD_SERVE_HTTP_MAX_BODY_BYTES, then flags, and --set last of all.
+  What comes later wins.";
 
 /// `serve`.
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
-    /// Read this file first; see --print-config
+    /// Read the configuration from this file; --print-config writes one
     #[arg(long, value_name = "FILE", env = "LEASEHOLD_SERVE_CONFIG", hide_env_values = true)]
     pub(crate) config: Option<PathBuf>,
-    /// The directory with the log, made if it is missing [default: leasehold-service in $XDG_STATE_HOME, or in ~/.local/state]
+    /// Keep the log in this directory, and make it if it is missing [default: leasehold-service in $XDG_STATE_HOME, or in ~/.local/state]
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<String>,
-    /// Where to listen [default: 127.0.0.1:7420]
+    /// Listen on this address [default: 127.0.0.1:7420]
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) listen: Option<String>,
-    /// Allow an address that other machines can reach, without TLS and authentication
+    /// Allow an address that other machines can reach, although there is neither TLS nor authentication
     #[arg(long)]
     pub(crate) insecure: bool,
-    /// What the service is called in logs and metrics [default: leasehold]
+    /// Call the service this in logs and metrics [default: leasehold]
     #[arg(long)]
     pub(crate) name: Option<String>,
-    /// The longest ttl, for a directory that is new [default: 5m]
-    #[arg(long, value_name = "LENGTH", value_parser = values::length, allow_hyphen_values = true)]
+    /// Found a cluster together with these nodes, this one among them; all name the same ones
+    #[arg(long, value_name = "N1=HOST:PORT,N2=HOST:PORT,...")]
+    pub(crate) initial_cluster: Option<String>,
+    /// Wait to be added to a cluster that exists, with `leasehold cluster add`
+    #[arg(long)]
+    pub(crate) join: bool,
+    /// Where clients and other nodes reach this one [default: where it listens]
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) advertise: Option<String>,
+    /// Allow no longer ttl than this; a directory keeps the one that it was made with [default: 5m]
+    #[arg(long, value_name = "LENGTH", value_parser = values::max_ttl, allow_hyphen_values = true)]
     pub(crate) max_ttl: Option<Duration>,
-    /// How the log looks: auto is human on a terminal and json elsewhere [default: auto]
-    #[arg(long, value_name = "auto|human|json")]
+    /// Write the log as human or json; auto is human on a terminal and json elsewhere [default: auto]
+    #[arg(long, value_name = "FORMAT", value_parser = values::LogFormats, hide_possible_values = true)]
     pub(crate) log_format: Option<String>,
-    /// How much is logged: a level, or directives such as info,leasehold_service=debug [default: info]
+    /// Log so much: a level such as warn, or directives such as info,leasehold_service=debug [default: info]
     #[arg(long, value_name = "LEVEL")]
     pub(crate) log_level: Option<String>,
-    /// Set any key of the configuration; may be repeated
+    /// Set any key of the configuration; wins over the other flags, and may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = values::setting)]
     pub(crate) set: Vec<(String, String)>,
-    /// Write the address into this file once it listens: for port 0
+    /// Write the address into this file once it listens, to tell which port the system chose for port 0
     #[arg(long, value_name = "FILE")]
     pub(crate) port_file: Option<PathBuf>,
-    /// Print the whole configuration that comes of all this, as a file, and end
+    /// Print the configuration that all of this comes to, as a file, and end
     #[arg(long)]
     pub(crate) print_config: bool,
 }

@@ -1,12 +1,15 @@
 //! Values of the command line, checked where they enter. Every message names the value or its size, the limit and the next step.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStringExt;
 use std::time::Duration;
 
-use leasehold::core::limits::{MAX_POLICY, MAX_SLOTS, MAX_WAIT};
+use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
+use clap::{Arg, Command};
+use leasehold::core::limits::{LONGEST_MAX_TTL, MAX_POLICY, MAX_SLOTS, MAX_WAIT, MIN_TTL};
 use leasehold::core::{TextError, Value};
 use leasehold::{Label, Reason, ResourceName, Revision, SessionOptions, Token};
+use leasehold_service::config::LogFormat;
 
 /// More of a value than this is not repeated in a message.
 const LONGEST_QUOTE: usize = 40;
@@ -25,6 +28,17 @@ pub(super) fn ttl(text: &str) -> Result<Duration, String> {
     let ttl = length(text)?;
     SessionOptions::new().ttl(ttl).numbers().map_err(|error| error.to_string())?;
     Ok(ttl)
+}
+
+/// The longest ttl of a service. The configuration knows it in milliseconds; whoever writes 2d is answered in days.
+pub(super) fn max_ttl(text: &str) -> Result<Duration, String> {
+    let length = length(text)?;
+    let (least, most) = (MIN_TTL.duration(), LONGEST_MAX_TTL.duration());
+    if (least..=most).contains(&length) {
+        return Ok(length);
+    }
+    let [length, least, most] = [length, least, most].map(humantime::format_duration);
+    Err(format!("longest ttl of {length} is outside {least} to {most}"))
 }
 
 pub(super) fn wait(text: &str) -> Result<Duration, String> {
@@ -95,6 +109,27 @@ pub(super) fn value(given: OsString) -> Result<Value, TextError> {
     Value::new(given.into_vec())
 }
 
+/// How the log looks. The words are for completions; whether it is one of them is known to the configuration.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LogFormats;
+
+impl TypedValueParser for LogFormats {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        argument: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<String, clap::Error> {
+        StringValueParser::new().parse_ref(command, argument, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(LogFormat::ALL.into_iter().map(|format| PossibleValue::new(format.word()))))
+    }
+}
+
 /// A key and its value. Whether there is such a key is known to the configuration.
 pub(super) fn setting(text: &str) -> Result<(String, String), String> {
     let parts = text.split_once('=').filter(|(key, _)| !key.is_empty());
@@ -139,6 +174,13 @@ mod tests {
         assert_eq!(ttl("0s").unwrap_err(), "ttl of 0 ms is below the minimum of 500 ms; raise the ttl");
         assert!(ttl("25h").unwrap_err().contains("above the maximum of 86400000 ms"));
         assert_eq!(ttl("500ms"), Ok(Duration::from_millis(500)));
+    }
+
+    #[test]
+    fn a_longest_ttl_outside_its_limits_is_answered_in_the_units_of_people() {
+        assert_eq!(max_ttl("2d").unwrap_err(), "longest ttl of 2days is outside 500ms to 1day");
+        assert!(max_ttl("100ms").unwrap_err().contains("of 100ms is outside"));
+        assert_eq!(max_ttl("1d"), Ok(Duration::from_secs(86_400)));
     }
 
     #[test]

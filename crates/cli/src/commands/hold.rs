@@ -14,7 +14,7 @@ use crate::acquire::{self, Holding};
 use crate::args::AcquireArgs;
 use crate::console::Console;
 use crate::exit::Exit;
-use crate::loss::lost;
+use crate::loss::{lost, not_released};
 use crate::place::Place;
 use crate::signals::Signals;
 use crate::trouble::Trouble;
@@ -39,12 +39,17 @@ struct Line {
 
 pub(super) async fn run(console: &Console, place: &Place, args: &AcquireArgs) -> Result<Exit, Trouble> {
     let mut signals = Signals::listen()?;
-    let holding = acquire::acquire(console, place, args, words::own_label(None), &mut signals).await?;
+    let holding = acquire::acquire(console, place, args, words::own_label(None), &mut signals)
+        .await
+        .map_err(|trouble| trouble.without_a_lease("nothing is held"))?;
     line("granted", &holding, None).say(console)?;
     match watch(console, &holding, &mut signals).await? {
         Over::Asked { drained } => {
             let released = line("released", &holding, None);
-            holding.give_back(drained).await?;
+            holding.give_back(drained).await.map_err(|error| {
+                let message = not_released(&released.resource, args, &error);
+                Trouble::NotReleased { error, message }
+            })?;
             released.say(console)?;
             Ok(Exit::OK)
         }

@@ -18,7 +18,7 @@ use crate::args::RunArgs;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::guardian::clock::Point;
-use crate::loss::{lost, point, ran_out};
+use crate::loss::{lost, not_released, point, ran_out};
 use crate::place::Place;
 use crate::signals::Signals;
 use crate::supervise::{Cause, Event, Launch, Leads, Supervised};
@@ -42,7 +42,9 @@ struct Note<'a> {
 pub(super) async fn run(console: &Console, place: &Place, args: &RunArgs) -> Result<Exit, Trouble> {
     let mut signals = Signals::listen()?;
     let label = words::own_label(args.command.first().map(OsString::as_os_str));
-    let holding = acquire::acquire(console, place, &args.acquire, label, &mut signals).await?;
+    let holding = acquire::acquire(console, place, &args.acquire, label, &mut signals)
+        .await
+        .map_err(|trouble| trouble.without_a_lease("nothing was run"))?;
     let fence_name = holding.lease.fence_name();
     let token = holding.lease.fence().to_string();
     let End { result, drained } = under_lease(console, place, args, &holding, &mut signals).await;
@@ -50,9 +52,7 @@ pub(super) async fn run(console: &Console, place: &Place, args: &RunArgs) -> Res
     // A lease that is lost needs no giving back; closing the session tells the store that nobody acts under it.
     let told = if lost { holding.close().await } else { holding.give_back(drained).await };
     if let Err(error) = told {
-        let ttl = words::length(args.acquire.ttl);
-        let message =
-            format!("could not tell the store that {fence_name} is free: {error}; it is free in {ttl}");
+        let message = not_released(&fence_name, &args.acquire, &error);
         console
             .note(&message, &Note { event: "not-released", resource: &fence_name, token, message: &message });
     }

@@ -1,6 +1,7 @@
 //! `serve`: one node for many machines, until a signal ends it.
 
-use leasehold_service::config::{Effective, Source};
+use leasehold_service::Found;
+use leasehold_service::config::{Effective, Source, Value};
 use serde::Serialize;
 use tracing::{Level, enabled, error, info, warn};
 
@@ -15,7 +16,7 @@ use crate::trouble::Trouble;
 #[derive(Serialize)]
 struct SettingJson {
     key: &'static str,
-    value: String,
+    value: serde_json::Value,
     source: String,
 }
 
@@ -32,7 +33,7 @@ pub(super) fn run(console: &Console, args: &ServeArgs, json: bool) -> Result<Exi
     if let Some(lowered) = lowered {
         warn!("{lowered}");
     }
-    match serve(args, &effective, style) {
+    match serve(args, &mut effective, style) {
         // Whoever reads the log line by line must be able to read the last one too.
         Err(trouble) if style == log::Style::Json && enabled!(Level::ERROR) => {
             let (code, _) = trouble.code();
@@ -43,14 +44,29 @@ pub(super) fn run(console: &Console, args: &ServeArgs, json: bool) -> Result<Exi
     }
 }
 
-fn serve(args: &ServeArgs, effective: &Effective, style: log::Style) -> Result<Exit, Trouble> {
-    let config = &effective.config;
+fn serve(args: &ServeArgs, effective: &mut Effective, style: log::Style) -> Result<Exit, Trouble> {
     // Listened to before the service begins, so that a signal that comes meanwhile is not lost.
     let stopping = Stopping::listen()?;
-    let service = leasehold_service::start(config).map_err(|error| Trouble::Service(error.to_string()))?;
+    let service =
+        leasehold_service::start(&effective.config).map_err(|error| Trouble::Service(error.to_string()))?;
     let address = service.address();
+    let warnings = match service.found() {
+        Some(Found { rules: Some((max_ttl, drift)), .. }) => effective.keep(*max_ttl, *drift),
+        _ => Vec::new(),
+    };
+    let config = &effective.config;
     info!("serving {} as {} on {address}", config.data.display(), config.name);
+    log::found(service.found());
     log::settings(effective, style);
+    for warning in warnings {
+        warn!("{warning}");
+    }
+    if config.insecure && config.is_exposed() {
+        warn!(
+            "{address} can be reached from other machines, without TLS and authentication: whoever reaches it can take and \
+             end every lease"
+        );
+    }
     if let Some(path) = &args.port_file {
         port_file::write(path, address)?;
     }
@@ -66,8 +82,17 @@ fn printed(effective: &Effective) -> Vec<SettingJson> {
     settings
         .map(|(key, value, source): (_, _, &Source)| SettingJson {
             key: key.name,
-            value: value.bare(),
+            value: typed(value),
             source: source.to_string(),
         })
         .collect()
+}
+
+/// Numbers as numbers: none of the keys is large enough to lose digits.
+fn typed(value: Value) -> serde_json::Value {
+    match value {
+        Value::Text(text) => text.into(),
+        Value::Number(number) => number.into(),
+        Value::Flag(flag) => flag.into(),
+    }
 }

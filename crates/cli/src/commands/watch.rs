@@ -1,7 +1,7 @@
 //! `watch`: what happens to leases, as it happens.
 
 use leasehold::core::Value;
-use leasehold::{Change, Changes, Store};
+use leasehold::{Change, Changes, Error, Store};
 use serde::Serialize;
 
 use crate::args::WatchArgs;
@@ -48,7 +48,14 @@ async fn watch(console: &Console, store: &Store, args: &WatchArgs) -> Result<(),
     let text = format!("watching after revision {revision}");
     console.note(text, &Started { event: "started", revision });
     loop {
-        let changes = watch.next().await?;
+        let changes = match watch.next().await {
+            Ok(changes) => changes,
+            // What came before is told, so that whoever begins there again misses nothing.
+            Err(error @ (Error::Unreachable(_) | Error::Unavailable(_))) => {
+                return Err(Trouble::WatchEnded { error, after: watch.revision() });
+            }
+            Err(error) => return Err(error.into()),
+        };
         console.result(lines(&changes), &ChangesJson::new(&changes))?;
     }
 }
@@ -61,15 +68,18 @@ fn lines(changes: &Changes) -> String {
 fn words_of(change: &Change) -> String {
     match change {
         Change::Granted { grant, shared, label, value, .. } => {
-            let name = grant
-                .slot
-                .map_or_else(|| grant.resource.to_string(), |slot| format!("{}#{slot}", grant.resource));
-            let how = if *shared { " shared" } else { "" };
+            // Not name#slot: the end of a lease does not say its slot, and both lines are to be found by the same words.
+            let how = match (grant.slot, shared) {
+                (Some(slot), _) => format!(" slot {slot}"),
+                (None, true) => " shared".to_owned(),
+                (None, false) => String::new(),
+            };
             let shown = match value {
                 Some(value) if value.is_empty() => String::new(),
                 value => format!(" with value {}", shown(value.as_ref())),
             };
-            format!("{name} token {} granted{how} to {}{shown}", grant.token, words::somebody(label))
+            let who = words::somebody(label);
+            format!("{} token {} granted{how} to {who}{shown}", grant.resource, grant.token)
         }
         Change::ValueSet { resource, token, value, .. } => {
             format!("{resource} token {token} shows {}", shown(value.as_ref()))
@@ -96,6 +106,7 @@ fn shown(value: Option<&Value>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use leasehold::core::Grant;
     use leasehold::{Ending, Label, ResourceName, Revision, SessionId, Token};
 
     use super::*;
@@ -108,6 +119,13 @@ mod tests {
         let changes = Changes {
             revision: Revision::new(9),
             changes: vec![
+                Change::Granted {
+                    grant: Grant { resource: resource(), token, fence: Token::from_u64(1), slot: Some(2) },
+                    shared: false,
+                    session,
+                    label: Label::new("w").unwrap(),
+                    value: value(b""),
+                },
                 Change::ValueSet { resource: resource(), token, session, value: value(b"\x1b[31m") },
                 Change::ValueSet { resource: resource(), token, session, value: value(&[b'a'; 100]) },
                 Change::ValueSet { resource: resource(), token, session, value: None },
@@ -122,7 +140,8 @@ mod tests {
         };
         assert_eq!(
             lines(&changes),
-            "9 job token 4 shows \"\\u{1b}[31m\"\n\
+            "9 job token 4 granted slot 2 to w\n\
+             9 job token 4 shows \"\\u{1b}[31m\"\n\
              9 job token 4 shows of 100 bytes; see --json\n\
              9 job token 4 shows too long for a watch; see leasehold get\n\
              9 job token 4 of somebody ended: expired\n"

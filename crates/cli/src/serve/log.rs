@@ -2,6 +2,7 @@
 
 use std::io::{IsTerminal, stderr};
 
+use leasehold_service::Found;
 use leasehold_service::config::{Effective, LogConfig, LogFormat, Source};
 use tracing::info;
 use tracing::level_filters::LevelFilter;
@@ -65,6 +66,17 @@ pub(crate) fn start(config: &LogConfig, filter: EnvFilter) -> Style {
         Style::Json => lines.json().flatten_event(true).with_current_span(false).init(),
     }
     style
+}
+
+/// Says what the directory brought with it.
+pub(crate) fn found(found: Option<&Found>) {
+    match found {
+        Some(found) => {
+            let Found { sessions, leases, revision, .. } = found;
+            info!(sessions, leases, revision = revision.get(), "recovered what was there");
+        }
+        None => info!("the directory is new"),
+    }
 }
 
 /// Says the effective configuration: to people what differs from the defaults, to programs all of it.

@@ -39,12 +39,16 @@ fn variables() -> Result<Vec<(String, String)>, Trouble> {
 fn flags(args: &ServeArgs, json: bool) -> Vec<(String, String, String)> {
     let max_ttl = args.max_ttl.map(|length| length.as_millis().to_string());
     let insecure = args.insecure.then(|| "true".to_owned());
+    let join = args.join.then(|| "true".to_owned());
     let json = json.then(|| "json".to_owned());
     let own = [
         ("--name", "name", &args.name),
         ("--data", "data", &args.data),
         ("--listen", "listen", &args.listen),
         ("--insecure", "insecure", &insecure),
+        ("--initial-cluster", "cluster.initial", &args.initial_cluster),
+        ("--join", "cluster.join", &join),
+        ("--advertise", "cluster.advertise", &args.advertise),
         ("--max-ttl", "max_ttl_ms", &max_ttl),
         ("--json", "log.format", &json),
         ("--log-format", "log.format", &args.log_format),

@@ -30,7 +30,9 @@ fn an_address_that_others_reach_is_refused_unless_asked_for() {
 fn flags_that_cannot_be_are_refused_by_name() {
     let stage = Stage::new();
     refused(&stage, &["--listen", "localhost:7420"], &["--listen", "\"localhost:7420\"", "127.0.0.1:7420"]);
-    refused(&stage, &["--max-ttl", "100ms"], &["--max-ttl", "100", "500", "86400000"]);
+    refused(&stage, &["--max-ttl", "100ms"], &["--max-ttl", "100ms", "500ms", "1day"]);
+    refused(&stage, &["--max-ttl", "2d"], &["--max-ttl", "2days", "1day"]);
+    refused(&stage, &["--data", "~/x"], &["--data", "\"~/x\"", "whole path"]);
     refused(&stage, &["--max-ttl", "10"], &["--max-ttl", "\"10\"", "10s"]);
     refused(&stage, &["--log-level", "inof"], &["--log-level", "\"inof\"", "debug"]);
     refused(&stage, &["--log-format", "xml"], &["--log-format", "\"xml\"", "json"]);
@@ -49,7 +51,11 @@ fn flags_that_cannot_be_are_refused_by_name() {
 #[test]
 fn what_does_not_fit_together_is_refused_with_both_values() {
     let stage = Stage::new();
-    refused(&stage, &["--set", "limits.max_watches=10"], &["of 64", "of 10", "max_watches_per_connection"]);
+    refused(
+        &stage,
+        &["--set", "limits.max_watches=10"],
+        &["of 64 (default)", "of 10 (--set limits.max_watches)", "max_watches_per_connection"],
+    );
     refused(&stage, &["--set", "shutdown_grace_ms=500"], &["of 10000", "of 500", "request_timeout_ms"]);
     refused(
         &stage,
@@ -63,6 +69,8 @@ fn a_file_is_refused_with_its_line() {
     let stage = Stage::new();
     for (text, parts) in [
         ("name = \"a\"\nlisen = \"x\"\n", &[":2: ", "lisen", "did you mean listen?"][..]),
+        ("nmae = \"a\"\n", &[":1: ", "nmae", "did you mean name?"]),
+        ("\n[htpp]\nmax_body_bytes = 1\n", &[":2: ", "[htpp]", "did you mean [http]?"]),
         ("[http]\n\nmax_body_bytes = \"big\"\n", &[":3: ", "http.max_body_bytes", "\"big\""]),
         ("name = \n", &[":1: "]),
         ("[log]\nlevel = \"inof\"\n", &[":2: ", "log.level", "\"inof\""]),
@@ -117,6 +125,7 @@ fn the_printed_configuration_as_json_says_where_each_value_came_from() {
     let settings: serde_json::Value = serde_json::from_str(&out).unwrap();
     let of = |key: &str| settings.as_array().unwrap().iter().find(|setting| setting["key"] == key).unwrap();
     assert_eq!((&of("name")["value"], &of("name")["source"]), (&"n1".into(), &"--name".into()));
-    assert_eq!(of("insecure")["source"], "default");
+    assert_eq!((&of("insecure")["value"], &of("insecure")["source"]), (&false.into(), &"default".into()));
+    assert_eq!(of("max_ttl_ms")["value"], 300_000);
     assert_eq!(of("log.format")["source"], "--json");
 }

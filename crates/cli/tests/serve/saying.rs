@@ -56,3 +56,49 @@ fn the_service_manager_is_told_when_it_serves_and_when_it_stops() {
     serving.stop();
     assert!(heard().starts_with("STOPPING=1\n"));
 }
+
+#[test]
+fn a_choice_that_an_existing_directory_does_not_take_over_is_warned_of() {
+    let stage = Stage::new();
+    let first = log(&stage.serve(&["--max-ttl", "1m", "--set", "drift_ppm=500"]).stop());
+    assert!(first.iter().all(|line| line["level"] != "WARN"), "{first:?}");
+    assert!(first.iter().any(|line| line["message"] == "the directory is new"), "{first:?}");
+
+    let again = log(&stage.serve(&["--max-ttl", "2m"]).stop());
+    let warnings: Vec<_> = again.iter().filter(|line| line["level"] == "WARN").collect();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    let warning = warnings[0]["message"].as_str().unwrap();
+    assert!(warning.starts_with("max_ttl_ms of 120000 (--max-ttl) does not apply: "), "{warning}");
+    assert!(warning.ends_with(" was made with 60000 and keeps it"), "{warning}");
+    // What is said to be in force is in force, also where nobody chose anything.
+    for (key, value) in [("max_ttl_ms", "60000"), ("drift_ppm", "500")] {
+        let setting = again.iter().find(|line| line["key"] == key).unwrap();
+        assert_eq!((&setting["value"], &setting["source"]), (&value.into(), &"the directory".into()));
+    }
+    let same = log(&stage.serve(&["--max-ttl", "1m"]).stop());
+    assert!(same.iter().all(|line| line["level"] != "WARN"), "{same:?}");
+}
+
+#[test]
+fn what_was_recovered_is_said() {
+    let stage = Stage::new();
+    let serving = stage.serve(&[]);
+    let mut hold = stage.start(&serving, &["hold", "job"]);
+    assert!(hold.line().contains("job"));
+    serving.stop();
+    let lines = log(&stage.serve(&[]).stop());
+    let found = lines.iter().find(|line| line["message"] == "recovered what was there").unwrap();
+    assert_eq!((&found["sessions"], &found["leases"]), (&1.into(), &1.into()), "{found}");
+    assert!(found["revision"].as_u64().unwrap() > 2, "{found}");
+}
+
+#[test]
+fn a_service_that_others_can_reach_says_so_every_time() {
+    let stage = Stage::new();
+    let lines = log(&stage.serve(&["--set", "listen=0.0.0.0:0", "--insecure"]).stop());
+    let warnings: Vec<_> = lines.iter().filter(|line| line["level"] == "WARN").collect();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings[0]["message"].as_str().unwrap().contains("without TLS and authentication"));
+    let here = log(&stage.serve(&["--insecure"]).stop());
+    assert!(here.iter().all(|line| line["level"] != "WARN"), "nobody else reaches it: {here:?}");
+}

@@ -8,10 +8,13 @@ mod backoff;
 mod connection;
 #[cfg(feature = "embedded")]
 mod directory;
+mod life;
+mod rotation;
 mod service;
 
 use std::time::Duration;
 
+use leasehold_core::holder::Reading;
 use leasehold_core::protocol::{Request, RequestId};
 use tokio::sync::mpsc;
 
@@ -21,7 +24,8 @@ use backoff::Backoff;
 pub(crate) use connection::{Connection, Incoming, Outgoing, encode};
 #[cfg(feature = "embedded")]
 use directory::Directory;
-use service::Service;
+pub(crate) use life::Lives;
+use service::{Service, Wanted};
 
 use super::{ToDriver, random};
 use crate::error::Unreachable;
@@ -38,10 +42,16 @@ const LONGEST_SERVICE_PAUSE: Duration = Duration::from_millis(500);
 /// A server says hello within this time, or is given up for this attempt: it may be stopped.
 const HELLO_TIME: Duration = Duration::from_millis(1_000);
 
+/// A connection that lasted so long was a good one: when it ends, the next attempt is made at once. One that is ended sooner may be ended
+/// again and again.
+const STEADY: Duration = Duration::from_millis(100);
+
 /// Where connections come from, and how long to wait between two attempts.
 pub(crate) struct Home {
     place: Place,
     backoff: Backoff,
+    /// Since when there is the present connection, or was the last one.
+    up_since: Option<Reading>,
 }
 
 enum Place {
@@ -51,7 +61,7 @@ enum Place {
 }
 
 impl Home {
-    pub(crate) fn new(address: Address, options: &ConnectOptions) -> Self {
+    pub(crate) fn new(address: Address, options: &ConnectOptions, lives: Lives) -> Self {
         // A short patience must still leave time to find out who is silent.
         let hello_time = HELLO_TIME.min(options.patience / 2);
         match address {
@@ -59,48 +69,57 @@ impl Home {
             Address::Directory(path) => Self {
                 place: Place::Directory(Directory::new(path, options, hello_time)),
                 backoff: Backoff::new(SHORTEST_PAUSE, LONGEST_PAUSE),
+                up_since: None,
             },
             Address::Service(hosts) => Self {
-                place: Place::Service(Service::new(hosts, draw(), options.patience, hello_time)),
+                place: Place::Service(Service::new(hosts, draw(), lives, options.patience, hello_time)),
                 backoff: Backoff::new(SHORTEST_SERVICE_PAUSE, LONGEST_SERVICE_PAUSE),
+                up_since: None,
             },
         }
     }
 
     /// One attempt. A directory that nobody serves is served by this process from then on.
     async fn connect(&mut self) -> Result<Connection, Unreachable> {
-        match &mut self.place {
+        let connected = match &mut self.place {
             #[cfg(feature = "embedded")]
             Place::Directory(directory) => directory.connect().await,
-            Place::Service(service) => service.connect().await,
-        }
+            Place::Service(service) => service.connect(Wanted::Leader).await,
+        };
+        self.note(connected)
     }
 
     /// One attempt, as a guest: serving is left to others.
     pub(crate) async fn visit(&mut self) -> Result<Connection, Unreachable> {
-        match &mut self.place {
+        let connected = match &mut self.place {
             #[cfg(feature = "embedded")]
             Place::Directory(directory) => directory.visit().await,
-            Place::Service(service) => service.connect().await,
-        }
+            Place::Service(service) => service.connect(Wanted::Anyone).await,
+        };
+        self.note(connected)
     }
 
-    /// The last attempt was good: the next trouble is a new one.
-    pub(crate) fn worked(&mut self) {
-        self.backoff.reset();
+    fn note(&mut self, connected: Result<Connection, Unreachable>) -> Result<Connection, Unreachable> {
+        self.up_since = connected.is_ok().then(leasehold_clock::read);
+        connected
     }
 
-    /// The last attempt was good, and then nothing came: the next one is made at another address, if there is one.
-    pub(crate) fn fell_silent(&mut self) {
+    /// The last attempt was good, and then it ended or nothing came: the next one is made at another address, if there is one.
+    pub(crate) fn move_on(&mut self) {
         match &mut self.place {
             #[cfg(feature = "embedded")]
             Place::Directory(_) => {}
-            Place::Service(service) => service.fell_silent(),
+            Place::Service(service) => service.next(),
         }
     }
 
     /// Waits before the next attempt.
     pub(crate) async fn pause(&mut self) {
+        let lasted = self.up_since.take().map(|since| leasehold_clock::read().since(since).greater());
+        if lasted.is_some_and(|lasted| lasted >= STEADY) {
+            self.backoff.reset();
+            return;
+        }
         tokio::time::sleep(self.backoff.pause(draw())).await;
     }
 
@@ -131,12 +150,14 @@ pub(super) async fn run(
         };
         let why = match attempt {
             Ok(connection) => {
-                home.worked();
                 while reconnects.try_recv().is_ok() {}
                 match converse(connection, &driver, &mut reconnects).await {
-                    Ended::Lost(why) => why,
+                    Ended::Lost(why) => {
+                        home.move_on();
+                        why
+                    }
                     Ended::GivenUp => {
-                        home.fell_silent();
+                        home.move_on();
                         None
                     }
                     Ended::DriverGone => break,

@@ -320,7 +320,7 @@ impl Asked {
                 TableReply::Refused(Refusal::SessionEnded { session: *session })
             }
             // Not taken in: the machine asks again by itself.
-            Response::Failed(_) | Response::Read { .. } => return None,
+            Response::Failed(_) | Response::Read { .. } | Response::Cluster(_) => return None,
         };
         match (self, reply) {
             (Self::Open(nonce), TableReply::Opened(opened)) => Some(Incoming::Opened { nonce, opened }),

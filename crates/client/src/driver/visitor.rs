@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 
-use super::link::{Address, Home};
+use super::link::{Address, Home, Lives};
 use crate::store::ConnectOptions;
 
 /// Makes them. Its tasks end with the driver.
@@ -13,15 +13,16 @@ pub(crate) struct Visitor {
     runtime: Handle,
     address: Address,
     options: ConnectOptions,
+    lives: Lives,
 }
 
 impl Visitor {
-    pub(super) fn new(runtime: Handle, address: Address, options: ConnectOptions) -> Self {
-        Self { runtime, address, options }
+    pub(super) fn new(runtime: Handle, address: Address, options: ConnectOptions, lives: Lives) -> Self {
+        Self { runtime, address, options, lives }
     }
 
     pub(crate) fn home(&self) -> Home {
-        Home::new(self.address.clone(), &self.options)
+        Home::new(self.address.clone(), &self.options, self.lives.clone())
     }
 
     pub(crate) fn patience(&self) -> Duration {

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use leasehold_core::Config;
 use leasehold_core::protocol::{Request, RequestId, ToClient};
-use leasehold_node::{ConnectionId, Input, Node, Options, Output, Place, Recovered, Setup};
+use leasehold_node::{ConnectionId, FOUNDER, Input, Node, Options, Output, Place, Recovered, Setup, Start};
 use tokio::sync::mpsc;
 
 use super::HandClock;
@@ -32,6 +32,8 @@ impl Service {
     pub(super) fn new(clock: HandClock) -> Self {
         let setup = Setup {
             place: Place::Served,
+            member: FOUNDER,
+            start: Start::Alone,
             config: Config::default(),
             recovered: Recovered::default(),
             options: Options::default(),
@@ -108,15 +110,17 @@ impl Service {
             for output in outputs {
                 match output {
                     Output::Write(write) => inputs.push(Input::Written { number: write.number }),
-                    Output::SaveSnapshot { index, term, .. } => {
-                        inputs.push(Input::SnapshotSaved { index, term });
-                    }
+                    Output::SaveSnapshot { index, .. } => inputs.push(Input::SnapshotSaved { index }),
                     Output::Send { connection, message } => {
                         any = true;
                         self.send(connection, message);
                     }
                     // Nobody else is here, and nobody watches.
-                    Output::SendPeer(_) | Output::Changed(_) => {}
+                    Output::SendPeer { .. }
+                    | Output::Changed(_)
+                    | Output::Close(_)
+                    | Output::Members(_)
+                    | Output::Replaced => {}
                 }
             }
             if inputs.is_empty() {

@@ -84,6 +84,7 @@ impl Task {
                 Ok(Ok(connection)) => match self.converse(connection).await {
                     Ended::Over(over) => return over,
                     Ended::Lost { why, had_begun } => {
+                        self.home.move_on();
                         if had_begun {
                             away_since = leasehold_clock::read();
                         }
@@ -111,7 +112,7 @@ impl Task {
 
     /// Watches on one connection until it ends.
     async fn converse(&mut self, connection: Connection) -> Ended {
-        let Connection { mut incoming, mut outgoing } = connection;
+        let Connection { mut incoming, mut outgoing, .. } = connection;
         let (answer_time, idle_time) = (self.patience / 3, IDLE_TIME.min(self.patience * 3 / 2));
         let watch = Watch { prefix: self.prefix.clone(), after: self.position.connect() };
         let mut asked = ask(&mut outgoing, WATCH, Request::Watch(watch)).await;
@@ -128,7 +129,6 @@ impl Task {
                 }
                 Ok(Err(why)) => return self.lost(why.map(Over::Unreachable)),
                 Err(_) if asked => {
-                    self.home.fell_silent();
                     let last = Some(format!("connected, but there was no answer within {limit:?}"));
                     return self.lost(Some(Over::Unreachable(self.no_connection(limit, last))));
                 }
@@ -152,7 +152,6 @@ impl Task {
                         );
                     }
                 };
-                self.home.worked();
                 // Waits for the application. When it listens no more, the task is about to be ended.
                 let _ = self.application.send(Ok(told)).await;
                 None
@@ -175,10 +174,7 @@ impl Task {
                 failure @ (Failure::Unavailable { .. }
                 | Failure::TooManyWatches { .. }
                 | Failure::OutcomeUnknown),
-            ) => {
-                self.home.fell_silent();
-                self.lost(Some(Over::Unavailable(failure.to_string())))
-            }
+            ) => self.lost(Some(Over::Unavailable(failure.to_string()))),
             Response::Failed(failure) => Ended::Over(Over::Unavailable(failure.to_string())),
             other => {
                 let why = format!("the service answered another question: {other:?}");

@@ -1,8 +1,8 @@
 //! A server made by hand: it says hello, answers questions about itself, and leaves watches to the test.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use leasehold::core::protocol::{
@@ -33,6 +33,10 @@ pub(crate) struct Stage {
 struct Shared {
     /// Connections taken so far.
     taken: AtomicUsize,
+    /// Who it says leads; itself, unless told otherwise.
+    leader: Mutex<String>,
+    /// Which life of its state it names, and of which epoch.
+    life: Mutex<(String, u32)>,
     /// Answers no questions any more, and hangs up on nobody.
     silent: AtomicBool,
 }
@@ -54,6 +58,8 @@ impl Stage {
         let listener = TcpListener::bind(address).await.unwrap();
         let address = listener.local_addr().unwrap();
         let shared = Arc::new(Shared::default());
+        *shared.leader.lock().unwrap() = address.to_string();
+        *shared.life.lock().unwrap() = ("a life".to_owned(), 0);
         let (sender, watches) = mpsc::unbounded_channel();
         let for_all = Arc::clone(&shared);
         let accepting = tokio::spawn(async move {
@@ -84,6 +90,16 @@ impl Stage {
 
     pub(crate) fn silence(&self, silent: bool) {
         self.shared.silent.store(silent, Ordering::SeqCst);
+    }
+
+    /// What it says from now on of who leads.
+    pub(crate) fn say_leader(&self, leader: &str) {
+        leader.clone_into(&mut self.shared.leader.lock().unwrap());
+    }
+
+    /// What it says from now on of its state.
+    pub(crate) fn say_life(&self, incarnation: &str, epoch: u32) {
+        *self.shared.life.lock().unwrap() = (incarnation.to_owned(), epoch);
     }
 
     /// The next watch that is asked for.
@@ -134,7 +150,11 @@ impl Conversation {
 
 async fn talk(mut stream: TcpStream, shared: Arc<Shared>, watches: mpsc::UnboundedSender<Conversation>) {
     let mut bytes = Vec::new();
-    encode_opening(&Hello::new("stage", std::process::id(), "a life"), &mut bytes).unwrap();
+    let hello = {
+        let (leader, (life, epoch)) = (shared.leader.lock().unwrap(), &*shared.life.lock().unwrap());
+        Hello::new("stage", std::process::id(), life).with_epoch(*epoch).with_leader(&leader)
+    };
+    encode_opening(&hello, &mut bytes).unwrap();
     let mut opening = OpeningReader::new();
     let mut buffer = vec![0; 65_536];
     while opening.hello().unwrap().is_none() {

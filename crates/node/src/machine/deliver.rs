@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use leasehold_core::protocol::{Failure, ReadAnswer, Response, ToClient};
+use leasehold_core::protocol::{Failure, Query, ReadAnswer, Response, ToClient};
 use leasehold_core::{Answer, Applied, Command, Item, ItemKind, Reply, Revision, SessionId};
 
 use super::held::cancelled_wait;
@@ -124,7 +124,10 @@ impl Node {
                 continue;
             }
             let answer = reads::answer(&self.table, &read.query);
-            let answer = answer.unwrap_or_else(|| ReadAnswer::Status(self.status()));
+            let answer = answer.unwrap_or_else(|| match read.query {
+                Query::Cluster => ReadAnswer::Cluster(self.cluster_view()),
+                _ => ReadAnswer::Status(self.status()),
+            });
             self.stats.count(Operation::Read, Outcome::Done);
             let revision = Revision::new(self.applied);
             respond(out, read.connection, read.id, Response::Read { revision, answer });

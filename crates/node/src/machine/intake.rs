@@ -1,12 +1,13 @@
 //! Taking in: requests are checked for what does not need the log, and wait for the next batch.
+#![expect(clippy::result_large_err, reason = "the error is the answer itself, and goes out at once")]
 
 use leasehold_core::protocol::{Failure, Plain, Request, RequestId, Response, ToClient};
 use leasehold_core::{Command, Op, Refusal, Reply, Sequence, SessionCommand, SessionId, SessionKind};
 
-use super::{Input, Node, Output};
+use super::{Early, Input, Node, Output};
 use crate::batch::{MAX_QUEUED, Origin};
 use crate::reads::Read;
-use crate::routes::ConnectionId;
+use crate::routes::{CALLS, ConnectionId};
 use crate::stats::{Operation, Outcome};
 
 impl Node {
@@ -15,45 +16,70 @@ impl Node {
             Input::Request { connection, id, .. } if self.draining => {
                 respond(out, connection, id, unavailable("the service is stopping"));
             }
+            Input::Request { connection, id, .. } if self.is_blank() => {
+                // Others know a leader, and this node does not even know them.
+                respond(out, connection, id, unavailable("this node is not part of a cluster yet"));
+                if connection != CALLS {
+                    out.push(Output::Close(connection));
+                }
+            }
             Input::Request { connection, id, request } => {
-                if self.is_serving() {
+                // Nothing overtakes what waits already.
+                let now = self.early.is_empty();
+                if now && self.is_serving() && self.handover.is_none() {
                     self.take_request(out, connection, id, request);
+                } else if now && self.can_forward() {
+                    self.forward(out, Early { connection, id, request, since: self.now });
                 } else if self.early.len() < MAX_QUEUED {
                     // Before the first entry of this leadership is applied, nothing can be judged.
-                    self.early.push((connection, id, request));
+                    self.early.push_back(Early { connection, id, request, since: self.now });
                 } else {
                     respond(out, connection, id, unavailable("the service is starting"));
                 }
             }
             Input::Abandoned { connection, id } => {
-                self.early.retain(|(from, early, _)| (*from, *early) != (connection, id));
+                self.early.retain(|early| (early.connection, early.id) != (connection, id));
+                self.abandon_forwarded(out, connection, id);
                 let cancel = self.holds.abandon((connection, id));
                 self.push_own(cancel);
             }
             Input::Disconnected(connection) => {
                 self.routes.disconnect(connection);
+                self.disconnect_forwarded(out, connection);
                 // A call that is kept waiting would find nobody to tell, and leave a wait that nobody waits for.
-                self.early.retain(|(from, ..)| *from != connection);
+                self.early.retain(|early| early.connection != connection);
                 let cancels = self.holds.abandon_all(connection);
                 self.push_own(cancels);
             }
             Input::Written { number } => self.written(out, number),
-            Input::SnapshotSaved { index, term } => {
-                self.raft.mut_store().compact(index, term);
+            Input::SnapshotSaved { index } => {
+                let alone = self.is_alone() && self.raft.store().conf_state().learners.is_empty();
+                self.raft.mut_store().compact(index, alone);
                 self.since_snapshot.saving = false;
             }
-            Input::Drain => self.drain(out),
+            Input::Peer { from, message } => self.take_peer(out, from, message),
+            Input::PeerLost(peer) => self.lose_peer(out, peer),
+            Input::SnapshotSent { to, arrived } => {
+                use raft::SnapshotStatus::{Failure, Finish};
+                self.raft.report_snapshot(to.0, if arrived { Finish } else { Failure });
+                if arrived {
+                    self.raft.mut_store().forget_snapshot();
+                }
+            }
+            Input::Space { enough } => self.note_space(enough),
+            Input::Drain => self.leave(out),
         }
     }
 
     /// Takes in nothing more. Callers that are kept waiting are answered once their waits are withdrawn.
-    fn drain(&mut self, out: &mut Vec<Output>) {
+    pub(super) fn drain(&mut self, out: &mut Vec<Output>) {
         if std::mem::replace(&mut self.draining, true) {
             return;
         }
-        for (connection, id, _) in std::mem::take(&mut self.early) {
+        for Early { connection, id, .. } in std::mem::take(&mut self.early) {
             respond(out, connection, id, unavailable("the service is stopping"));
         }
+        self.withdraw_forwarded(out);
         let cancels = self.holds.withdraw_all();
         self.push_own(cancels);
     }
@@ -67,9 +93,13 @@ impl Node {
 
     /// Takes in what arrived before this node could judge it.
     pub(super) fn take_early(&mut self, out: &mut Vec<Output>) {
-        if self.is_serving() {
-            for (connection, id, request) in std::mem::take(&mut self.early) {
+        if self.is_serving() && self.handover.is_none() {
+            for Early { connection, id, request, .. } in std::mem::take(&mut self.early) {
                 self.take_request(out, connection, id, request);
+            }
+        } else if self.can_forward() {
+            for early in std::mem::take(&mut self.early) {
+                self.forward(out, early);
             }
         }
     }
@@ -128,6 +158,7 @@ impl Node {
                 Command::Session(command)
             }
             Request::Operator(operator) => Command::Operator(operator),
+            Request::Cluster(command) => return self.cluster_command((connection, id), command),
             Request::Plain { session, nonce, plain } => {
                 self.known(session)?;
                 if self.table.nonce(session) != Some(nonce) {
@@ -146,6 +177,11 @@ impl Node {
                 return Err(Response::Failed(Failure::BadRequest { why }));
             }
         };
+        if self.full && takes_room(&command) {
+            return Err(unavailable(
+                "the disk is full; only what renews, ends or frees something is taken in",
+            ));
+        }
         if self.queue.is_full_for(&command) {
             return Err(unavailable("too many commands wait for the disk"));
         }
@@ -177,6 +213,22 @@ impl Node {
     }
 }
 
+/// Whether a command makes something that needs room on the disk for longer than itself.
+const fn takes_room(command: &Command) -> bool {
+    match command {
+        Command::Open(_) => true,
+        Command::Session(command) => matches!(
+            command.op,
+            Op::Acquire(_)
+                | Op::SetValue { .. }
+                | Op::WriteRegister { .. }
+                | Op::Offer(_)
+                | Op::Accept { .. }
+        ),
+        _ => false,
+    }
+}
+
 /// What a request that was not placed is counted as.
 fn operation(request: &Request) -> Option<Operation> {
     Some(match request {
@@ -187,7 +239,7 @@ fn operation(request: &Request) -> Option<Operation> {
         Request::Operator(operator) => Operation::of_operator(operator),
         Request::Read(_) => Operation::Read,
         Request::Plain { plain: Plain::Command { op, .. }, .. } => Operation::of_op(op),
-        Request::Watch(_) | Request::StopWatch { .. } => return None,
+        Request::Watch(_) | Request::StopWatch { .. } | Request::Cluster(_) => return None,
     })
 }
 

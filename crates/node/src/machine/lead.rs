@@ -1,15 +1,16 @@
 //! Leading: stamping and proposing.
 
 use leasehold_core::holder::Reading;
-use leasehold_core::protocol::{Failure, Response};
+use leasehold_core::protocol::{Failure, Request, Response};
 use leasehold_core::{Command, Entry, LogTime, System};
 
 use super::intake::{respond, unavailable};
-use super::{Fatal, Leadership, Node, Output, Place};
+use super::{Early, Fatal, Leadership, Node, Output, Place};
 use crate::anchor::{Anchor, Resume, resume};
 use crate::batch::{Origin, Proposed};
 use crate::clock::LogClock;
 use crate::payload::Payload;
+use crate::reads::Read;
 
 impl Node {
     /// Proposes what is to be proposed, if this node leads and the last write is done. Says whether it did.
@@ -23,6 +24,10 @@ impl Node {
         }
         // Everything that arrives while a write is on its way goes into the next one.
         if !self.writes.is_empty() || !self.proposed.is_empty() {
+            return Ok(false);
+        }
+        if self.handover.as_ref().is_some_and(|handover| handover.asked) {
+            // Raft would drop it.
             return Ok(false);
         }
         if self.leadership.is_none() {
@@ -125,7 +130,9 @@ impl Node {
             Place::Embedded { machine, .. } => Some(Anchor::new(machine.clone(), reading)),
             Place::Served => None,
         };
-        let payload = Payload { entry: Entry { at, commands }, anchor };
+        // What was applied is everything before this entry, or there is nothing to compare.
+        let outcomes = self.outcomes.filter(|_| self.applied == self.raft.raft.raft_log.last_index());
+        let payload = Payload { entry: Entry { at, commands }, anchor, outcomes };
         self.raft.propose(Vec::new(), payload.encode()).map_err(|error| Fatal::Raft(error.to_string()))?;
         let index = self.raft.raft.raft_log.last_index();
         self.proposed.push_back(Proposed { term, index, origins, since: self.now });
@@ -136,8 +143,14 @@ impl Node {
     fn step_down(&mut self, out: &mut Vec<Output>) {
         let Some(leadership) = self.leadership.take() else { return };
         self.cut_before = self.cut_before.saturating_add(leadership.clock.cut());
-        self.routes.clear();
-        self.reads.ask_again();
+        // Whoever leads next does not know these connections: their clients attach anew.
+        let attached =
+            self.routes.clear().into_iter().filter(|connection| !self.visitors.is_calls(*connection));
+        out.extend(attached.map(Output::Close));
+        for Read { connection, id, query } in self.reads.take_unconfirmed() {
+            self.early.push_back(Early { connection, id, request: Request::Read(query), since: self.now });
+        }
+        self.forget_change(out);
         let proposed = self.proposed.drain(..).flat_map(|proposed| proposed.origins);
         answer_all(out, proposed, &Response::Failed(Failure::OutcomeUnknown));
         answer_all(out, self.queue.drain(), &unavailable("this node does not lead any more"));

@@ -1,11 +1,18 @@
 //! Raft's readies: what must be written, sent and applied, in the order that keeps promises.
 
-use raft::Ready;
-use raft::eraftpb::{EntryType, HardState, Message};
+use std::sync::Arc;
 
-use super::{Fatal, LogEntry, LogWrite, Node, Output, Vote};
+use leasehold_core::Revision;
+use leasehold_core::protocol::MemberId;
+use raft::Ready;
+use raft::eraftpb::{EntryType, HardState, Message, Snapshot};
+
+use super::start::{from_conf_state, to_conf_state};
+use super::{Fatal, LogEntry, LogWrite, Node, Output, SavedSnapshot, SinceSnapshot, Vote};
+use crate::changes::ChangeLog;
 use crate::clock::STALL_CAP;
 use crate::payload::{NodeSnapshot, Payload};
+use crate::peer::PeerMessage;
 
 impl Node {
     pub(super) fn handle_ready(&mut self, out: &mut Vec<Output>) -> Result<(), Fatal> {
@@ -23,13 +30,23 @@ impl Node {
         for state in ready.take_read_states() {
             self.reads.confirm(&state.request_ctx, state.index);
         }
+        let install = if ready.snapshot().get_metadata().index == 0 {
+            None
+        } else {
+            let snapshot = ready.snapshot().clone();
+            Some(self.install(out, &snapshot)?)
+        };
         let entries = ready.take_entries();
         // Readable from the storage before raft is told to go on.
         self.raft.mut_store().append(&entries);
         let vote_changed = ready.hs().is_some_and(|hs| self.note_hard_state(hs));
         let committed = ready.take_committed_entries();
+        // Whoever learns that it is removed stops. Those who stay may have needed its vote to find out that this was decided: they
+        // write it down before they say so.
+        let changes_members = committed.iter().any(|entry| entry.get_entry_type() != EntryType::EntryNormal);
+        let vote_changed = vote_changed || changes_members;
         let (now, mut later) = (ready.take_messages(), ready.take_persisted_messages());
-        let must_write = vote_changed || !entries.is_empty();
+        let must_write = vote_changed || !entries.is_empty() || install.is_some();
         if vote_changed {
             // A changed term or vote is synced before any message of its ready goes out, leader or not.
             later.splice(0..0, now);
@@ -38,11 +55,16 @@ impl Node {
         }
         self.raft.advance_append_async(ready);
         if must_write {
-            let vote = vote_changed.then(|| self.vote());
+            // With entries goes how far the log was known to be committed when they came. Raft counts votes by the members of what
+            // it knows as committed: a member that forgot that after two changes would count by a list from before both.
+            let with_commit = vote_changed || (!entries.is_empty() && !self.is_alone());
+            let vote = with_commit.then(|| self.vote());
             let entries = entries.iter().map(from_raft).collect();
-            out.push(Output::Write(LogWrite { number, vote, entries }));
+            self.installing = install.as_ref().map(|_| number).or(self.installing);
+            out.push(Output::Write(LogWrite { number, install, vote, entries }));
             if self.writes.is_empty() {
                 self.write_allowance = STALL_CAP;
+                self.write_waited = std::time::Duration::ZERO;
             }
             self.writes.push_back((number, later));
         } else if self.writes.is_empty() {
@@ -66,6 +88,36 @@ impl Node {
             send(out, messages);
         }
         self.raft.on_persist_ready(number);
+        if self.installing.is_some_and(|installing| installing <= number) {
+            self.installing = None;
+            let log = &self.raft.raft.raft_log;
+            let reached = self.applied.min(log.committed).min(log.persisted);
+            if reached > log.applied() {
+                self.raft.advance_apply_to(reached);
+            }
+        }
+        self.write_waited = std::time::Duration::ZERO;
+    }
+
+    /// A snapshot of another member takes the place of everything here. Nobody is answered from it before it is on disk: whoever
+    /// receives one does not lead.
+    fn install(&mut self, out: &mut Vec<Output>, snapshot: &Snapshot) -> Result<SavedSnapshot, Fatal> {
+        let meta = snapshot.get_metadata();
+        let (index, term) = (meta.index, meta.term);
+        let read = NodeSnapshot::decode(&snapshot.data)?;
+        read.table.check_invariants().map_err(Fatal::Invariant)?;
+        self.raft.mut_store().install(index, term, to_conf_state(read.voters));
+        self.table = read.table;
+        self.roster = read.roster;
+        self.outcomes = read.outcomes;
+        self.stamped = read.stamped;
+        self.changes = read.changes.unwrap_or_else(|| ChangeLog::after(Revision::new(index)));
+        (self.applied, self.applied_term) = (index, term);
+        self.since_snapshot =
+            SinceSnapshot { saving: self.since_snapshot.saving, ..SinceSnapshot::default() };
+        out.push(Output::Replaced);
+        out.push(Output::Members(Arc::new(self.membership())));
+        Ok(SavedSnapshot { index, term, bytes: snapshot.data.to_vec() })
     }
 
     /// Keeps term, vote and commit; says whether term or vote changed.
@@ -85,8 +137,16 @@ impl Node {
     fn apply(&mut self, out: &mut Vec<Output>, entry: &raft::eraftpb::Entry) -> Result<(), Fatal> {
         if entry.get_entry_type() == EntryType::EntryNormal && !entry.data.is_empty() {
             let payload = Payload::decode(&entry.data)?;
+            match (self.outcomes, payload.outcomes) {
+                (Some(ours), Some(theirs)) if ours != theirs => {
+                    return Err(Fatal::Diverged { index: entry.index, ours, theirs });
+                }
+                (None, theirs) => self.outcomes = theirs,
+                _ => {}
+            }
             self.stamped = Some((payload.entry.at, payload.anchor));
             let applied = self.table.apply(&payload.entry);
+            self.outcomes = self.outcomes.map(|before| outcomes(before, &applied, self.table.newest()));
             self.stats.entries += 1;
             self.stats.entry_bytes += entry.data.len() as u64;
             self.stats.batch_commands.add(payload.entry.commands.len() as u64);
@@ -94,6 +154,10 @@ impl Node {
         }
         self.applied = entry.index;
         self.applied_term = entry.term;
+        if entry.get_entry_type() != EntryType::EntryNormal {
+            self.apply_change(out, entry)?;
+        }
+        self.answer_change(out, entry);
         self.since_snapshot.entries += 1;
         self.since_snapshot.bytes += entry.data.len() as u64;
         self.raft.advance_apply_to(entry.index);
@@ -106,22 +170,45 @@ impl Node {
         if !due || self.since_snapshot.saving {
             return;
         }
-        let conf = self.raft.store().conf_state();
-        let bytes = NodeSnapshot::encode(
-            &conf.voters,
-            &conf.learners,
-            self.stamped.clone(),
-            &self.changes,
-            &self.table,
-        );
+        let bytes = self.snapshot_bytes();
         self.stats.snapshots += 1;
-        self.since_snapshot = super::SinceSnapshot { entries: 0, bytes: 0, saving: true };
+        self.since_snapshot = SinceSnapshot { entries: 0, bytes: 0, saving: true };
         out.push(Output::SaveSnapshot { index: self.applied, term: self.applied_term, bytes });
+    }
+
+    pub(super) fn snapshot_bytes(&self) -> Vec<u8> {
+        let voters = from_conf_state(self.raft.store().conf_state());
+        let stamped = self.stamped.clone();
+        NodeSnapshot::encode(voters, &self.roster, self.outcomes, stamped, &self.changes, &self.table)
+    }
+
+    /// Makes a snapshot for a member that needs more than the log has, if raft has asked for one.
+    pub(super) fn offer_snapshot(&mut self) {
+        if !self.raft.mut_store().takes_wanted_snapshot() {
+            return;
+        }
+        let mut snapshot = Snapshot { data: self.snapshot_bytes().into(), ..Snapshot::default() };
+        let meta = snapshot.mut_metadata();
+        (meta.index, meta.term) = (self.applied, self.applied_term);
+        meta.set_conf_state(self.raft.store().conf_state().clone());
+        self.raft.mut_store().offer_snapshot(snapshot);
     }
 }
 
+/// What all outcomes so far come to, with those of one more entry: replicas that agree in everything they did agree in this.
+fn outcomes(before: u64, applied: &leasehold_core::Applied, newest: u64) -> u64 {
+    let bytes = postcard::to_allocvec(&(before, newest, &applied.items, &applied.events));
+    // FNV-1a of 64 bits.
+    bytes.expect("a vector grows as needed").iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
 fn send(out: &mut Vec<Output>, messages: Vec<Message>) {
-    out.extend(messages.into_iter().map(|message| Output::SendPeer(Box::new(message))));
+    out.extend(messages.into_iter().map(|message| Output::SendPeer {
+        to: MemberId(message.to),
+        message: PeerMessage::Raft(Box::new(message)),
+    }));
 }
 
 fn from_raft(entry: &raft::eraftpb::Entry) -> LogEntry {

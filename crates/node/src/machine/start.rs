@@ -2,28 +2,50 @@
 
 use leasehold_core::LeaseTable;
 use leasehold_core::holder::Reading;
+use leasehold_core::protocol::{Member, MemberId};
 use raft::eraftpb::{ConfState, Entry, EntryType, HardState};
 use raft::{Config as RaftConfig, RawNode};
 
-use super::{FOUNDER, Fatal, LogEntry, Node, Setup, SinceSnapshot};
+use super::{Fatal, LogEntry, Node, SavedSnapshot, Setup, SinceSnapshot, Start};
 use crate::batch::Queue;
 use crate::changes::ChangeLog;
 use crate::clock::STALL_CAP;
+use crate::forwards::{Forwards, Visitors};
 use crate::holds::Holds;
-use crate::payload::NodeSnapshot;
+use crate::members::Roster;
+use crate::payload::{NodeSnapshot, Voters};
 use crate::reads::Reads;
 use crate::routes::Routes;
 use crate::stats::NodeStats;
 use crate::storage::MemoryLog;
-use leasehold_core::{Millis, Revision};
-use std::collections::VecDeque;
+use leasehold_core::{Config, Millis, Revision};
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
 
-/// One tick of raft: the interval of heartbeats.
-pub(super) const TICK_NANOS: u64 = 50_000_000;
-/// Elections begin after 6 to 12 ticks without a leader: 300 to 600 ms.
-pub(super) const ELECTION_TICKS: usize = 6;
+/// One tick of raft. Short, so that two nodes rarely draw the same time for an election.
+pub(super) const TICK_NANOS: u64 = 10_000_000;
+/// Elections begin after 30 to 60 ticks without a leader: 300 to 600 ms.
+pub(super) const ELECTION_TICKS: usize = 30;
+/// Heartbeats go out this often: every 50 ms.
+const HEARTBEAT_TICKS: usize = 5;
 /// Bytes proposed and not committed at most; beyond it proposals wait in our own queue.
 const MAX_UNCOMMITTED: u64 = 64 * 1024 * 1024;
+/// Messages with entries on their way to one member at most, so that one whose disk stands still costs bounded memory.
+const MAX_INFLIGHT: usize = 64;
+
+/// The founding snapshot has this index and term: a log without it is not a part of the cluster yet.
+const FOUNDING: u64 = 1;
+
+/// What all founders of a cluster write before raft begins, byte for byte the same.
+pub fn founding_snapshot(config: &Config, members: Vec<Member>) -> SavedSnapshot {
+    let voters = members.iter().map(|member| member.id.0).collect::<std::collections::BTreeSet<_>>();
+    let voters = Voters { voters: voters.into_iter().collect(), ..Voters::default() };
+    let (roster, table) = (Roster::founding(members), LeaseTable::new(config.clone()));
+    // Nothing has happened before it: whoever watches from the very beginning misses nothing.
+    let changes = ChangeLog::default();
+    let bytes = NodeSnapshot::encode(voters, &roster, Some(0), None, &changes, &table);
+    SavedSnapshot { index: FOUNDING, term: FOUNDING, bytes }
+}
 
 impl Node {
     /// Begins with what the files held. The node campaigns in its first turn.
@@ -31,28 +53,29 @@ impl Node {
     /// # Errors
     /// When the snapshot cannot be read, the log ends before what it says is committed, or raft does not accept it.
     pub fn start(setup: Setup, now: Reading) -> Result<Self, Fatal> {
-        let Setup { place, config, recovered, options, version, pid, seed } = setup;
-        let has_snapshot = recovered.snapshot.is_some();
-        let (table, stamped, changes, conf, covered) = match &recovered.snapshot {
+        let Setup { place, member, start, config, recovered, options, version, pid, seed } = setup;
+        let founds = recovered.snapshot.is_none() && start == Start::Alone;
+        let (table, stamped, changes, conf, covered, roster, outcomes) = match &recovered.snapshot {
             None => {
-                let conf = ConfState { voters: vec![FOUNDER], ..ConfState::default() };
-                (LeaseTable::new(config.clone()), None, ChangeLog::default(), conf, (0, 0))
+                let voters = if founds { vec![member.0] } else { Vec::new() };
+                let conf = ConfState { voters, ..ConfState::default() };
+                let table = LeaseTable::new(config.clone());
+                (table, None, ChangeLog::default(), conf, (0, 0), Roster::default(), Some(0))
             }
             Some(saved) => {
                 let snapshot = NodeSnapshot::decode(&saved.bytes)?;
                 snapshot.table.check_invariants().map_err(Fatal::Invariant)?;
-                let conf = ConfState {
-                    voters: snapshot.voters,
-                    learners: snapshot.learners,
-                    ..ConfState::default()
-                };
+                let conf = to_conf_state(snapshot.voters);
                 let unknown = || ChangeLog::after(Revision::new(saved.index));
                 let changes = snapshot.changes.unwrap_or_else(unknown);
-                (snapshot.table, snapshot.stamped, changes, conf, (saved.index, saved.term))
+                let covered = (saved.index, saved.term);
+                let (roster, outcomes) = (snapshot.roster, snapshot.outcomes);
+                (snapshot.table, snapshot.stamped, changes, conf, covered, roster, outcomes)
             }
         };
         let hard_state = HardState {
-            term: recovered.vote.term,
+            // A snapshot may be newer than the last vote that was noted.
+            term: recovered.vote.term.max(covered.1),
             vote: recovered.vote.vote,
             // Noted only beside a new term or vote: raft finds the rest again.
             commit: recovered.vote.commit.max(covered.0),
@@ -68,14 +91,15 @@ impl Node {
         let mut log = MemoryLog::new(hard_state, conf, covered);
         log.append(&recovered.entries.into_iter().map(to_raft).collect::<Vec<_>>());
         let raft_config = RaftConfig {
-            id: FOUNDER,
+            id: member.0,
             election_tick: ELECTION_TICKS,
-            heartbeat_tick: 1,
+            heartbeat_tick: HEARTBEAT_TICKS,
             min_election_tick: ELECTION_TICKS,
             max_election_tick: 2 * ELECTION_TICKS,
             applied: covered.0,
             max_uncommitted_size: MAX_UNCOMMITTED,
             max_size_per_msg: 1024 * 1024,
+            max_inflight_msgs: MAX_INFLIGHT,
             pre_vote: true,
             check_quorum: true,
             ..RaftConfig::default()
@@ -86,25 +110,37 @@ impl Node {
         let mut node = Self {
             raft,
             table,
+            roster,
+            outcomes,
             place,
             options,
             version,
             pid,
-            random: seed,
-            election_timeout: 0,
+            seed,
             last_tick: now,
             leadership: None,
-            early: Vec::new(),
+            early: VecDeque::new(),
+            forwards: Forwards::default(),
+            visitors: Visitors::default(),
+            heard: BTreeMap::new(),
+            change: None,
+            handover: None,
+            leaving: None,
+            caught_up: false,
+            full: false,
+            fatal: None,
             queue: Queue::default(),
             proposed: VecDeque::new(),
             reads: Reads::default(),
             routes: Routes::default(),
+            installing: None,
             writes: VecDeque::new(),
             write_allowance: STALL_CAP,
+            write_waited: Duration::ZERO,
             applied: covered.0,
             applied_term: covered.1,
             stamped,
-            found: (!has_snapshot).then_some(config),
+            found: founds.then_some(config),
             cut_before: Millis::ZERO,
             // What the files held behind the snapshot counts when it is applied.
             since_snapshot: SinceSnapshot::default(),
@@ -115,8 +151,7 @@ impl Node {
             stats: NodeStats::default(),
         };
         node.draw_election_timeout();
-        let alone = node.raft.store().conf_state().voters == [FOUNDER];
-        if alone {
+        if node.is_alone() {
             // Nobody else could win: there is nothing to wait for.
             node.raft.campaign().map_err(|error| Fatal::Raft(error.to_string()))?;
             node.draw_election_timeout();
@@ -124,35 +159,85 @@ impl Node {
         Ok(node)
     }
 
-    /// Moves raft's ticks along with real time, at most two per turn: a stall must not look like silence of the leader.
+    /// Moves raft's ticks along with real time, at most 100 ms per turn: a stall must not look like silence of the leader.
     pub(super) fn tick(&mut self, now: Reading) {
-        const MAX_TICKS: u64 = 2;
+        const MAX_TICKS: u64 = 10;
         let elapsed = now.since(self.last_tick).smaller().as_nanos();
         let ticks = u64::try_from(elapsed / u128::from(TICK_NANOS)).unwrap_or(u64::MAX);
-        if ticks == 0 {
+        if ticks == 0 || self.installing.is_some() {
             return;
         }
-        self.last_tick = now;
+        if self.is_alone() && !self.is_leader() && !self.writes.is_empty() {
+            // It would lead at once, and raft wants everything written before.
+            return;
+        }
+        // What is left over counts for the next one; what a stall has left over does not.
+        let counted = self.last_tick.plus(Duration::from_nanos(ticks.min(MAX_TICKS) * TICK_NANOS));
+        self.last_tick = if ticks > MAX_TICKS { now } else { counted };
         for _ in 0..ticks.min(MAX_TICKS) {
             self.raft.tick();
             self.draw_election_timeout();
         }
     }
 
-    /// Replaces a timeout that raft drew for itself by one from our own seed: one seed then decides a whole run.
+    /// Replaces a timeout that raft drew for itself by one that follows from our own seed and from where raft stands: one seed then
+    /// decides a whole run, however often raft draws.
     pub(super) fn draw_election_timeout(&mut self) {
-        if self.raft.raft.randomized_election_timeout() == self.election_timeout {
-            return;
-        }
-        // One step of splitmix64.
-        self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut bits = self.random;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        bits ^= bits >> 31;
+        let raft = &self.raft.raft;
+        let stands = [raft.id, raft.term, raft.state as u64, raft.leader_id];
+        let bits = stands.into_iter().fold(self.seed, |bits, part| mix(bits ^ mix(part)));
         let extra = usize::try_from(bits % ELECTION_TICKS as u64).expect("a handful of ticks");
-        self.election_timeout = ELECTION_TICKS + extra;
-        self.raft.raft.set_randomized_election_timeout(self.election_timeout);
+        self.raft.raft.set_randomized_election_timeout(ELECTION_TICKS + extra);
+    }
+}
+
+/// One step of splitmix64.
+const fn mix(state: u64) -> u64 {
+    let mut bits = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    bits ^ (bits >> 31)
+}
+
+/// The members as raft has them.
+pub(super) fn to_conf_state(voters: Voters) -> ConfState {
+    ConfState {
+        voters: voters.voters,
+        learners: voters.learners,
+        voters_outgoing: voters.outgoing,
+        learners_next: voters.learners_next,
+        auto_leave: voters.auto_leave,
+        ..ConfState::default()
+    }
+}
+
+/// The members as a snapshot has them.
+pub(super) fn from_conf_state(conf: &ConfState) -> Voters {
+    Voters {
+        voters: conf.voters.clone(),
+        learners: conf.learners.clone(),
+        outgoing: conf.voters_outgoing.clone(),
+        learners_next: conf.learners_next.clone(),
+        auto_leave: conf.auto_leave,
+    }
+}
+
+impl Node {
+    /// Whether nobody else decides anything.
+    pub(super) fn is_alone(&self) -> bool {
+        let conf = self.raft.store().conf_state();
+        conf.voters == [self.raft.raft.id] && conf.voters_outgoing.is_empty()
+    }
+
+    /// Whether this node does not know any member yet.
+    pub(super) fn is_blank(&self) -> bool {
+        self.raft.store().conf_state().voters.is_empty()
+    }
+
+    /// The voters other than this one.
+    pub(super) fn other_voters(&self) -> impl Iterator<Item = MemberId> + '_ {
+        let me = self.raft.raft.id;
+        self.raft.store().conf_state().voters.iter().copied().filter(move |id| *id != me).map(MemberId)
     }
 }
 

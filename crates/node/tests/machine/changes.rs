@@ -162,7 +162,7 @@ fn changes_survive_a_restart_from_a_snapshot_with_entries_behind_it_or_without()
 /// As release 1 wrote it: head and table, without changes.
 fn of_version_1(bytes: &[u8]) -> Vec<u8> {
     let snapshot = NodeSnapshot::decode(bytes).expect("the node wrote it");
-    let head = (snapshot.voters, snapshot.learners, snapshot.stamped);
+    let head = (snapshot.voters.voters, snapshot.voters.learners, snapshot.stamped);
     let mut old = postcard::to_extend(&head, vec![1]).expect("a vector grows as needed");
     old.extend_from_slice(&snapshot.table.encode());
     old
@@ -214,7 +214,7 @@ fn a_snapshot_that_is_cut_short_or_of_a_later_version_is_refused() {
         assert!(NodeSnapshot::decode(&bytes[..length]).is_err(), "{length} of {} bytes", bytes.len());
     }
     let mut later = bytes;
-    later[0] = 3;
+    later[0] = 4;
     let error = NodeSnapshot::decode(&later).err();
-    assert_eq!(error, Some(PayloadError::NewerVersion { what: "snapshot", found: 3, known: 2 }));
+    assert_eq!(error, Some(PayloadError::NewerVersion { what: "snapshot", found: 4, known: 3 }));
 }

@@ -140,7 +140,7 @@ fn a_snapshot_says_who_votes_and_which_clocks_it_was_stamped_by() {
     let mut actor = Actor::up(&mut world, 1, 60_000);
     until_snapshot(&mut world, &mut actor);
     let snapshot = NodeSnapshot::decode(&world.disk.saving.as_ref().unwrap().bytes).unwrap();
-    assert_eq!((snapshot.voters, snapshot.learners), (vec![1], vec![]));
+    assert_eq!((snapshot.voters.voters, snapshot.voters.learners), (vec![1], vec![]));
     let (at, anchor) = snapshot.stamped.unwrap();
     let anchor = anchor.unwrap();
     assert_eq!(at, world.last_at());
@@ -152,6 +152,8 @@ fn a_log_that_ends_before_its_commit_is_refused_with_both_numbers() {
     let recovered = Recovered { vote: Vote { term: 3, vote: 1, commit: 9 }, ..Recovered::default() };
     let setup = Setup {
         place: Place::Served,
+        member: leasehold_node::FOUNDER,
+        start: leasehold_node::Start::Alone,
         config: Config::default(),
         recovered,
         options: Options::default(),

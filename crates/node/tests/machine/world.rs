@@ -9,8 +9,8 @@ use leasehold_core::protocol::{Changes, Failure, Query, ReadAnswer, Request, Req
 use leasehold_core::{Config, Item, LogTime, Millis, Reply};
 use leasehold_node::payload::Payload;
 use leasehold_node::{
-    ConnectionId, Fatal, Input, LogWrite, Machine, Node, Options, Output, Place, Recovered, ResumeError,
-    Setup,
+    ConnectionId, FOUNDER, Fatal, Input, LogWrite, Machine, Node, Options, Output, Place, Recovered,
+    ResumeError, Setup, Start,
 };
 
 use crate::disk::{Crash, FakeDisk, Saving};
@@ -67,7 +67,20 @@ fn start(
     now: Reading,
 ) -> Result<Node, Fatal> {
     let version = "test".to_owned();
-    Node::start(Setup { place, config, recovered, options, version, pid: 7, seed: 1 }, now)
+    Node::start(
+        Setup {
+            place,
+            member: FOUNDER,
+            start: Start::Alone,
+            config,
+            recovered,
+            options,
+            version,
+            pid: 7,
+            seed: 1,
+        },
+        now,
+    )
 }
 
 impl World {
@@ -152,7 +165,10 @@ impl World {
                     self.journal.push(Happening::SavesSnapshot(index));
                     self.disk.saving = Some(Saving { index, term, bytes });
                 }
-                Output::SendPeer(message) => panic!("there is nobody to send {message:?} to"),
+                Output::SendPeer { message, .. } => panic!("there is nobody to send {message:?} to"),
+                Output::Close(_) | Output::Members(_) | Output::Replaced => {
+                    panic!("one voter never loses its leadership or its members")
+                }
             }
         }
         self.oracle.compare(&self.node);
@@ -203,8 +219,8 @@ impl World {
 
     /// The snapshot being saved is safe; the node hears of it in its next turn.
     pub(crate) fn save_snapshot(&mut self) {
-        let (index, term) = self.disk.save_snapshot().expect("a snapshot is being saved");
-        self.inbox.push(Input::SnapshotSaved { index, term });
+        let (index, _) = self.disk.save_snapshot().expect("a snapshot is being saved");
+        self.inbox.push(Input::SnapshotSaved { index });
     }
 
     /// The process is gone, and the next one begins with what the disk kept. It has not taken a turn yet.

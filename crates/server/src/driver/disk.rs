@@ -1,10 +1,12 @@
 //! The disk's thread: one write after the other, each synced before it is reported.
 
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use leasehold_node::{Buckets, Input, LogEntry, LogWrite};
-use leasehold_wal::{Entry, HardState, Index, NodeId, Record, SnapshotKind, Term, Wal, WriteError};
+use leasehold_core::holder::Reading;
+use leasehold_node::{Buckets, Input, LogEntry, LogWrite, SavedSnapshot};
+use leasehold_wal::{Entry, HardState, Index, NodeId, Record, SnapshotKind, Space, Term, Wal, WriteError};
 
 use super::ToLoop;
 use crate::disk::FileDisk;
@@ -41,54 +43,230 @@ impl SyncTimes {
     }
 }
 
-pub(super) fn run(mut wal: Wal<FileDisk>, jobs: &Receiver<ToDisk>, to_loop: &Inbox, times: &SyncTimes) {
-    while let Ok(job) = jobs.recv() {
-        let done = match job {
-            ToDisk::Write(write) => {
-                let number = write.number;
-                let began = leasehold_clock::read();
-                let written = wal.append(&records(write)).map(|()| Input::Written { number });
-                times.add(leasehold_clock::read().since(began).smaller().as_micros());
-                written
-            }
-            ToDisk::Snapshot { index, term, bytes } => wal
-                .save_snapshot(SnapshotKind::Taken, Index(index), Term(term), &bytes, &[])
-                .map(|_| Input::SnapshotSaved { index, term }),
-        };
-        match done {
-            Ok(input) => {
-                if to_loop.send(ToLoop::Node(input)).is_err() {
-                    return;
-                }
-                // After the answer is on its way: the next segment is made before it is needed.
-                if let Err(error @ (WriteError::Failed { .. } | WriteError::Stopped { .. })) = wal.prepare() {
-                    let _ = to_loop.send(ToLoop::DiskFailed(error.to_string()));
-                    return;
-                }
-            }
-            Err(error) => {
-                let _ = to_loop.send(ToLoop::DiskFailed(error.to_string()));
-                return;
-            }
-        }
+/// While there is no space, it is asked for again this often.
+const SPACE_INTERVAL: Duration = Duration::from_secs(1);
+/// A write that finds no space at all, not even what was kept aside, waits this long between two tries,
+const WRITE_INTERVAL: Duration = Duration::from_millis(100);
+/// and gives up after so many: a minute. Nothing was answered meanwhile, and a new process finds the log as it is.
+const WRITE_TRIES: u32 = 600;
+
+pub(super) fn run(wal: Wal<FileDisk>, jobs: &Receiver<ToDisk>, to_loop: &Inbox, times: &SyncTimes) {
+    let now = leasehold_clock::read();
+    let mut disk = Writer { wal, waiting: None, told: Space::Enough, asked: now, to_loop, times };
+    if let Err(Some(error)) = disk.serve(jobs) {
+        let _ = to_loop.send(ToLoop::Failed(error.to_string()));
     }
 }
 
-fn records(write: LogWrite) -> Vec<Record> {
-    let vote = write.vote.map(|vote| {
-        Record::HardState(HardState {
-            term: Term(vote.term),
-            vote: (vote.vote != 0).then_some(NodeId(vote.vote)),
-            commit: Index(vote.commit),
-        })
-    });
-    let entry = |entry: LogEntry| {
-        Record::Entry(Entry {
-            index: Index(entry.index),
-            term: Term(entry.term),
-            kind: entry.kind,
-            payload: entry.payload,
+struct Writer<'a> {
+    wal: Wal<FileDisk>,
+    /// A snapshot that found no space: the node waits for it before it makes another.
+    waiting: Option<SavedSnapshot>,
+    /// What the node was last told.
+    told: Space,
+    asked: Reading,
+    to_loop: &'a Inbox,
+    times: &'a SyncTimes,
+}
+
+/// Ends the thread: for an error, or because nobody listens any more.
+type Ended = Option<WriteError>;
+
+impl Writer<'_> {
+    fn serve(&mut self, jobs: &Receiver<ToDisk>) -> Result<(), Ended> {
+        // What is kept aside is made before anybody waits.
+        self.wal.restock()?;
+        self.tell()?;
+        loop {
+            let job = if self.is_short() {
+                match jobs.recv_timeout(SPACE_INTERVAL) {
+                    Ok(job) => Some(job),
+                    Err(RecvTimeoutError::Timeout) => None,
+                    Err(RecvTimeoutError::Disconnected) => return Ok(()),
+                }
+            } else {
+                let Ok(job) = jobs.recv() else { return Ok(()) };
+                Some(job)
+            };
+            match job {
+                Some(ToDisk::Write(write)) => {
+                    let number = write.number;
+                    let began = leasehold_clock::read();
+                    self::write(&mut self.wal, write)?;
+                    self.times.add(leasehold_clock::read().since(began).smaller().as_micros());
+                    self.send(Input::Written { number })?;
+                }
+                Some(ToDisk::Snapshot { index, term, bytes }) => {
+                    self.waiting = Some(SavedSnapshot { index, term, bytes });
+                    self.save_waiting()?;
+                }
+                None => {}
+            }
+            // After the answer is on its way: the next segment is made before it is needed.
+            without_space(self.wal.prepare())?;
+            self.look_for_space()?;
+        }
+    }
+
+    fn is_short(&self) -> bool {
+        self.wal.space() == Space::Reserved || self.waiting.is_some()
+    }
+
+    fn look_for_space(&mut self) -> Result<(), Ended> {
+        let now = leasehold_clock::read();
+        if self.is_short() && now.since(self.asked).smaller() >= SPACE_INTERVAL {
+            self.asked = now;
+            self.save_waiting()?;
+            self.wal.restock()?;
+        }
+        self.tell()
+    }
+
+    /// Saves a snapshot if there is space for it. Without space the log goes on and grows.
+    fn save_waiting(&mut self) -> Result<(), Ended> {
+        let Some(SavedSnapshot { index, term, bytes }) = &self.waiting else { return Ok(()) };
+        let index = *index;
+        let saved =
+            self.wal.save_snapshot(SnapshotKind::Taken, Index(index), Term(*term), bytes, &[]).map(|_| ());
+        let is_over = match saved {
+            // One from another member took its place meanwhile.
+            Err(WriteError::OutOfOrder { .. }) => true,
+            saved => without_space(saved)?,
+        };
+        if is_over {
+            self.waiting = None;
+            self.send(Input::SnapshotSaved { index })?;
+        }
+        Ok(())
+    }
+
+    fn tell(&mut self) -> Result<(), Ended> {
+        let space = self.wal.space();
+        if space != self.told {
+            self.told = space;
+            self.send(Input::Space { enough: space == Space::Enough })?;
+        }
+        Ok(())
+    }
+
+    fn send(&self, input: Input) -> Result<(), Ended> {
+        self.to_loop.send(ToLoop::Node(input)).map_err(|_| None)
+    }
+}
+
+/// Whether it was done; that there was no space is no error.
+fn without_space(done: Result<(), WriteError>) -> Result<bool, WriteError> {
+    match done {
+        Ok(()) => Ok(true),
+        Err(WriteError::NoSpace { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Does something that must be done, and waits for space if there is none.
+fn patiently(
+    wal: &mut Wal<FileDisk>,
+    mut act: impl FnMut(&mut Wal<FileDisk>) -> Result<(), WriteError>,
+) -> Result<(), WriteError> {
+    for _ in 0..WRITE_TRIES {
+        if without_space(act(wal))? {
+            return Ok(());
+        }
+        std::thread::sleep(WRITE_INTERVAL);
+        wal.restock()?;
+    }
+    act(wal)
+}
+
+/// Bytes of entries in one batch at most: a follower that catches up gets many megabytes at once, and a batch has a limit.
+const MAX_BATCH_BYTES: usize = 4 * 1024 * 1024;
+
+/// Writes and syncs everything: first a snapshot that takes the place of what was before, then vote and entries.
+fn write(wal: &mut Wal<FileDisk>, mut write: LogWrite) -> Result<(), WriteError> {
+    if let Some(SavedSnapshot { index, term, bytes }) = write.install.take() {
+        let (index, term) = (Index(index), Term(term));
+        patiently(wal, |wal| {
+            wal.save_snapshot(SnapshotKind::Installed, index, term, &bytes, &[]).map(|_| ())
+        })?;
+    }
+    for batch in batches(write) {
+        patiently(wal, |wal| wal.append(&batch))?;
+    }
+    Ok(())
+}
+
+/// What is appended at once. Each batch says how far the log is committed, and none says more than it and those before it hold: a
+/// crash may fall between two of them.
+fn batches(write: LogWrite) -> Vec<Vec<Record>> {
+    let LogWrite { vote, entries, .. } = write;
+    let state = |last: Option<u64>| {
+        vote.map(|vote| {
+            Record::HardState(HardState {
+                term: Term(vote.term),
+                vote: (vote.vote != 0).then_some(NodeId(vote.vote)),
+                commit: Index(last.map_or(vote.commit, |last| vote.commit.min(last))),
+            })
         })
     };
-    vote.into_iter().chain(write.entries.into_iter().map(entry)).collect()
+    let mut parts: Vec<Vec<LogEntry>> = vec![Vec::new()];
+    let mut bytes = 0;
+    for entry in entries {
+        let last = parts.last_mut().expect("there is always one");
+        if bytes + entry.payload.len() > MAX_BATCH_BYTES && !last.is_empty() {
+            bytes = entry.payload.len();
+            parts.push(vec![entry]);
+        } else {
+            bytes += entry.payload.len();
+            last.push(entry);
+        }
+    }
+    let batch = |part: Vec<LogEntry>| {
+        let state = state(part.last().map(|entry| entry.index));
+        state.into_iter().chain(part.into_iter().map(record)).collect::<Vec<_>>()
+    };
+    parts.into_iter().map(batch).filter(|batch| !batch.is_empty()).collect()
+}
+
+fn record(entry: LogEntry) -> Record {
+    Record::Entry(Entry {
+        index: Index(entry.index),
+        term: Term(entry.term),
+        kind: entry.kind,
+        payload: entry.payload,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use leasehold_node::Vote;
+
+    fn entry(index: u64, bytes: usize) -> LogEntry {
+        LogEntry { index, term: 3, kind: 0, payload: vec![7; bytes] }
+    }
+
+    fn commits(batch: &[Record]) -> Vec<u64> {
+        let commit = |record: &Record| match record {
+            Record::HardState(state) => Some(state.commit.0),
+            _ => None,
+        };
+        batch.iter().filter_map(commit).collect()
+    }
+
+    #[test]
+    fn no_batch_says_that_more_is_committed_than_is_written_by_then() {
+        let vote = Some(Vote { term: 3, vote: 1, commit: 12 });
+        let entries = (10..14).map(|index| entry(index, MAX_BATCH_BYTES / 2 + 1)).collect();
+        let batches = batches(LogWrite { number: 1, install: None, vote, entries });
+        assert_eq!(batches.iter().map(|batch| commits(batch)).collect::<Vec<_>>(), [[10], [11], [12], [12]]);
+        assert!(batches.iter().all(|batch| batch.len() == 2));
+    }
+
+    #[test]
+    fn a_vote_alone_is_a_batch_and_nothing_is_none() {
+        let vote = Some(Vote { term: 3, vote: 1, commit: 12 });
+        let batches_of = |vote| batches(LogWrite { number: 1, install: None, vote, entries: Vec::new() });
+        assert_eq!(commits(&batches_of(vote)[0]), [12]);
+        assert!(batches_of(None).is_empty());
+    }
 }

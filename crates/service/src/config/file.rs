@@ -12,6 +12,8 @@ use super::{Config, ConfigError};
 pub(super) struct Entry {
     pub(super) key: String,
     pub(super) line: usize,
+    /// Whether it is a whole section, of a name that no section has.
+    pub(super) section: bool,
     pub(super) value: Result<Value, String>,
 }
 
@@ -41,7 +43,10 @@ fn add_table(
         let is_section = KEYS.iter().any(|known| known.name.starts_with(&format!("{key}.")));
         match value.get_ref() {
             DeValue::Table(inner) if is_section => add_table(entries, &format!("{key}."), inner, line_of),
-            other => entries.push(Entry { key, line, value: read_value(other) }),
+            other => {
+                let section = matches!(other, DeValue::Table(_));
+                entries.push(Entry { key, line, section, value: read_value(other) });
+            }
         }
     }
 }
@@ -95,7 +100,8 @@ mod tests {
     fn every_key_comes_with_its_line() {
         let text =
             "# comment\nname = \"a\"\n\n[http]\nmax_body_bytes = 0x3_0000\n[limits]\nmax_wotches = true\n";
-        let entry = |key: &str, line, value| Entry { key: key.to_owned(), line, value: Ok(value) };
+        let entry =
+            |key: &str, line, value| Entry { key: key.to_owned(), line, section: false, value: Ok(value) };
         assert_eq!(
             read("x", text).unwrap(),
             [

@@ -8,6 +8,7 @@ use std::time::Duration;
 use leasehold_core::limits::{LONGEST_MAX_TTL, MIN_TTL};
 use leasehold_core::{Drift, Millis};
 
+use super::cluster::{advertise, initial};
 use super::{Config, LEAST_BODY, LogFormat, ServiceName};
 
 /// The value of a key.
@@ -35,7 +36,7 @@ pub struct Key {
 }
 
 /// All keys: those without a section first, because a file cannot have them in another order.
-pub const KEYS: [Key; 18] = [
+pub const KEYS: [Key; 21] = [
     Key {
         name: "name",
         about: "what the service is called in logs and metrics",
@@ -151,6 +152,29 @@ pub const KEYS: [Key; 18] = [
         set: |config, value| put(&mut config.limits.write_timeout, value.length(100..=600_000)),
     },
     Key {
+        name: "cluster.initial",
+        about: "the nodes that found a cluster together, this one among them; only for a new directory",
+        bounds: "name=host:port, separated by commas; empty for a node that stands alone",
+        get: |config| Value::Text(config.cluster.initial_text()),
+        set: |config, value| put(&mut config.cluster.initial, value.text().and_then(|text| initial(&text))),
+    },
+    Key {
+        name: "cluster.join",
+        about: "whether a new directory waits to be added to a cluster instead of founding one",
+        bounds: "true or false",
+        get: |config| Value::Flag(config.cluster.join),
+        set: |config, value| put(&mut config.cluster.join, value.flag()),
+    },
+    Key {
+        name: "cluster.advertise",
+        about: "where clients and other nodes reach this one, if it is not where it listens",
+        bounds: "host:port, or empty",
+        get: |config| Value::Text(config.cluster.advertise.clone().unwrap_or_default()),
+        set: |config, value| {
+            put(&mut config.cluster.advertise, value.text().and_then(|text| advertise(&text)))
+        },
+    },
+    Key {
         name: "log.format",
         about: "auto is human on a terminal and json elsewhere",
         bounds: "auto, human or json",
@@ -251,7 +275,8 @@ impl std::fmt::Display for Value {
 }
 
 impl LogFormat {
-    const ALL: [Self; 3] = [Self::Auto, Self::Human, Self::Json];
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Auto, Self::Human, Self::Json];
 
     /// The word for it.
     pub const fn word(self) -> &'static str {
@@ -285,6 +310,12 @@ fn name(text: &str) -> Result<ServiceName, String> {
 fn directory(text: &str) -> Result<PathBuf, String> {
     if text.is_empty() {
         return Err("the path is empty; name a directory".to_owned());
+    }
+    if text.starts_with('~') {
+        // Nobody wants a directory of that name, and whoever looks for the log would look in another place.
+        return Err(format!(
+            "{text:?} begins with ~, which a shell replaces and a configuration does not; write the whole path"
+        ));
     }
     std::path::absolute(text).map_err(|error| format!("cannot find the present directory: {error}"))
 }

@@ -6,6 +6,8 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use leasehold_core::{Drift, Millis};
+
 use super::keys::{KEYS, Key};
 use super::nearest::nearest;
 use super::{Config, file};
@@ -39,6 +41,8 @@ pub enum Source {
     Variable(String),
     /// The command line.
     Flag(String),
+    /// The directory: it was made with this value and keeps it, whatever the other places say.
+    Directory,
 }
 
 impl fmt::Display for Source {
@@ -47,6 +51,7 @@ impl fmt::Display for Source {
             Self::Default => f.write_str("default"),
             Self::File { path, line } => write!(f, "{}:{line}", path.display()),
             Self::Variable(name) | Self::Flag(name) => f.write_str(name),
+            Self::Directory => f.write_str("the directory"),
         }
     }
 }
@@ -88,7 +93,7 @@ impl Layers {
                 "data is not set, and there is no home directory to put it in; name a directory with --data";
             return Err(ConfigError::Refused(why.to_owned()));
         }
-        effective.config.check()?;
+        effective.config.check_with(|key| format!(" ({})", effective.source(key)))?;
         Ok(effective)
     }
 
@@ -96,7 +101,10 @@ impl Layers {
         let Some((path, text)) = &self.file else { return Ok(()) };
         for entry in file::read(&path.display().to_string(), text)? {
             let source = Source::File { path: path.clone(), line: entry.line };
-            let (at, key) = find(&source, &entry.key)?;
+            let (at, key) = match find(&source, &entry.key) {
+                Err(_) if entry.section => return Err(no_section(&source, &entry.key)),
+                found => found?,
+            };
             let set = entry.value.and_then(|value| key.set(&mut effective.config, value));
             effective.note(at, source, set)?;
         }
@@ -133,6 +141,29 @@ impl Effective {
         known.map_or(&Source::Default, |at| &self.sources[at])
     }
 
+    /// Puts in what an existing directory keeps. Gives a warning for each value that somebody chose and that does not apply.
+    pub fn keep(&mut self, max_ttl: Millis, drift: Drift) -> Vec<String> {
+        let mut kept = self.config.clone();
+        (kept.max_ttl, kept.drift) = (max_ttl, drift);
+        let mut warnings = Vec::new();
+        for (at, key) in const { &KEYS }.iter().enumerate() {
+            let (chosen, value) = (key.get(&self.config), key.get(&kept));
+            if chosen == value {
+                continue;
+            }
+            let source = std::mem::replace(&mut self.sources[at], Source::Directory);
+            if source != Source::Default {
+                warnings.push(format!(
+                    "{} of {chosen} ({source}) does not apply: {} was made with {value} and keeps it",
+                    key.name,
+                    kept.data.display()
+                ));
+            }
+        }
+        self.config = kept;
+        warnings
+    }
+
     /// The words for a value that turns out later to be impossible, with the place it came from.
     pub fn refusal(&self, name: &str, why: &str) -> ConfigError {
         refusal(name, self.source(name), why)
@@ -161,7 +192,7 @@ impl Effective {
 fn refusal(name: &str, source: &Source, why: &str) -> ConfigError {
     ConfigError::Refused(match source {
         Source::File { .. } => format!("{source}: {name}: {why}"),
-        Source::Default => format!("{name}: {why}"),
+        Source::Default | Source::Directory => format!("{name}: {why}"),
         // These are named after their keys.
         Source::Variable(_) | Source::Flag(_) => format!("{source}: {why}"),
     })
@@ -174,6 +205,13 @@ fn find(source: &Source, name: &str) -> Result<(usize, &'static Key), ConfigErro
         let meant = nearest(name, keys.iter().map(|key| key.name)).or_else(|| same_in_a_section(name));
         unknown(&format!("{source}: there is no key {name}"), meant)
     })
+}
+
+fn no_section(source: &Source, name: &str) -> ConfigError {
+    let sections =
+        const { &KEYS }.iter().filter_map(|key| key.name.split_once('.')).map(|(section, _)| section);
+    let meant = nearest(name, sections).map(|section| format!("[{section}]"));
+    unknown(&format!("{source}: there is no section [{name}]"), meant.as_deref())
 }
 
 /// A key that stands in a section and was named without it, or in another one.

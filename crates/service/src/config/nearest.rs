@@ -6,20 +6,25 @@ pub(super) fn nearest<'a>(given: &str, known: impl Iterator<Item = &'a str>) -> 
     (near.0 * 3 <= near.1.len()).then_some(near.1)
 }
 
-/// How many letters must be put in, taken out or changed to make one word of the other.
+/// How many letters must be put in, taken out, changed or swapped with their neighbour to make one word of the other.
 fn distance(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.chars().collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (i, letter) in from.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, other) in to.iter().enumerate() {
-            let changed = diagonal + usize::from(letter != *other);
-            diagonal = row[j + 1];
-            row[j + 1] = changed.min(diagonal + 1).min(row[j] + 1);
+    let (from, to): (Vec<char>, Vec<char>) = (from.chars().collect(), to.chars().collect());
+    // The last row and the one before it: a swap looks back over two letters.
+    let mut before: Vec<usize> = Vec::new();
+    let mut last: Vec<usize> = (0..=to.len()).collect();
+    for i in 0..from.len() {
+        let mut row = vec![i + 1];
+        for j in 0..to.len() {
+            let changed = last[j] + usize::from(from[i] != to[j]);
+            let mut least = changed.min(last[j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && from[i] == to[j - 1] && from[i - 1] == to[j] {
+                least = least.min(before[j - 1] + 1);
+            }
+            row.push(least);
         }
+        before = std::mem::replace(&mut last, row);
     }
-    row[to.len()]
+    last[to.len()]
 }
 
 #[cfg(test)]
@@ -28,8 +33,15 @@ mod tests {
 
     #[test]
     fn letters_are_counted() {
-        for (from, to, count) in [("", "", 0), ("a", "", 1), ("listen", "lisen", 1), ("kitten", "sitting", 3)]
-        {
+        let words = [
+            ("", "", 0),
+            ("a", "", 1),
+            ("listen", "lisen", 1),
+            ("nmae", "name", 1),
+            ("htpp", "http", 1),
+            ("kitten", "sitting", 3),
+        ];
+        for (from, to, count) in words {
             assert_eq!(distance(from, to), count, "{from} {to}");
             assert_eq!(distance(to, from), count, "{to} {from}");
         }
@@ -37,7 +49,8 @@ mod tests {
 
     #[test]
     fn only_what_is_near_is_meant() {
-        let known = || ["listen", "data", "http.max_body_bytes"].into_iter();
+        let known = || ["listen", "data", "name", "http.max_body_bytes"].into_iter();
+        assert_eq!(nearest("nmae", known()), Some("name"));
         assert_eq!(nearest("lisen", known()), Some("listen"));
         assert_eq!(nearest("http.max_bdy_byte", known()), Some("http.max_body_bytes"));
         assert_eq!(nearest("colour", known()), None);

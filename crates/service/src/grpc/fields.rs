@@ -82,12 +82,14 @@ pub(super) fn acquire(m: pb::AcquireRequest) -> Checked<Acquire> {
         let resource = name(&format!("requests[{i}].resource"), &request.resource)?;
         // Only a mode that was left out is the usual one. A mode of a kind that is not known here is there, and is refused.
         let mode = request.mode.map_or(Ok(Mode::Exclusive), Mode::from_wire);
-        Ok(Request { resource, mode: mode.map_err(|why| bad(&format!("requests[{i}].mode"), why))? })
+        let field = format!("requests[{i}].mode");
+        let mode = Fault::check_slots(&field, mode.map_err(|why| bad(&field, why))?)?;
+        Ok(Request { resource, mode })
     });
     Ok(Acquire {
         requests: requests.collect::<Checked<_>>()?,
         value: value(m.value)?,
-        wait: m.wait_ms.map(Millis::new),
+        wait: Fault::check_wait("wait_ms", m.wait_ms.map(Millis::new))?,
     })
 }
 
@@ -206,5 +208,22 @@ mod tests {
         assert_eq!(field_of(prefix("p".repeat(513))), "prefix");
         assert!(prefix("p".repeat(512)).is_ok());
         assert_eq!(by("").unwrap().as_str(), "grpc");
+    }
+
+    #[test]
+    fn what_the_table_would_refuse_in_any_state_is_refused_with_its_field() {
+        let wanted =
+            |mode| pb::ResourceRequest { resource: "a".into(), mode: Some(pb::Mode { mode: Some(mode) }) };
+        let slots = |of| pb::AcquireRequest {
+            requests: vec![wanted(pb::mode::Mode::SlotOf(of))],
+            wait_ms: Some(86_400_000),
+            ..Default::default()
+        };
+        assert!(acquire(slots(10_000)).is_ok());
+        let fault = acquire(slots(10_001)).unwrap_err();
+        assert_eq!(fault.message(), "requests[0].mode: 10001 is outside 1 to 10000 slots");
+        let long = pb::AcquireRequest { wait_ms: Some(86_400_001), ..slots(1) };
+        let fault = acquire(long).unwrap_err();
+        assert_eq!((fault.code(), fault.message().split(':').next()), ("bad-request", Some("wait_ms")));
     }
 }

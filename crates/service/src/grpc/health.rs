@@ -35,7 +35,7 @@ impl health_server::Health for Health {
         if !NAMES.contains(&name.as_str()) {
             return Err(Status::not_found(format!("no service {name:?} is here; there is {:?}", NAMES[1])));
         }
-        let well = self.plain.caller().inspect().await.is_some_and(|inspection| inspection.serving);
+        let well = self.plain.caller().inspect().await.is_some_and(|inspection| inspection.ready);
         let status = if well { ServingStatus::Serving } else { ServingStatus::NotServing };
         Ok(Response::new(HealthCheckResponse { status: status.into() }))
     }

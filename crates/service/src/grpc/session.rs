@@ -56,7 +56,7 @@ async fn carry(
     out: &Out,
     write_timeout: Duration,
 ) -> Result<(), Status> {
-    let hello = SessionOut::hello(door.hello()).map_err(|error| Status::internal(error.to_string()))?;
+    let hello = SessionOut::hello(&door.hello()).map_err(|error| Status::internal(error.to_string()))?;
     if out.send(hello).await.is_err() {
         return Ok(());
     }

@@ -17,6 +17,7 @@ use futures_util::StreamExt;
 use serde::de::DeserializeOwned;
 
 use self::node::Node;
+pub(crate) use self::read::quoted;
 use super::HttpState;
 use super::answer::Refused;
 use crate::plain::Fault;

@@ -1,5 +1,6 @@
 //! The fields of every request, as types. A field that is not in its type is refused; null is the same as left out.
 
+mod cluster;
 mod types;
 
 use leasehold_core::limits::MAX_NAME_BYTES;
@@ -11,6 +12,7 @@ use leasehold_core::{
 };
 use serde::Deserialize;
 
+pub(crate) use self::cluster::{AddFields, MemberFields, TransferFields};
 pub(crate) use self::types::{Hex, Key, NonceDigits, Number};
 use crate::plain::{Fault, OpenSession, RegisterWrite, Revoke};
 
@@ -219,7 +221,7 @@ impl AcquireFields {
             (None, None) => return Err(bad("resource", "it is missing; give resource or resources")),
         };
         let value = value(self.value, self.value_hex)?.unwrap_or_default();
-        let wait = self.wait_ms.map(Millis::new);
+        let wait = Fault::check_wait("wait_ms", self.wait_ms.map(Millis::new))?;
         let hold = self.when_queued != Some(WhenQueued::Return);
         Ok((Acquire { requests, value, wait }, hold))
     }
@@ -300,7 +302,9 @@ fn mode(place: &str, mode: Option<ModeWord>, slots: Option<u32>) -> Result<Mode,
     match (mode, slots) {
         (None | Some(ModeWord::Exclusive), None) => Ok(Mode::Exclusive),
         (Some(ModeWord::Shared), None) => Ok(Mode::Shared),
-        (None | Some(ModeWord::Slots), Some(of)) => Ok(Mode::Slot { of }),
+        (None | Some(ModeWord::Slots), Some(of)) => {
+            Fault::check_slots(&format!("{place}slots"), Mode::Slot { of })
+        }
         (Some(ModeWord::Slots), None) => {
             Err(bad(&format!("{place}slots"), "it is missing; mode slots needs their number"))
         }

@@ -22,6 +22,12 @@ pub(super) fn document() -> &'static str {
     &TEXT
 }
 
+/// Every path of the document.
+#[cfg(test)]
+pub(super) fn paths() -> impl Iterator<Item = &'static str> {
+    calls::all().into_iter().map(|call| call.path)
+}
+
 fn build() -> Value {
     let mut paths = Map::new();
     for call in calls::all() {
@@ -45,6 +51,7 @@ fn build() -> Value {
             { "name": "lease" },
             { "name": "register", "description": "Small values beside a lease, written with its token." },
             { "name": "service" },
+            { "name": "cluster", "description": "The nodes that keep the log." },
         ],
         "paths": paths,
         "components": { "schemas": schemas },

@@ -2,6 +2,7 @@
 //! same thing it has the same name there. Tokens, revisions and ids are strings, because a JSON number loses the last digits of
 //! one; lengths are milliseconds and say so in their names. What does not apply is null.
 
+mod cluster;
 mod events;
 mod views;
 
@@ -10,6 +11,7 @@ use leasehold_core::table::{LeaseView, PastView, SessionView};
 use leasehold_core::{Grant, HeldLease, Token, Value, Waited};
 use serde::Serialize;
 
+pub(crate) use self::cluster::{ChangedJson, ClusterJson, TransferredJson};
 pub(crate) use self::events::event_json;
 pub(crate) use self::views::{EndingJson, LeaseJson, PastJson, SessionJson, value_fields};
 use crate::plain::{Acquired, Asked, Cancelled, Page, Seen, SessionOpened, SessionRenewed};

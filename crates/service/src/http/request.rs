@@ -124,6 +124,12 @@ fn operation(path: &str) -> &'static str {
         "/v1/register/read" => "read-register",
         "/v1/status" => "status",
         "/v1/watch" => "watch",
+        "/v1/backup" => "backup",
+        "/v1/cluster/status" => "cluster-status",
+        "/v1/cluster/add" => "cluster-add",
+        "/v1/cluster/promote" => "cluster-promote",
+        "/v1/cluster/remove" => "cluster-remove",
+        "/v1/cluster/transfer" => "cluster-transfer",
         "/openapi.json" | "/healthz" | "/readyz" | "/metrics" => "side",
         _ => "none",
     }
@@ -145,5 +151,15 @@ mod tests {
             assert_eq!(name(odd).len(), 16, "{odd:?}");
         }
         assert_ne!(name(b""), name(b""));
+    }
+
+    #[test]
+    fn the_reference_names_everything_that_a_path_is_counted_as() {
+        let reference = include_str!("../../../../docs/reference/metrics.md");
+        for path in crate::http::openapi::paths().chain(["/metrics", "/elsewhere"]) {
+            let counted = operation(path);
+            assert_eq!(counted == "none", path == "/elsewhere", "{path}");
+            assert!(reference.contains(&format!("`{counted}`")), "{path} is counted as {counted}");
+        }
     }
 }

@@ -17,11 +17,15 @@ pub(super) async fn health() -> &'static str {
     "ok\n"
 }
 
-/// The node takes in requests.
+/// The node takes in requests, by itself or through its leader.
 pub(super) async fn readiness(State(state): State<HttpState>) -> Result<&'static str, Refused> {
     match state.plain().caller().inspect().await {
-        Some(inspection) if inspection.serving => Ok("ok\n"),
-        Some(_) => Err(not_now("the service is starting")),
+        Some(inspection) if inspection.ready => Ok("ok\n"),
+        Some(inspection) if inspection.membership.is_blank() => {
+            Err(not_now("this node belongs to no cluster yet"))
+        }
+        Some(inspection) if inspection.leader.is_none() => Err(not_now("no node is known to lead")),
+        Some(_) => Err(not_now("this node has not caught up yet")),
         None => Err(not_now("the service has stopped")),
     }
 }

@@ -17,7 +17,7 @@ use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use leasehold_core::Revision;
-use leasehold_server::{Kept, Watcher};
+use leasehold_server::{Kept, Texts, Watcher};
 
 use super::HttpState;
 use super::answer::{Refused, error_json};
@@ -60,9 +60,8 @@ pub(super) async fn watch(
 /// What a client that connects again says it has seen.
 fn resume(headers: &HeaderMap) -> Result<Option<Number>, Fault> {
     let Some(given) = headers.get(LAST_EVENT_ID) else { return Ok(None) };
-    let number = given.to_str().map_err(|_| "it is not a text").and_then(Number::parse);
-    let bad = |why: &str| Fault::BadField { field: LAST_EVENT_ID.to_string(), why: why.to_owned() };
-    number.map(Some).map_err(bad)
+    let number = given.to_str().map_err(|_| "it is not a text".to_owned()).and_then(Number::parse);
+    number.map(Some).map_err(|why| Fault::BadField { field: LAST_EVENT_ID.to_string(), why })
 }
 
 /// A watch under way.
@@ -114,7 +113,7 @@ impl Telling {
     /// pieces anywhere, and its client still gets it whole. The texts are made once for all watchers.
     fn add(&mut self, piece: &mut String, kept: &Kept) -> bool {
         let changes = &kept.changes.changes;
-        let texts = kept.texts.get_or_init(|| changes.iter().map(event_json).map(Bytes::from).collect());
+        let texts = kept.texts.get_or_init(|| Texts::new(changes.iter().map(event_json)));
         let revision = kept.changes.revision;
         let mut first = self.at == 0;
         if first {
@@ -131,7 +130,7 @@ impl Telling {
                 if !std::mem::take(&mut first) {
                     piece.push(',');
                 }
-                piece.push_str(std::str::from_utf8(&texts[self.at]).expect("JSON is text"));
+                piece.push_str(texts.get(self.at));
             }
             self.at += 1;
             // Never before the first change: its place says that the head of the message is written.

@@ -1,6 +1,6 @@
 //! What a fault knows beyond its code, for programs. Numbers that may need 64 bits are strings, lengths are milliseconds.
 
-use leasehold_core::protocol::Failure;
+use leasehold_core::protocol::{ClusterRefusal, Failure};
 use leasehold_core::{Mode, Refusal, Unavailable, WaitEnding};
 use serde_json::{Value, json};
 
@@ -14,7 +14,17 @@ impl Fault {
             Self::Refused(refusal) => of_refusal(refusal),
             Self::WaitEnded { acquire, why } => of_wait(acquire.get(), *why),
             Self::Failed(failure) => of_failure(failure),
-            Self::UnknownField { field, .. } | Self::BadField { field, .. } => json!({ "field": field }),
+            Self::Cluster(refusal) => of_cluster(refusal),
+            Self::NodeUnreachable { address, .. } => json!({ "address": address }),
+            Self::WrongNode { address, asked, found } => {
+                json!({ "address": address, "name": asked, "found": found })
+            }
+            Self::NodeNotBlank { name, address } => json!({ "address": address, "name": name }),
+            Self::UnknownField { field, .. }
+            | Self::BadField { field, .. }
+            | Self::Impossible { field, .. } => {
+                json!({ "field": field })
+            }
             Self::BodyTooLarge { limit }
             | Self::HeadersTooLarge { limit }
             | Self::TooManyRequests { limit } => json!({ "limit": limit }),
@@ -109,5 +119,23 @@ fn of_failure(failure: &Failure) -> Value {
         }
         Failure::TooManyWatches { limit } => json!({ "limit": limit }),
         Failure::OutcomeUnknown | Failure::Unavailable { .. } | Failure::BadRequest { .. } => Value::Null,
+    }
+}
+
+fn of_cluster(refusal: &ClusterRefusal) -> Value {
+    match refusal {
+        ClusterRefusal::NoSuchMember { name }
+        | ClusterRefusal::WasRemoved { name }
+        | ClusterRefusal::IsVoter { name }
+        | ClusterRefusal::IsLearner { name }
+        | ClusterRefusal::LastVoter { name }
+        | ClusterRefusal::HandingOver { name } => json!({ "name": name }),
+        ClusterRefusal::Taken { what, value, name } => json!({ "what": what, "value": value, "name": name }),
+        ClusterRefusal::TooManyMembers { limit } => json!({ "limit": limit }),
+        ClusterRefusal::NotCaughtUp { name, behind } => json!({ "name": name, "behind": behind }),
+        ClusterRefusal::NoMajorityLeft { name, reachable, voters } => {
+            json!({ "name": name, "reachable": reachable, "voters": voters })
+        }
+        ClusterRefusal::ChangeUnderWay | ClusterRefusal::NobodyToTakeOver => Value::Null,
     }
 }

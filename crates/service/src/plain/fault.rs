@@ -5,8 +5,9 @@
 
 use std::time::Duration;
 
-use leasehold_core::protocol::Failure;
-use leasehold_core::{CommandNumber, Refusal, Unavailable, WaitEnding};
+use leasehold_core::limits::{MAX_SLOTS, MAX_WAIT};
+use leasehold_core::protocol::{ClusterRefusal, Failure};
+use leasehold_core::{CommandNumber, Millis, Mode, Refusal, Unavailable, WaitEnding};
 
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +23,31 @@ pub enum Fault {
     },
     /// The table was not asked, or its word is not known.
     Failed(Failure),
+    /// The cluster said no to a change of its nodes.
+    Cluster(ClusterRefusal),
+    /// A node that was to be added does not answer as one.
+    NodeUnreachable {
+        /// Where it was looked for.
+        address: String,
+        /// What came instead.
+        why: String,
+    },
+    /// Another node than the one that was meant is there.
+    WrongNode {
+        /// Where.
+        address: String,
+        /// Which one was meant.
+        asked: String,
+        /// Which one is there.
+        found: String,
+    },
+    /// A node that was to be added belongs to another cluster.
+    NodeNotBlank {
+        /// Which one.
+        name: String,
+        /// Where.
+        address: String,
+    },
     /// Not JSON, or not in the form that is expected.
     BadJson {
         /// What is wrong with it.
@@ -39,6 +65,13 @@ pub enum Fault {
         /// Its name.
         field: String,
         /// What is wrong with it.
+        why: String,
+    },
+    /// What the table would refuse in any state, seen where the name of the field is known.
+    Impossible {
+        /// Its name.
+        field: String,
+        /// The value and its limit.
         why: String,
     },
     /// More than is taken.
@@ -154,9 +187,14 @@ impl Fault {
             Self::Refused(refusal) => of_refusal(refusal),
             Self::WaitEnded { .. } => "wait-ended",
             Self::Failed(failure) => of_failure(failure),
+            Self::Cluster(refusal) => of_cluster(refusal),
+            Self::NodeUnreachable { .. } => "node-unreachable",
+            Self::WrongNode { .. } => "wrong-node",
+            Self::NodeNotBlank { .. } => "node-not-blank",
             Self::BadJson { .. } => "bad-json",
             Self::UnknownField { .. } => "unknown-field",
             Self::BadField { .. } => "bad-field",
+            Self::Impossible { .. } => "bad-request",
             Self::BodyTooLarge { .. } => "body-too-large",
             Self::HeadersTooLarge { .. } => "headers-too-large",
             Self::RequestTimeout { .. } => "request-timeout",
@@ -164,6 +202,28 @@ impl Fault {
             Self::WrongMethod { .. } => "wrong-method",
             Self::WrongContentType { .. } => "wrong-content-type",
             Self::TooManyRequests { .. } => "too-many-requests",
+        }
+    }
+
+    /// Whether a wait may be so long.
+    pub(crate) fn check_wait(field: &str, wait: Option<Millis>) -> Result<Option<Millis>, Self> {
+        match wait {
+            Some(wait) if wait > MAX_WAIT => {
+                let why = format!("wait of {wait} is above the maximum of {MAX_WAIT}");
+                Err(Self::Impossible { field: field.to_owned(), why })
+            }
+            fitting => Ok(fitting),
+        }
+    }
+
+    /// Whether a name may have so many slots.
+    pub(crate) fn check_slots(field: &str, mode: Mode) -> Result<Mode, Self> {
+        match mode {
+            Mode::Slot { of } if !(1..=MAX_SLOTS).contains(&of) => Err(Self::Impossible {
+                field: field.to_owned(),
+                why: format!("{of} is outside 1 to {MAX_SLOTS} slots"),
+            }),
+            fitting => Ok(fitting),
         }
     }
 
@@ -185,7 +245,12 @@ impl Fault {
     /// Which of the three kinds it is.
     pub const fn kind(&self) -> FaultKind {
         match self {
-            Self::Refused(_) | Self::WaitEnded { .. } => FaultKind::Refused,
+            Self::Refused(_)
+            | Self::WaitEnded { .. }
+            | Self::Impossible { .. }
+            | Self::Cluster(_)
+            | Self::WrongNode { .. }
+            | Self::NodeNotBlank { .. } => FaultKind::Refused,
             Self::Failed(Failure::OutcomeUnknown) => FaultKind::Unknown,
             _ => FaultKind::Failed,
         }
@@ -203,6 +268,18 @@ impl Fault {
                 format!("this is not the key of session {session}")
             }
             Self::Failed(failure) => failure.to_string(),
+            Self::Cluster(refusal) => refusal.to_string(),
+            Self::NodeUnreachable { address, why } => {
+                format!(
+                    "the node at {address} was asked who it is: {why}; start it with `serve --join` first"
+                )
+            }
+            Self::WrongNode { address, asked, found } => {
+                format!("the node at {address} is called {found:?}, not {asked:?}")
+            }
+            Self::NodeNotBlank { name, address } => format!(
+                "{name:?} at {address} belongs to another cluster; start it with an empty directory and `serve --join`"
+            ),
             Self::BadJson { why } => format!("the body is not a JSON object that is understood: {why}"),
             Self::UnknownField { field, known: [] } => {
                 format!("field {field:?} is not known; this request has none")
@@ -210,7 +287,7 @@ impl Fault {
             Self::UnknownField { field, known } => {
                 format!("field {field:?} is not known; there are: {}", known.join(", "))
             }
-            Self::BadField { field, why } => format!("{field}: {why}"),
+            Self::BadField { field, why } | Self::Impossible { field, why } => format!("{field}: {why}"),
             Self::BodyTooLarge { limit } => format!("the body is above the limit of {limit} bytes"),
             Self::HeadersTooLarge { limit } => {
                 format!("path and headers are above the limit of {limit} bytes")
@@ -267,6 +344,23 @@ const fn of_failure(failure: &Failure) -> &'static str {
     }
 }
 
+const fn of_cluster(refusal: &ClusterRefusal) -> &'static str {
+    match refusal {
+        ClusterRefusal::NoSuchMember { .. } => "no-such-member",
+        ClusterRefusal::Taken { .. } => "member-taken",
+        ClusterRefusal::WasRemoved { .. } => "was-removed",
+        ClusterRefusal::TooManyMembers { .. } => "too-many-members",
+        ClusterRefusal::NotCaughtUp { .. } => "not-caught-up",
+        ClusterRefusal::IsVoter { .. } => "is-voter",
+        ClusterRefusal::IsLearner { .. } => "is-learner",
+        ClusterRefusal::LastVoter { .. } => "last-voter",
+        ClusterRefusal::NoMajorityLeft { .. } => "no-majority-left",
+        ClusterRefusal::ChangeUnderWay => "change-under-way",
+        ClusterRefusal::HandingOver { .. } => "handing-over",
+        ClusterRefusal::NobodyToTakeOver => "nobody-to-take-over",
+    }
+}
+
 /// A code, and what it is over HTTP and over gRPC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Code {
@@ -285,7 +379,7 @@ const fn code(name: &'static str, http: u16, grpc: GrpcCode) -> Code {
 /// Every code that there is, each once. Over HTTP it is 400 for what cannot be in any state, 409 for what this state does not
 /// allow, 410 for what is over and 429 for limits. An unknown outcome is not 503: whoever sends again what got that answer may do
 /// it twice.
-pub const CODES: [Code; 37] = [
+pub const CODES: [Code; 52] = [
     code("session-ended", 410, GrpcCode::NotFound),
     code("session-overdue", 409, GrpcCode::FailedPrecondition),
     code("older-attach", 409, GrpcCode::FailedPrecondition),
@@ -313,6 +407,21 @@ pub const CODES: [Code; 37] = [
     code("revision-too-old", 410, GrpcCode::OutOfRange),
     code("revision-ahead", 409, GrpcCode::OutOfRange),
     code("too-many-watches", 429, GrpcCode::ResourceExhausted),
+    code("no-such-member", 409, GrpcCode::NotFound),
+    code("member-taken", 409, GrpcCode::FailedPrecondition),
+    code("was-removed", 409, GrpcCode::FailedPrecondition),
+    code("too-many-members", 429, GrpcCode::ResourceExhausted),
+    code("not-caught-up", 409, GrpcCode::FailedPrecondition),
+    code("is-voter", 409, GrpcCode::FailedPrecondition),
+    code("is-learner", 409, GrpcCode::FailedPrecondition),
+    code("last-voter", 409, GrpcCode::FailedPrecondition),
+    code("no-majority-left", 409, GrpcCode::FailedPrecondition),
+    code("change-under-way", 409, GrpcCode::Aborted),
+    code("handing-over", 409, GrpcCode::Aborted),
+    code("nobody-to-take-over", 409, GrpcCode::FailedPrecondition),
+    code("node-unreachable", 409, GrpcCode::FailedPrecondition),
+    code("wrong-node", 409, GrpcCode::FailedPrecondition),
+    code("node-not-blank", 409, GrpcCode::FailedPrecondition),
     code("bad-json", 400, GrpcCode::InvalidArgument),
     code("unknown-field", 400, GrpcCode::InvalidArgument),
     code("bad-field", 400, GrpcCode::InvalidArgument),

@@ -144,7 +144,7 @@ fn hello(protocol: u64) -> SessionMessage {
         protocol,
         program: "test".into(),
         pid: 1,
-        incarnation: String::new(),
+        ..leasehold_wire::messages::Hello::default()
     })
 }
 

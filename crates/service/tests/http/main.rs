@@ -1,6 +1,7 @@
 //! The HTTP door over real connections: every call, every refusal that can be brought about, its limits, and its watches.
 
 mod client;
+mod cluster;
 mod ending;
 mod hostile;
 mod leases;

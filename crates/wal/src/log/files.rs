@@ -73,7 +73,17 @@ impl<D: Disk> Wal<D> {
             return Ok(());
         }
         let grown = self.end.blocks.saturating_mul(2).min(segment_blocks(self.options.segment_bytes));
-        self.make_segment(self.end.segment.next(), grown.max(least))
+        let next = self.end.segment.next();
+        match self.make_segment(next, grown.max(least)) {
+            Err(error @ WriteError::NoSpace { .. }) => {
+                if self.take_reserved(next, least)? {
+                    Ok(())
+                } else {
+                    Err(error)
+                }
+            }
+            other => other,
+        }
     }
 
     /// Makes a segment anew, whatever was there by its name.
@@ -97,7 +107,7 @@ impl<D: Disk> Wal<D> {
         self.disk.sync_dir()
     }
 
-    pub(super) fn write_aside(&mut self, header: &[u8], bytes: &[u8], name: &str) -> io::Result<()> {
+    fn write_aside(&mut self, header: &[u8], bytes: &[u8], name: &str) -> io::Result<()> {
         create_anew(&mut self.disk, SNAPSHOT_ASIDE)?;
         self.disk.write_at(SNAPSHOT_ASIDE, 0, header)?;
         self.disk.write_at(SNAPSHOT_ASIDE, header.len() as u64, bytes)?;
@@ -107,6 +117,23 @@ impl<D: Disk> Wal<D> {
             return Ok(());
         }
         self.disk.sync_dir()
+    }
+
+    /// Writes the file of a snapshot, into what is kept aside for it if there is no other space.
+    pub(super) fn write_snapshot(
+        &mut self,
+        header: &[u8],
+        bytes: &[u8],
+        name: &str,
+        size: u64,
+    ) -> Result<(), WriteError> {
+        loop {
+            let made = self.write_aside(header, bytes, name);
+            match self.refuse_or_stop(made, name, size, &[SNAPSHOT_ASIDE, name]) {
+                Err(WriteError::NoSpace { .. }) if self.release_for_snapshot()? => {}
+                other => return other,
+            }
+        }
     }
 
     /// A file that nothing refers to yet could not be made: without space that is a refusal, else the disk cannot be trusted.
@@ -124,6 +151,7 @@ impl<D: Disk> Wal<D> {
                 for part in parts {
                     let _ = self.disk.remove(part);
                 }
+                self.reserve.is_short = true;
                 Err(WriteError::NoSpace { file: file.to_owned(), bytes, source })
             }
             Err(source) => Err(self.stop_at("making", file, source)),
@@ -159,7 +187,7 @@ impl<D: Disk> Wal<D> {
         self.stop_at(action, &file, source)
     }
 
-    fn stop_at(&mut self, action: &'static str, file: &str, source: io::Error) -> WriteError {
+    pub(super) fn stop_at(&mut self, action: &'static str, file: &str, source: io::Error) -> WriteError {
         let error = WriteError::Failed { action, file: file.to_owned(), source };
         self.stopped = Some(error.to_string());
         error
@@ -194,7 +222,7 @@ pub(crate) fn start_of_first_segment() -> End {
 }
 
 /// Creates a file; one left by an attempt that failed is replaced, so that the directory entry is written anew as well.
-fn create_anew<D: Disk>(disk: &mut D, name: &str) -> io::Result<()> {
+pub(super) fn create_anew<D: Disk>(disk: &mut D, name: &str) -> io::Result<()> {
     match disk.create(name) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             disk.remove(name)?;

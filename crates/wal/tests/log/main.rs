@@ -6,4 +6,5 @@ mod damage;
 mod faults;
 mod model;
 mod planted;
+mod reserve;
 mod usage;

@@ -17,7 +17,15 @@ pub(crate) fn small() -> Options {
 pub(crate) enum Step {
     Append(Vec<Record>),
     Prepare,
-    Snapshot { kind: SnapshotKind, index: u64, bytes: Vec<u8>, with: Vec<Record> },
+    Restock,
+    /// From here on the disk is full, or not any more.
+    Fill(bool),
+    Snapshot {
+        kind: SnapshotKind,
+        index: u64,
+        bytes: Vec<u8>,
+        with: Vec<Record>,
+    },
 }
 
 /// What the log must say after some steps.
@@ -45,7 +53,7 @@ impl Model {
         let mut next = self.clone();
         match step {
             Step::Append(records) => records.iter().for_each(|record| next.add(record)),
-            Step::Prepare => {}
+            Step::Prepare | Step::Restock | Step::Fill(_) => {}
             Step::Snapshot { kind, index, bytes, with } => {
                 match kind {
                     SnapshotKind::Taken => next.entries.retain(|entry| entry.index.0 > *index),
@@ -79,6 +87,11 @@ pub(crate) fn take_step(wal: &mut Wal<&mut MemDisk>, step: &Step) -> Result<(), 
     match step {
         Step::Append(records) => wal.append(records),
         Step::Prepare => wal.prepare(),
+        Step::Restock => wal.restock().map(|_| ()),
+        Step::Fill(full) => {
+            wal.disk_mut().set_full(*full);
+            Ok(())
+        }
         Step::Snapshot { kind, index, bytes, with } => {
             wal.save_snapshot(*kind, Index(*index), Term(1), bytes, with).map(|_| ())
         }

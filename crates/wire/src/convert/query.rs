@@ -31,6 +31,7 @@ impl Wire for Query {
                 Message::Register(pb::RegisterQuery { resource: resource.to_string(), key: key.to_string() })
             }
             Self::Status => Message::Status(nothing()),
+            Self::Cluster => Message::Cluster(nothing()),
         };
         pb::Query { query: Some(query) }
     }
@@ -57,6 +58,7 @@ impl Wire for Query {
                 key: register_key("register.key", &m.key)?,
             },
             Message::Status(pb::Nothing {}) => Self::Status,
+            Message::Cluster(pb::Nothing {}) => Self::Cluster,
         })
     }
 }

@@ -1,6 +1,6 @@
 //! Answers to questions about the table.
 
-use leasehold_core::protocol::{ReadAnswer, Status, TokenCheck};
+use leasehold_core::protocol::{ClusterView, ReadAnswer, Status, TokenCheck};
 use leasehold_core::{Ending, Millis, Token, Value};
 
 use super::{Checked, Wire, list, nothing, optional, present, to_list, to_u32, value};
@@ -28,6 +28,7 @@ impl Wire for ReadAnswer {
                 AnswerMessage::Register(pb::RegisterAnswer { register: register.as_ref().map(Wire::to_wire) })
             }
             Self::Status(status) => AnswerMessage::Status(status.to_wire()),
+            Self::Cluster(view) => AnswerMessage::Cluster(view.to_wire()),
         }
     }
 
@@ -40,6 +41,7 @@ impl Wire for ReadAnswer {
             AnswerMessage::Check(check) => Self::Check(TokenCheck::from_wire(check)?),
             AnswerMessage::Register(m) => Self::Register(optional(m.register)?),
             AnswerMessage::Status(status) => Self::Status(Status::from_wire(status)?),
+            AnswerMessage::Cluster(view) => Self::Cluster(ClusterView::from_wire(view)?),
         })
     }
 }

@@ -1,7 +1,7 @@
 //! What the service says: responses, the table's replies, and failures.
 
 use leasehold_core::answer::{HeldLease, Holdings, Opened, Renewed, Reply, WaitEnding, Waited};
-use leasehold_core::protocol::{Failure, RequestId, Response, ToClient};
+use leasehold_core::protocol::{ClusterReply, Failure, RequestId, Response, ToClient};
 use leasehold_core::{
     CommandNumber, Drift, ItemNumber, Millis, Refusal, RenewalNumber, Revision, SessionId, Token,
 };
@@ -62,6 +62,7 @@ impl Wire for Response {
                 answer: Some(answer.to_wire()),
                 revision: revision.get(),
             }),
+            Self::Cluster(reply) => ResponseMessage::Cluster(reply.to_wire()),
             Self::Failed(failure) => ResponseMessage::Failed(failure.to_wire()),
         }
     }
@@ -72,6 +73,7 @@ impl Wire for Response {
             ResponseMessage::Read(m) => {
                 Self::Read { revision: Revision::new(m.revision), answer: needed("read", m.answer)? }
             }
+            ResponseMessage::Cluster(reply) => Self::Cluster(ClusterReply::from_wire(reply)?),
             ResponseMessage::Failed(failure) => Self::Failed(Failure::from_wire(failure)?),
         })
     }

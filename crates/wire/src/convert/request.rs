@@ -1,7 +1,7 @@
 //! Requests, and what begins and keeps up a session.
 
 use leasehold_core::limits::MAX_NAME_BYTES;
-use leasehold_core::protocol::{Plain, Query, Request, RequestId, Watch};
+use leasehold_core::protocol::{ClusterCommand, Plain, Query, Request, RequestId, Watch};
 use leasehold_core::{
     Attach, AttachNumber, ItemNumber, Millis, Op, Open, Operator, Policies, RenewalNumber, Revision,
     SessionCommand, SessionId, SessionKind,
@@ -30,6 +30,7 @@ impl Wire for Request {
             }
             Self::Command(command) => Message::Command(command.to_wire()),
             Self::Operator(operator) => Message::Operator(operator.to_wire()),
+            Self::Cluster(command) => Message::Cluster(command.to_wire()),
             Self::Read(query) => Message::Read(query.to_wire()),
             Self::Plain { session, nonce, plain } => Message::Plain(pb::PlainRequest {
                 session: session.get(),
@@ -62,6 +63,7 @@ impl Wire for Request {
             },
             Message::Command(command) => Self::Command(SessionCommand::from_wire(command)?),
             Message::Operator(operator) => Self::Operator(Operator::from_wire(operator)?),
+            Message::Cluster(command) => Self::Cluster(ClusterCommand::from_wire(command)?),
             Message::Read(query) => Self::Read(Query::from_wire(query)?),
             Message::Plain(m) => Self::Plain {
                 session: SessionId::from_u64(m.session),

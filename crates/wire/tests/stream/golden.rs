@@ -1,6 +1,8 @@
 //! The bytes themselves. If one of these changes, releases that are already out there cannot talk to the new one: raise the protocol
 //! version instead.
 
+mod cluster;
+
 use leasehold_core::answer::{
     Answer, Ending, Grant, HeldLease, Holdings, Item, ItemKind, Refusal, Renewed, Reply, Unavailable,
     WaitEnding, Waited,
@@ -18,12 +20,12 @@ use leasehold_wire::{
     encode_opening, encode_server,
 };
 
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Puts the pieces of a golden frame together. Each piece is one thought: a length, a key with its number, a text.
-fn pieces(pieces: &[&str]) -> String {
+pub(crate) fn pieces(pieces: &[&str]) -> String {
     pieces.concat().replace(' ', "")
 }
 
@@ -33,16 +35,18 @@ fn name(text: &str) -> ResourceName {
 
 #[test]
 fn opening() {
-    let hello = Hello { protocol: 1, program: "0.1.0".into(), pid: 300, incarnation: "ab".into() };
+    let hello = Hello { protocol: 1, ..Hello::new("0.1.0", 300, "ab") }.with_epoch(2).with_leader("a:1");
     let mut bytes = Vec::new();
     encode_opening(&hello, &mut bytes).unwrap();
     let expected = pieces(&[
         "00 4c485353 0d0a 01", // NUL LHSS CR LF, framing 1
-        "00000010",            // 16 bytes
+        "00000017",            // 23 bytes
         "08 01",               // protocol 1
         "12 05 302e312e30",    // program 0.1.0
         "18 ac02",             // pid 300
         "22 02 6162",          // incarnation ab
+        "28 02",               // epoch 2
+        "32 03 613a31",        // leader a:1
     ]);
     assert_eq!(hex(&bytes), expected);
     let mut reader = OpeningReader::new();

@@ -33,7 +33,7 @@ proptest! {
 
 #[test]
 fn a_hello_is_field_1_and_a_frame_is_field_2() {
-    let hello = Hello { protocol: 1, program: "a".into(), pid: 2, incarnation: String::new() };
+    let hello = Hello { protocol: 1, ..Hello::new("a", 2, "") };
     let bytes = SessionOut::hello(&hello).unwrap().encode_to_vec();
     assert_eq!(bytes, [0x0a, 7, 0x08, 1, 0x12, 1, b'a', 0x18, 2]);
     let Some(SessionMessage::Hello(heard)) = SessionIn::decode(&bytes[..]).unwrap().message else {

@@ -141,6 +141,38 @@ fn a_nonce_of_another_length_is_refused_and_not_shown() {
 }
 
 #[test]
+fn members_that_cannot_be_are_refused_with_the_field() {
+    let cases: [(&[u8], &str); 4] = [
+        // promote "a b"
+        (
+            &[0x12, 3, b'a', b' ', b'b'],
+            "promote is not taken: node name \"a b\" is not 1 to 64 letters, digits, dots, dashes or underscores",
+        ),
+        // add { name: "a", address: "a:1" }
+        (
+            &[0x0a, 8, 0x12, 1, b'a', 0x1a, 3, b'a', b':', b'1'],
+            "member.id is not taken: member id 0 is nobody's",
+        ),
+        // add { id: 1, name: "a", address: "a" }
+        (
+            &[0x0a, 15, 0x09, 1, 0, 0, 0, 0, 0, 0, 0, 0x12, 1, b'a', 0x1a, 1, b'a'],
+            "member.address is not taken: node address \"a\" is not host:port of at most 260 bytes",
+        ),
+        // transfer { to: "" }
+        (
+            &[0x22, 2, 0x0a, 0],
+            "transfer.to is not taken: node name \"\" is not 1 to 64 letters, digits, dots, dashes or underscores",
+        ),
+    ];
+    for (command, why) in cases {
+        let length = u8::try_from(command.len()).unwrap();
+        let bad: &[u8] = &[&[0x08, 16, 0x5a, length], command].concat();
+        let heard = decode_client_frame(&body(&[bad, GOOD])).unwrap();
+        assert_eq!(heard, [(RequestId(16), Err(why.to_owned())), good()]);
+    }
+}
+
+#[test]
 fn a_plain_request_without_its_proof_is_refused() {
     // id 13, plain { session: 5, renew {} }
     let bad: &[u8] = &[0x08, 13, 0x42, 4, 0x08, 5, 0x1a, 0];

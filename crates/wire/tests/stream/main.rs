@@ -4,5 +4,6 @@ mod golden;
 mod grpc;
 mod hostile;
 mod limits;
+mod peer;
 mod round_trip;
 mod strategies;

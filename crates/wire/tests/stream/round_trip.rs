@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::fmt::Debug;
 
 use leasehold_core::answer::Reply;
-use leasehold_core::protocol::{Request, RequestId, Response, ToClient};
+use leasehold_core::protocol::{ReadAnswer, Request, RequestId, Response, ToClient};
 use leasehold_core::{Item, ItemNumber, Nonce, Revision, Sequence, SessionCommand, SessionId};
 use leasehold_wire::{FrameReader, decode_client_frame, decode_server_frame, encode_client, encode_server};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
-use crate::strategies::{changes, client, items, server};
+use crate::strategies::{changes, client, cluster, items, peer, server};
 
 /// The one frame in `bytes`, which must hold nothing else.
 pub(crate) fn only_frame(bytes: &[u8]) -> Vec<u8> {
@@ -75,6 +75,20 @@ proptest! {
     }
 
     #[test]
+    fn commands_to_the_nodes(command in cluster::command()) {
+        let request = Request::Cluster(command);
+        prop_assert_eq!(to_service_alone(request.clone()), Ok(request));
+    }
+
+    #[test]
+    fn answers_of_the_nodes(reply in cluster::reply(), view in cluster::view()) {
+        let revision = Revision::new(5);
+        let read = Response::Read { revision, answer: ReadAnswer::Cluster(view) };
+        let messages = [response(Response::Cluster(reply)), response(read)];
+        prop_assert_eq!(to_client(&messages), messages);
+    }
+
+    #[test]
     fn queries(query in client::query()) {
         let request = Request::Read(query);
         prop_assert_eq!(to_service_alone(request.clone()), Ok(request));
@@ -135,14 +149,15 @@ proptest! {
 /// beginning of its debug text.
 #[test]
 fn every_variant_is_drawn() {
-    assert_variants(client::request(), 9);
+    assert_variants(client::request(), 10);
     assert_variants(client::op(), 8);
     assert_variants(client::plain(), 2);
     assert_variants(client::operator(), 3);
-    assert_variants(client::query(), 7);
+    assert_variants(client::query(), 8);
     assert_variants(server::message(), 3);
     assert_variants(server::reply(), 14);
-    assert_variants(server::read_answer(), 7);
+    assert_variants(server::response(), 4);
+    assert_variants(server::read_answer(), 8);
     assert_variants(server::failure(), 7);
     assert_variants(changes::change(), 4);
     assert_variants(items::item_kind(), 7);
@@ -153,6 +168,12 @@ fn every_variant_is_drawn() {
     assert_variants(items::refusal(), 20);
     assert_variants(items::bad_request(), 6);
     assert_variants(items::limited_thing(), 6);
+    assert_variants(cluster::command(), 4);
+    assert_variants(cluster::reply(), 3);
+    assert_variants(cluster::refusal(), 12);
+    assert_variants(cluster::role(), 2);
+    assert_variants(peer::message(), 9);
+    assert_variants(peer::refusal(), 5);
 }
 
 fn assert_variants<S: Strategy<Value: Debug>>(strategy: S, expected: usize) {

@@ -5,7 +5,9 @@
 
 pub(crate) mod changes;
 pub(crate) mod client;
+pub(crate) mod cluster;
 pub(crate) mod items;
+pub(crate) mod peer;
 pub(crate) mod server;
 
 use leasehold_core::protocol::RequestId;

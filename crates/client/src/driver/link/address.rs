@@ -79,7 +79,7 @@ fn service(rest: &str) -> Result<Vec<HostPort>, String> {
 }
 
 impl HostPort {
-    fn parse(text: &str) -> Result<Self, String> {
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
         let (host, port) = match text.strip_prefix('[') {
             Some(bracketed) => {
                 let Some((host, port)) = bracketed.split_once(']') else {

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-/// Pauses that double from the shortest to the longest. Each is drawn between its half and its whole, so that clients that lost one
-/// server at the same moment do not come back at the same moment.
+/// Pauses that grow by half from the shortest to the longest: an election takes half a second, and the pause that runs at its end is to
+/// be a small part of that. Each is drawn between its half and its whole, so that clients that lost one server at the same moment
+/// do not come back at the same moment.
 #[derive(Debug, Clone)]
 pub(super) struct Backoff {
     shortest: Duration,
@@ -19,7 +20,7 @@ impl Backoff {
     /// The next pause. `draw` is a random part of 2^32.
     pub(super) fn pause(&mut self, draw: u32) -> Duration {
         let half = self.next / 2;
-        self.next = (self.next * 2).min(self.longest);
+        self.next = (self.next * 3 / 2).min(self.longest);
         half + half.mul_f64(f64::from(draw) / f64::from(u32::MAX))
     }
 
@@ -34,19 +35,32 @@ mod tests {
     use super::*;
 
     fn pauses(draw: u32) -> Vec<u128> {
-        let mut backoff = Backoff::new(Duration::from_millis(10), Duration::from_millis(500));
-        (0..9).map(|_| backoff.pause(draw).as_millis()).collect()
+        let mut backoff = Backoff::new(Duration::from_millis(16), Duration::from_millis(100));
+        (0..7).map(|_| backoff.pause(draw).as_millis()).collect()
     }
 
     #[test]
-    fn pauses_double_up_to_the_longest() {
-        assert_eq!(pauses(u32::MAX), [10, 20, 40, 80, 160, 320, 500, 500, 500]);
+    fn pauses_grow_up_to_the_longest() {
+        assert_eq!(pauses(u32::MAX), [16, 24, 36, 54, 81, 100, 100]);
     }
 
     #[test]
     fn no_draw_makes_a_pause_shorter_than_its_half() {
-        assert_eq!(pauses(0), [5, 10, 20, 40, 80, 160, 250, 250, 250]);
-        assert_eq!(pauses(u32::MAX / 2), [7, 15, 30, 60, 120, 240, 375, 375, 375]);
+        assert_eq!(pauses(0), [8, 12, 18, 27, 40, 50, 50]);
+    }
+
+    #[test]
+    fn an_election_ends_within_a_short_pause() {
+        let mut backoff = Backoff::new(Duration::from_millis(10), Duration::from_millis(500));
+        let (mut passed, mut pause) = (Duration::ZERO, Duration::ZERO);
+        while passed < Duration::from_millis(600) {
+            pause = backoff.pause(u32::MAX);
+            passed += pause;
+        }
+        assert!(
+            passed < Duration::from_millis(800) && pause < Duration::from_millis(260),
+            "{passed:?}, {pause:?}"
+        );
     }
 
     #[test]

@@ -14,6 +14,8 @@ const READ_BYTES: usize = 64 * 1024;
 
 /// A connection whose opening is done.
 pub(crate) struct Connection {
+    /// Who is there.
+    pub(super) hello: Hello,
     pub(crate) incoming: Incoming,
     pub(crate) outgoing: Outgoing,
 }
@@ -31,16 +33,17 @@ pub(crate) struct Outgoing {
 }
 
 impl Connection {
-    /// Says hello and waits for the other side's. Which life of its state the other side names makes no difference here: what
-    /// is left of a session is for the table to say.
-    pub(super) async fn open<R, W>(mut read: R, mut write: W) -> io::Result<Self>
+    /// Says hello, with the life of the state that is known, and waits for the other side's. Which life that one names makes no
+    /// difference here.
+    pub(super) async fn open<R, W>(mut read: R, mut write: W, known: &str) -> io::Result<Self>
     where
         R: AsyncRead + Send + Unpin + 'static,
         W: AsyncWrite + Send + Unpin + 'static,
     {
         let mut bytes = Vec::new();
         let program = concat!("leasehold ", env!("CARGO_PKG_VERSION"));
-        encode_opening(&Hello::new(program, std::process::id(), ""), &mut bytes).map_err(io::Error::other)?;
+        let own = Hello::new(program, std::process::id(), known);
+        encode_opening(&own, &mut bytes).map_err(io::Error::other)?;
         write.write_all(&bytes).await?;
         let mut opening = OpeningReader::new();
         let mut buffer = vec![0; READ_BYTES];
@@ -49,7 +52,7 @@ impl Connection {
                 hello.check_service().map_err(io::Error::other)?;
                 let frames = opening.into_frames().map_err(io::Error::other)?;
                 let incoming = Incoming { read: Box::new(read), frames, buffer };
-                return Ok(Self { incoming, outgoing: Outgoing { write: Box::new(write) } });
+                return Ok(Self { hello, incoming, outgoing: Outgoing { write: Box::new(write) } });
             }
             match read.read(&mut buffer).await? {
                 0 => {

@@ -74,7 +74,7 @@ impl Directory {
         let (socket, _keep) = leasehold_server::connect_path(&self.path).map_err(io::Error::other)?;
         let attempt = async {
             let (read, write) = UnixStream::connect(socket).await?.into_split();
-            Connection::open(read, write).await
+            Connection::open(read, write, "").await
         };
         tokio::time::timeout(self.hello_time, attempt)
             .await

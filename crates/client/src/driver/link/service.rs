@@ -1,8 +1,9 @@
 //! A service on the network: one or more addresses, any of which will do.
 //!
-//! Promises that every attempt looks names up anew, so that a service that moves is found again, and that an address that does not
-//! answer does not keep the others from being tried. What it deliberately does not do: it does not judge which of several
-//! addresses is the best one. It stays with the one that worked.
+//! Promises that every attempt looks names up anew, so that a service that moves is found again; that an address that does not answer
+//! does not keep the others from being tried; and that of several nodes the one that leads is used if it can be reached, also one that
+//! stands in no list. What it deliberately does not do: it does not choose by speed, and it does not insist on the leader. Any
+//! node answers.
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,114 +15,198 @@ use tokio::net::TcpStream;
 
 use super::address::HostPort;
 use super::connection::{Connection, is_opening_error};
+use super::life::Lives;
+use super::rotation::Rotation;
 use crate::error::Unreachable;
 
 /// An address takes a connection within this time, or the next one is tried: it may be cut off.
 const CONNECT_TIME: Duration = Duration::from_millis(1_000);
+/// The same while there are others that have not been tried: one that is silent must not cost more than an election.
+const FIRST_CONNECT_TIME: Duration = Duration::from_millis(400);
+/// The leader is reached within this time, or whoever named it will do.
+const LEADER_TIME: Duration = Duration::from_millis(300);
+/// A leader that was not reached is not tried again for so long: its address may be one that only nodes reach.
+const LEADER_PAUSE: Duration = Duration::from_secs(10);
 /// A name is looked up within this time. Resolvers ask their second server after five seconds; it is to have its turn.
 const RESOLVE_TIME: Duration = Duration::from_millis(6_000);
 
-/// Which of several addresses is tried.
-#[derive(Debug, Clone)]
-struct Rotation {
-    hosts: Vec<HostPort>,
-    at: usize,
-}
-
-impl Rotation {
-    /// `draw` is random, so that not all clients begin with the same address.
-    fn new(hosts: Vec<HostPort>, draw: u32) -> Self {
-        let count = u32::try_from(hosts.len()).unwrap_or(u32::MAX).max(1);
-        Self { hosts, at: (draw % count) as usize }
-    }
-
-    fn current(&self) -> &HostPort {
-        &self.hosts[self.at]
-    }
-
-    fn next(&mut self) {
-        self.at = (self.at + 1) % self.hosts.len();
-    }
+/// Which node is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// The one that leads, if it can be reached: it answers without a detour.
+    Leader,
+    /// Anyone that knows who leads.
+    Anyone,
 }
 
 /// The addresses of a service.
 pub(super) struct Service {
     rotation: Rotation,
+    lives: Lives,
     away_since: Option<Reading>,
+    /// Rounds over all addresses without a connection since the last one that was good.
+    failed_rounds: u32,
+    /// The leader that could not be reached, and when.
+    unreached: Option<(HostPort, Reading)>,
     connect_time: Duration,
     hello_time: Duration,
     resolve_time: Duration,
 }
 
+/// A node that was reached, and where.
+struct Reached {
+    connection: Connection,
+    address: SocketAddr,
+}
+
+/// Why a host was not reached.
+enum Trouble {
+    /// It, or its name, did not answer.
+    NoAnswer(String),
+    /// It speaks something else, or for another state.
+    Refused(Unreachable),
+}
+
 impl Service {
     /// `hosts` are not empty.
-    pub(super) fn new(hosts: Vec<HostPort>, draw: u32, patience: Duration, hello_time: Duration) -> Self {
+    pub(super) fn new(
+        hosts: Vec<HostPort>,
+        draw: u32,
+        lives: Lives,
+        patience: Duration,
+        hello_time: Duration,
+    ) -> Self {
+        let rotation = Rotation::new(hosts, draw);
+        // A short patience must still leave time for all of them, and to say what went wrong.
+        let share = patience / u32::try_from(2 * rotation.count()).unwrap_or(u32::MAX);
         Self {
-            rotation: Rotation::new(hosts, draw),
+            rotation,
+            lives,
             away_since: None,
-            // A short patience must still leave time to say what went wrong.
-            connect_time: CONNECT_TIME.min(patience / 2),
-            hello_time,
+            failed_rounds: 0,
+            unreached: None,
+            connect_time: CONNECT_TIME.min(share),
+            hello_time: hello_time.min(share),
             resolve_time: RESOLVE_TIME.min(patience * 3 / 4),
         }
     }
 
-    /// One attempt, at one of the hosts; the next attempt is made at the same one if this was good, else at the next.
-    pub(super) async fn connect(&mut self) -> Result<Connection, Unreachable> {
+    /// One attempt at each of the hosts until one is good; the next attempt begins with that one.
+    pub(super) async fn connect(&mut self, wanted: Wanted) -> Result<Connection, Unreachable> {
         let began = leasehold_clock::read();
-        let host = self.rotation.current().clone();
-        match self.try_host(&host).await {
-            Ok(connected) => {
-                self.away_since = None;
-                Ok(connected)
-            }
-            Err((place, error)) => {
-                self.rotation.next();
-                let last = format!("{place}: {error}");
-                if is_opening_error(&error) {
-                    return Err(Unreachable::Protocol(last));
+        let several = self.rotation.count() > 1;
+        let mut leaderless = None;
+        let (mut silent, mut refused) = (Vec::new(), None);
+        for _ in 0..self.rotation.count() {
+            let host = self.rotation.current().clone();
+            match self.try_host(&host).await {
+                // Cut off from the others, or part of nothing yet: it will do if there is no better one.
+                Ok(reached) if several && reached.connection.hello.leader.is_empty() => {
+                    leaderless.get_or_insert((host, reached.connection));
+                    self.rotation.next();
                 }
-                let waited = leasehold_clock::read().since(*self.away_since.get_or_insert(began)).greater();
-                let waited = Millis::from_duration(waited).duration();
-                Err(Unreachable::NoConnection { store: self.url(), waited, last: Some(last) })
+                Ok(reached) => {
+                    let connection = match wanted {
+                        Wanted::Leader => self.towards_leader(&host, reached).await,
+                        Wanted::Anyone => reached.connection,
+                    };
+                    return Ok(self.good(connection));
+                }
+                Err(trouble) => {
+                    self.rotation.next();
+                    match trouble {
+                        Trouble::NoAnswer(why) => silent.push(why),
+                        Trouble::Refused(why) => refused = Some(why),
+                    }
+                }
             }
         }
+        if let Some((host, connection)) = leaderless {
+            self.rotation.stay_with(&host);
+            return Ok(self.good(connection));
+        }
+        self.failed_rounds = self.failed_rounds.saturating_add(1);
+        let waited = leasehold_clock::read().since(*self.away_since.get_or_insert(began)).greater();
+        let waited = Millis::from_duration(waited).duration();
+        let last = Some(silent.join("; "));
+        Err(refused.unwrap_or_else(|| Unreachable::NoConnection { store: self.url(), waited, last }))
     }
 
-    /// Connected, and then nothing came: one that says hello may be unable to do more.
-    pub(super) fn fell_silent(&mut self) {
+    fn good(&mut self, connection: Connection) -> Connection {
+        self.away_since = None;
+        self.failed_rounds = 0;
+        connection
+    }
+
+    /// Connected, and then it ended or nothing came: one that says hello may be unable to do more.
+    pub(super) fn next(&mut self) {
         self.rotation.next();
     }
 
     fn url(&self) -> String {
-        let hosts: Vec<String> = self.rotation.hosts.iter().map(ToString::to_string).collect();
+        let hosts: Vec<String> = self.rotation.hosts().iter().map(ToString::to_string).collect();
         format!("leasehold://{}", hosts.join(","))
     }
 
-    /// Tries everything that a name stands for. An error comes with the place it happened at.
-    async fn try_host(&self, host: &HostPort) -> Result<Connection, (String, io::Error)> {
+    /// The leader that a node names, if it can be reached soon; else that node.
+    async fn towards_leader(&mut self, host: &HostPort, reached: Reached) -> Connection {
+        let named = &reached.connection.hello.leader;
+        if named == leasehold_wire::THIS_NODE {
+            return reached.connection;
+        }
+        let Ok(leader) = HostPort::parse(named) else { return reached.connection };
+        let here = leader == *host || *named == reached.address.to_string();
+        let lately = |(host, at): &(HostPort, Reading)| {
+            *host == leader && leasehold_clock::read().since(*at).greater() < LEADER_PAUSE
+        };
+        if here || self.unreached.as_ref().is_some_and(lately) {
+            return reached.connection;
+        }
+        match tokio::time::timeout(LEADER_TIME, self.try_host(&leader)).await {
+            Ok(Ok(there)) => {
+                self.rotation.stay_with(&leader);
+                self.unreached = None;
+                there.connection
+            }
+            Ok(Err(_)) | Err(_) => {
+                self.unreached = Some((leader, leasehold_clock::read()));
+                reached.connection
+            }
+        }
+    }
+
+    /// Tries everything that a name stands for.
+    async fn try_host(&self, host: &HostPort) -> Result<Reached, Trouble> {
         let resolve = tokio::net::lookup_host((host.host.as_str(), host.port));
         let found = within(self.resolve_time, "its name was not found", resolve).await;
-        let mut last = io::Error::new(io::ErrorKind::NotFound, "its name stands for no address");
-        let mut place = host.to_string();
-        for address in found.map_err(|error| (host.to_string(), error))? {
+        let mut last = Trouble::NoAnswer(format!("{host}: its name stands for no address"));
+        for address in found.map_err(|error| Trouble::NoAnswer(format!("{host}: {error}")))? {
+            let place = named(host, address);
             match self.try_address(address).await {
-                Ok(connected) => return Ok(connected),
-                Err(error) => last = error,
+                Ok(connection) => match self.lives.meet(&place, &connection.hello) {
+                    Ok(()) => return Ok(Reached { connection, address }),
+                    Err(other) => last = Trouble::Refused(other),
+                },
+                Err(error) if is_opening_error(&error) => {
+                    last = Trouble::Refused(Unreachable::Protocol(format!("{place}: {error}")));
+                }
+                Err(error) => last = Trouble::NoAnswer(format!("{place}: {error}")),
             }
-            place = named(host, address);
         }
-        Err((place, last))
+        Err(last)
     }
 
     async fn try_address(&self, address: SocketAddr) -> io::Result<Connection> {
+        let in_haste = self.rotation.count() > 1 && self.failed_rounds == 0;
+        let haste = if in_haste { FIRST_CONNECT_TIME } else { Duration::MAX };
         let connect = TcpStream::connect(address);
-        let stream = within(self.connect_time, "nobody took the connection", connect).await?;
+        let stream = within(self.connect_time.min(haste), "nobody took the connection", connect).await?;
         // A renewal is small and must not wait for the acknowledgement of what went before.
         stream.set_nodelay(true)?;
         let (read, write) = stream.into_split();
-        within(self.hello_time, "it took the connection, but said no hello", Connection::open(read, write))
-            .await
+        let known = self.lives.known();
+        let opening = Connection::open(read, write, &known);
+        within(self.hello_time.min(haste), "it took the connection, but said no hello", opening).await
     }
 }
 
@@ -141,31 +226,10 @@ fn named(host: &HostPort, address: SocketAddr) -> String {
 mod tests {
     use super::*;
 
-    fn hosts() -> Vec<HostPort> {
-        ["a", "b", "c"].map(|host| HostPort { host: host.into(), port: 1 }).to_vec()
-    }
-
-    #[test]
-    fn every_host_is_the_first_for_somebody() {
-        let first = |draw| Rotation::new(hosts(), draw).current().host.clone();
-        assert_eq!([0, 1, 2, 3, u32::MAX].map(first), ["a", "b", "c", "a", "a"]);
-    }
-
-    #[test]
-    fn a_host_that_failed_is_tried_again_after_all_others() {
-        let mut rotation = Rotation::new(hosts(), 1);
-        let mut tried = Vec::new();
-        for _ in 0..4 {
-            tried.push(rotation.current().host.clone());
-            rotation.next();
-        }
-        assert_eq!(tried, ["b", "c", "a", "b"]);
-    }
-
     #[test]
     fn the_address_behind_a_name_is_shown() {
         let address: SocketAddr = "10.0.0.7:1".parse().unwrap();
-        assert_eq!(named(&hosts()[0], address), "a:1 (10.0.0.7)");
+        assert_eq!(named(&HostPort { host: "a".into(), port: 1 }, address), "a:1 (10.0.0.7)");
         assert_eq!(named(&HostPort { host: "10.0.0.7".into(), port: 1 }, address), "10.0.0.7:1");
     }
 }

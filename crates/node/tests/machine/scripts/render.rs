@@ -49,6 +49,7 @@ pub(crate) fn message(message: &ToClient) -> String {
     match message {
         ToClient::Items { items, .. } => items.iter().map(item).collect::<Vec<_>>().join("; "),
         ToClient::Response { response, .. } => match response {
+            Response::Cluster(reply) => format!("{reply:?}"),
             Response::Reply(reply) => self::reply(reply),
             Response::Failed(failure) => format!("failed: {failure}"),
             Response::Read { answer, .. } => read(answer),

@@ -51,6 +51,8 @@ fn every_key_can_be_set_from_every_place_and_sets_itself_alone() {
         let other = match (key.name, key.get(&before)) {
             ("data", _) => "/elsewhere".to_owned(),
             ("listen", _) => "127.0.0.1:1".to_owned(),
+            ("cluster.initial", _) => "leasehold=127.0.0.1:1,other=127.0.0.1:2".to_owned(),
+            ("cluster.advertise", _) => "host:1".to_owned(),
             ("log.format", _) => "json".to_owned(),
             ("log.level", _) => "debug".to_owned(),
             ("drift_ppm", _) => "500".to_owned(),
@@ -79,7 +81,7 @@ fn every_key_can_be_set_from_every_place_and_sets_itself_alone() {
 
 #[test]
 fn every_field_has_a_key() {
-    use crate::config::{HttpConfig, LimitsConfig, LogConfig};
+    use crate::config::{ClusterConfig, HttpConfig, LimitsConfig, LogConfig};
     // A field that is added does not compile here until it is counted, and is not counted until it has a key.
     let Config {
         name,
@@ -93,6 +95,7 @@ fn every_field_has_a_key() {
         snapshot_bytes,
         http,
         limits,
+        cluster,
         log,
     } = Config::new("/data");
     let HttpConfig { max_body_bytes, max_header_bytes, request_timeout } = http;
@@ -102,8 +105,10 @@ fn every_field_has_a_key() {
         (name, data, listen, insecure, max_ttl, drift, shutdown_grace, snapshot_entries, snapshot_bytes);
     let _http = (max_body_bytes, max_header_bytes, request_timeout);
     let _limits = (max_connections, max_watches, max_watches_per_connection, write_timeout);
+    let ClusterConfig { initial, join, advertise } = cluster;
     let _log = (format, level);
-    assert_eq!(9 + 3 + 4 + 2, KEYS.len());
+    let _cluster = (initial, join, advertise);
+    assert_eq!(9 + 3 + 4 + 3 + 2, KEYS.len());
 }
 
 #[test]
@@ -119,8 +124,13 @@ fn an_unknown_key_is_refused_with_its_place_and_the_nearest() {
     );
     assert_eq!(
         refusal(&file("[colours]\nbackground = 1\n")),
-        "c.toml:1: there is no key colours; `leasehold serve --print-config` shows them all"
+        "c.toml:1: there is no section [colours]; `leasehold serve --print-config` shows them all"
     );
+    assert_eq!(
+        refusal(&file("[htpp]\nmax_body_bytes = 1\n")),
+        "c.toml:1: there is no section [htpp]; did you mean [http]?"
+    );
+    assert_eq!(refusal(&file("nmae = \"a\"\n")), "c.toml:1: there is no key nmae; did you mean name?");
     assert_eq!(
         refusal(&variable("LEASEHOLD_SERVE_LISTN", "x")),
         "there is no variable LEASEHOLD_SERVE_LISTN; did you mean LEASEHOLD_SERVE_LISTEN?"
@@ -148,6 +158,11 @@ fn a_value_that_cannot_be_is_refused_with_what_it_could_be() {
         ("log.format = \"xml\"", "log.format: \"xml\" is none of auto, human and json"),
         ("log.level = \"\"", "log.level: the level is empty; write off for silence"),
         ("data = \"\"", "data: the path is empty; name a directory"),
+        (
+            "data = \"~/x\"",
+            "data: \"~/x\" begins with ~, which a shell replaces and a configuration does not; write the whole path",
+        ),
+        ("[name]\na = 1", "name: a section is neither text, number nor flag"),
         ("insecure = 1", "insecure: 1 is neither true nor false"),
         ("name = 7", "name: 7 is not text in quotes"),
         (
@@ -165,6 +180,32 @@ fn a_value_that_cannot_be_is_refused_with_what_it_could_be() {
         resolve(&variable("LEASEHOLD_SERVE_DRIFT_PPM", "-1")).unwrap_err(),
         "LEASEHOLD_SERVE_DRIFT_PPM: \"-1\" is not a whole number"
     );
+}
+
+#[test]
+fn what_does_not_fit_together_is_told_with_the_places_it_came_from() {
+    let mut layers = file("snapshot_bytes = 200000\n");
+    assert!(resolve(&layers).unwrap_err().starts_with(
+        "snapshot_bytes of 200000 (c.toml:1) is below http.max_body_bytes of 262144 (default), so that"
+    ));
+    layers.flags = vec![flag("--set http.max_body_bytes", "http.max_body_bytes", "200001")];
+    assert!(resolve(&layers).unwrap_err().contains("of 200001 (--set http.max_body_bytes), so that"));
+}
+
+#[test]
+fn what_a_directory_keeps_is_put_in_and_told_to_whoever_chose_otherwise() {
+    let by_flag = Layers { flags: vec![flag("--max-ttl", "max_ttl_ms", "60000")], ..Layers::default() };
+    let mut effective = resolve(&by_flag).unwrap();
+    let warnings = effective.keep(Millis::new(300_000), Drift::from_ppm(500).unwrap());
+    // The drift was nobody's choice, and whoever reads the log sees where it came from.
+    assert_eq!(
+        warnings,
+        ["max_ttl_ms of 60000 (--max-ttl) does not apply: /data was made with 300000 and keeps it"]
+    );
+    assert_eq!((effective.config.max_ttl.get(), effective.config.drift.ppm()), (300_000, 500));
+    assert_eq!(effective.source("max_ttl_ms"), &Source::Directory);
+    assert_eq!(effective.source("drift_ppm"), &Source::Directory);
+    assert!(effective.keep(Millis::new(300_000), Drift::from_ppm(500).unwrap()).is_empty());
 }
 
 #[test]

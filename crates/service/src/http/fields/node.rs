@@ -70,9 +70,17 @@ fn decode(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// `10000.0` and `1e4` are whole numbers too, and some writers of JSON know no others. A double is exact up to here.
+/// A double is exact up to here.
+const EXACT: f64 = 9_007_199_254_740_992.0;
+
+/// What a number that no field takes is called in a message. Of a very large one the last digits are lost: it is not shown as if they
+/// were those that were sent.
+fn shown(value: f64) -> String {
+    if value.abs() > EXACT { format!("a number near {value:e}") } else { value.to_string() }
+}
+
+/// `10000.0` and `1e4` are whole numbers too, and some writers of JSON know no others.
 fn whole(value: f64) -> Option<u64> {
-    const EXACT: f64 = 9_007_199_254_740_992.0;
     let whole = value.fract() == 0.0 && (0.0..=EXACT).contains(&value);
     whole.then(|| format!("{value:.0}").trim_start_matches('-').parse().ok()).flatten()
 }
@@ -110,7 +118,7 @@ impl<'de> Visitor<'de> for Taker {
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<Node, E> {
-        Ok(whole(value).map_or_else(|| Node::OtherNumber(value.to_string()), Node::Number))
+        Ok(whole(value).map_or_else(|| Node::OtherNumber(shown(value)), Node::Number))
     }
 
     fn visit_str<E>(self, value: &str) -> Result<Node, E> {
@@ -189,6 +197,17 @@ mod tests {
         for text in ["-1.0", "0.5", "1e300", "18446744073709551616", "9007199254740994.0"] {
             assert!(matches!(serde_json::from_str::<Node>(text).unwrap(), Node::OtherNumber(_)), "{text}");
         }
+    }
+
+    #[test]
+    fn digits_that_were_not_sent_are_not_shown() {
+        let text = |json: &str| match serde_json::from_str(json).unwrap() {
+            Node::OtherNumber(shown) => shown,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(text("18446744073709551616"), "a number near 1.8446744073709552e19");
+        assert_eq!(text("1e300"), "a number near 1e300");
+        assert_eq!((text("-1"), text("0.5")), ("-1".to_owned(), "0.5".to_owned()));
     }
 
     #[test]

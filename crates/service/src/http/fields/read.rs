@@ -62,10 +62,11 @@ impl Error for ReadError {
 
     fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
         let expected = match expected.to_string().as_str() {
-            "u64" => "a whole number".to_owned(),
-            "u32" => format!("a whole number up to {}", u32::MAX),
-            "a string" => "a text".to_owned(),
+            "u64" => format!("a whole number from 0 to {}", u64::MAX),
+            "u32" => format!("a whole number from 0 to {}", u32::MAX),
+            "a string" => "a text in quotes".to_owned(),
             "a boolean" => "true or false".to_owned(),
+            "a sequence" => "a list".to_owned(),
             other => other.to_owned(),
         };
         Self::custom(format_args!("{} is not {expected}", kind(found)))
@@ -79,8 +80,8 @@ impl Error for ReadError {
         Self::Unknown { path: field.to_owned(), known }
     }
 
-    fn unknown_variant(_found: &str, known: &'static [&'static str]) -> Self {
-        Self::custom(format_args!("it is none of {}", known.join(", ")))
+    fn unknown_variant(found: &str, known: &'static [&'static str]) -> Self {
+        Self::custom(format_args!("{} is none of {}", quoted(found), known.join(", ")))
     }
 
     fn missing_field(field: &'static str) -> Self {
@@ -92,10 +93,22 @@ impl Error for ReadError {
     }
 }
 
-/// What was found. A text is not repeated: it may be long, or secret.
+/// A short text as it is. A longer one is not repeated: it may be as long as a body, or somebody's key in the wrong field.
+pub(crate) fn quoted(text: &str) -> String {
+    const SHOWN: usize = 20;
+    if text.chars().nth(SHOWN).is_some() {
+        return format!("a text of {} bytes", text.len());
+    }
+    format!("{text:?}")
+}
+
+/// What was found.
 fn kind(found: Unexpected<'_>) -> String {
     match found {
-        Unexpected::Str(_) => "a text".to_owned(),
+        Unexpected::Str(text) => match quoted(text) {
+            shown if shown.starts_with('"') => format!("the text {shown}"),
+            long => long,
+        },
         Unexpected::Unit => "null".to_owned(),
         Unexpected::Seq => "a list".to_owned(),
         Unexpected::Map => "an object".to_owned(),
@@ -107,15 +120,28 @@ fn kind(found: Unexpected<'_>) -> String {
 }
 
 impl Node {
+    fn found(&self) -> Unexpected<'_> {
+        match self {
+            Self::Null => Unexpected::Unit,
+            Self::Bool(value) => Unexpected::Bool(*value),
+            Self::Number(value) => Unexpected::Unsigned(*value),
+            Self::OtherNumber(shown) => Unexpected::Other(shown),
+            Self::Text(text) | Self::Raw(text) => Unexpected::Str(text),
+            Self::List(_) => Unexpected::Seq,
+            Self::Map(_) => Unexpected::Map,
+        }
+    }
+
     fn visit_number<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
         match self {
-            Self::Raw(text) if text.bytes().all(|byte| byte.is_ascii_digit()) && !text.is_empty() => {
+            Self::Raw(text) => {
+                // The parser would take a sign.
+                let digits = text.bytes().all(|byte| byte.is_ascii_digit());
                 match text.parse() {
-                    Ok(number) => visitor.visit_u64(number),
-                    Err(_) => Err(Error::custom("it is above the maximum of 18446744073709551615")),
+                    Ok(number) if digits => visitor.visit_u64(number),
+                    _ => Err(Error::invalid_type(Unexpected::Other(&quoted(&text)), &visitor)),
                 }
             }
-            Self::Raw(_) => Err(Error::custom("it is not a whole number")),
             other => other.deserialize_any(visitor),
         }
     }
@@ -170,13 +196,32 @@ impl<'de> Deserializer<'de> for Node {
                 let word: StringDeserializer<ReadError> = text.into_deserializer();
                 word.deserialize_enum(name, variants, visitor)
             }
-            other => other.deserialize_any(visitor),
+            other => {
+                let expected = format!("one of the texts {}", variants.join(", "));
+                Err(Error::invalid_type(other.found(), &expected.as_str()))
+            }
+        }
+    }
+
+    /// Only an object: a list of the values without their names would be a second way to write the same.
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, ReadError> {
+        match self {
+            Self::Map(_) => self.deserialize_any(visitor),
+            other => {
+                let expected = format!("an object with the fields {}", fields.join(", "));
+                Err(Error::invalid_type(other.found(), &expected.as_str()))
+            }
         }
     }
 
     forward_to_deserialize_any! {
         bool i8 i16 i32 i64 i128 u8 u16 u128 f32 f64 char str string bytes byte_buf unit unit_struct seq tuple
-        tuple_struct map struct identifier ignored_any
+        tuple_struct map identifier ignored_any
     }
 }
 
@@ -220,106 +265,4 @@ impl<'de> MapAccess<'de> for Members {
 }
 
 #[cfg(test)]
-mod tests {
-    use leasehold_core::ResourceName;
-    use serde::Deserialize;
-
-    use super::*;
-
-    #[derive(Debug, Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Outer {
-        resource: ResourceName,
-        limit: Option<u64>,
-        #[serde(default)]
-        inner: Vec<Inner>,
-    }
-
-    #[derive(Debug, Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Inner {
-        small: u32,
-        mode: Option<Word>,
-    }
-
-    #[derive(Debug, Deserialize)]
-    #[serde(rename_all = "lowercase")]
-    enum Word {
-        Shared,
-        Exclusive,
-    }
-
-    fn read(node: Node) -> Result<Outer, Fault> {
-        Outer::deserialize(node).map_err(Fault::from)
-    }
-
-    fn json(text: &str) -> Result<Outer, Fault> {
-        read(Node::from_json(text.as_bytes()).unwrap())
-    }
-
-    #[test]
-    fn json_and_query_give_the_same() {
-        let outer = json(r#"{"resource":"a","limit":5,"inner":[{"small":1,"mode":"shared"}]}"#).unwrap();
-        assert_eq!((outer.resource.as_str(), outer.limit), ("a", Some(5)));
-        assert!(matches!(outer.inner[0], Inner { small: 1, mode: Some(Word::Shared) }));
-        let outer = read(Node::from_query("limit=5&resource=a").unwrap()).unwrap();
-        assert_eq!((outer.resource.as_str(), outer.limit), ("a", Some(5)));
-    }
-
-    #[test]
-    fn nothing_and_null_are_the_same_for_what_may_be_left_out() {
-        assert_eq!(json(r#"{"resource":"a","limit":null}"#).unwrap().limit, None);
-        assert_eq!(json(r#"{"resource":"a"}"#).unwrap().limit, None);
-        assert!(json(r#"{"resource":null}"#).is_err());
-    }
-
-    #[test]
-    fn every_error_names_its_field() {
-        for (text, message) in [
-            ("{}", "resource: it is missing"),
-            (r#"{"resource":"a","resource":"b"}"#, "resource: it is given twice"),
-            (r#"{"resource":""}"#, "resource: resource name is empty; give at least 1 byte"),
-            (r#"{"resource":"a","limit":"5"}"#, "limit: a text is not a whole number"),
-            (r#"{"resource":"a","limit":-5}"#, "limit: -5 is not a whole number"),
-            (r#"{"resource":"a","limit":1.5}"#, "limit: 1.5 is not a whole number"),
-            (r#"{"resource":"a","x":1}"#, "field \"x\" is not known; there are: resource, limit, inner"),
-            (r#"{"resource":"a","inner":[{"small":1},{}]}"#, "inner[1].small: it is missing"),
-            (
-                r#"{"resource":"a","inner":[{"small":4294967296}]}"#,
-                "inner[0].small: 4294967296 is not a whole number up to 4294967295",
-            ),
-            (
-                r#"{"resource":"a","inner":[{"small":1,"mode":"x"}]}"#,
-                "inner[0].mode: it is none of shared, exclusive",
-            ),
-            (
-                r#"{"resource":"a","inner":[{"y":1}]}"#,
-                "field \"inner[0].y\" is not known; there are: small, mode",
-            ),
-        ] {
-            assert_eq!(json(text).unwrap_err().message(), message, "{text}");
-        }
-    }
-
-    #[test]
-    fn queries_are_held_to_the_same() {
-        for (query, message) in [
-            ("resource=a&resource=a", "resource: it is given twice"),
-            ("resource=a&limit=", "limit: it is not a whole number"),
-            ("resource=a&limit=%2B5", "limit: it is not a whole number"),
-            (
-                "resource=a&limit=18446744073709551616",
-                "limit: it is above the maximum of 18446744073709551615",
-            ),
-            ("resource=a&x=1", "field \"x\" is not known; there are: resource, limit, inner"),
-        ] {
-            assert_eq!(read(Node::from_query(query).unwrap()).unwrap_err().message(), message, "{query}");
-        }
-    }
-
-    #[test]
-    fn a_name_that_somebody_made_up_is_not_repeated_at_full_length() {
-        let message = json(&format!(r#"{{"{}":1}}"#, "n".repeat(10_000))).unwrap_err().message();
-        assert!(message.len() < 300, "{}", message.len());
-    }
-}
+mod tests;

@@ -24,6 +24,25 @@ fn a_resource_is_held_alone_unless_something_else_is_said() {
 }
 
 #[test]
+fn what_the_table_would_refuse_in_any_state_is_refused_with_its_field() {
+    for (rest, message) in [
+        (
+            r#""resource":"a","wait_ms":86400001"#,
+            "wait_ms: wait of 86400001 ms is above the maximum of 86400000 ms",
+        ),
+        (r#""resource":"a","slots":0"#, "slots: 0 is outside 1 to 10000 slots"),
+        (
+            r#""resources":[{"resource":"a"},{"resource":"b","slots":10001}]"#,
+            "resources[1].slots: 10001 is outside 1 to 10000 slots",
+        ),
+    ] {
+        let fault = acquire(rest).unwrap_err();
+        assert_eq!((fault.message().as_str(), fault.code()), (message, "bad-request"), "{rest}");
+    }
+    assert!(acquire(r#""resource":"a","wait_ms":86400000,"slots":10000"#).is_ok());
+}
+
+#[test]
 fn what_contradicts_itself_is_refused_by_name() {
     for (rest, message) in [
         (r#""mode":"shared""#, "resource: it is missing; give resource or resources"),

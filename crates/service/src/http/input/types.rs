@@ -3,27 +3,51 @@
 use std::fmt;
 
 use leasehold_core::Nonce;
-use serde::de::{Deserialize, Deserializer, Error};
+use serde::de::{Deserialize, Deserializer, Error, Visitor};
 
-use crate::plain::{SessionKey, parse_hex, parse_nonce, parse_number};
+use crate::http::fields::quoted;
+use crate::plain::{NUMBER_DIGITS, SessionKey, parse_hex, parse_nonce, parse_number};
 
 /// A number as a decimal text: a JSON number is a double for many readers and loses the last digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Number(pub(crate) u64);
 
-/// What a number must look like.
-const NUMBER: &str = "it is not a whole number as a text of 1 to 19 decimal digits";
-
 impl Number {
-    /// Digits and nothing else.
-    pub(crate) fn parse(text: &str) -> Result<Self, &'static str> {
-        parse_number(text).map(Self).ok_or(NUMBER)
+    /// Digits and nothing else. The error says what was found instead.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let wrong =
+            || format!("{} is not a whole number of 1 to {NUMBER_DIGITS} decimal digits", quoted(text));
+        parse_number(text).map(Self).ok_or_else(wrong)
     }
 }
 
 impl<'de> Deserialize<'de> for Number {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::parse(&String::deserialize(deserializer)?).map_err(D::Error::custom)
+        let digits = text(deserializer, "a whole number as a text in quotes, such as \"17\"")?;
+        Self::parse(&digits).map_err(D::Error::custom)
+    }
+}
+
+/// A text, or words for what it should be.
+fn text<'de, D: Deserializer<'de>>(deserializer: D, expected: &'static str) -> Result<String, D::Error> {
+    deserializer.deserialize_string(Text(expected))
+}
+
+struct Text(&'static str);
+
+impl Visitor<'_> for Text {
+    type Value = String;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<String, E> {
+        Ok(text.to_owned())
+    }
+
+    fn visit_string<E>(self, text: String) -> Result<String, E> {
+        Ok(text)
     }
 }
 
@@ -33,7 +57,7 @@ pub(crate) struct Key(pub(crate) SessionKey);
 
 impl<'de> Deserialize<'de> for Key {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map(Self).map_err(D::Error::custom)
+        text(deserializer, "a session key as a text in quotes")?.parse().map(Self).map_err(D::Error::custom)
     }
 }
 
@@ -43,7 +67,9 @@ pub(crate) struct NonceDigits(pub(crate) Nonce);
 
 impl<'de> Deserialize<'de> for NonceDigits {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        parse_nonce(&String::deserialize(deserializer)?).map(Self).map_err(D::Error::custom)
+        parse_nonce(&text(deserializer, "32 hexadecimal digits as a text in quotes")?)
+            .map(Self)
+            .map_err(D::Error::custom)
     }
 }
 
@@ -59,7 +85,7 @@ impl fmt::Debug for Hex {
 
 impl<'de> Deserialize<'de> for Hex {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let digits = String::deserialize(deserializer)?;
+        let digits = text(deserializer, "hexadecimal digits as a text in quotes")?;
         let wrong = || D::Error::custom("it is not an even number of hexadecimal digits");
         parse_hex(&digits).map(Self).ok_or_else(wrong)
     }
@@ -74,7 +100,11 @@ mod tests {
         assert_eq!(Number::parse("9999999999999999999"), Ok(Number(9_999_999_999_999_999_999)));
         assert_eq!(Number::parse("007"), Ok(Number(7)));
         for bad in ["", "+1", "-1", " 1", "1.0", "10000000000000000000", "½"] {
-            assert!(Number::parse(bad).is_err(), "{bad}");
+            let why = Number::parse(bad).unwrap_err();
+            assert_eq!(why, format!("{bad:?} is not a whole number of 1 to 19 decimal digits"));
         }
+        // It may be a key that stands in the wrong field.
+        let why = Number::parse("7-000102030405060708090a0b0c0d0e0f").unwrap_err();
+        assert!(why.starts_with("a text of 34 bytes is not"), "{why}");
     }
 }

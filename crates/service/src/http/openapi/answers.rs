@@ -2,8 +2,13 @@
 
 use serde_json::{Map, Value};
 
-use super::schema::{array, count, millis, nullable, number, object, reference, text, truth, words};
+use super::schema::{array, count, hex, millis, nullable, number, object, reference, text, truth, words};
 use crate::plain::words::ENDINGS;
+
+/// Digits of the id of a node.
+const MEMBER_DIGITS: usize = 16;
+/// Digits of the name of a life of the state.
+const INCARNATION_DIGITS: usize = 32;
 
 /// All of them by name.
 pub(super) fn all() -> Map<String, Value> {
@@ -27,6 +32,10 @@ pub(super) fn all() -> Map<String, Value> {
         ("Asked", object([("token", number()), ("label", text())])),
         ("RegisterAnswer", seen([("register", nullable(register()))])),
         ("Status", status()),
+        ("Member", member()),
+        ("Cluster", cluster()),
+        ("Changed", object([("revision", number())])),
+        ("Transferred", object([("leader", nullable(text())), ("leader_id", hex(MEMBER_DIGITS))])),
     ];
     named.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect()
 }
@@ -167,6 +176,32 @@ fn status() -> Value {
         ("revision", number()),
         ("log_time_ms", millis()),
         ("log_time_cut_ms", millis()),
+    ])
+}
+
+fn member() -> Value {
+    object([
+        ("name", text()),
+        ("id", hex(MEMBER_DIGITS)),
+        ("address", text()),
+        ("role", words(&["voter", "learner"])),
+        ("leader", truth()),
+        ("reachable", truth()),
+        ("matched", number()),
+        ("behind", count()),
+        ("receiving_snapshot", truth()),
+    ])
+}
+
+fn cluster() -> Value {
+    object([
+        ("incarnation", hex(INCARNATION_DIGITS)),
+        ("epoch", count()),
+        ("version", count()),
+        ("leader", nullable(text())),
+        ("term", number()),
+        ("committed", number()),
+        ("members", array(&reference("Member"))),
     ])
 }
 

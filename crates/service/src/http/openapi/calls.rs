@@ -1,5 +1,7 @@
 //! Every call: what it takes, what it answers, and which codes it can have instead.
 
+mod cluster;
+
 use serde_json::{Value, json};
 
 use super::fields::{self, Field};
@@ -58,6 +60,7 @@ pub(super) fn all() -> Vec<Call> {
     calls.extend(operators());
     calls.extend(registers());
     calls.extend(service());
+    calls.extend(cluster::all());
     calls
 }
 

@@ -160,7 +160,8 @@ fn acquire_any() -> [Field; 4] {
 }
 
 fn mode() -> Field {
-    let description = "By one, by any number that also share, or by one in each slot.";
+    let description = "By one, by any number that also share, or by one in each slot. Without it: slots if the field \
+        slots is given, exclusive otherwise.";
     optional("mode", schema::words(&["exclusive", "shared", "slots"]), description)
 }
 
@@ -198,4 +199,16 @@ pub(super) fn prefix() -> Field {
 pub(super) fn after_revision() -> Field {
     let description = "Only later changes than this revision; the header Last-Event-ID wins over it.";
     optional("after", schema::number(), description)
+}
+
+pub(super) fn member_name(description: &'static str) -> Field {
+    required("name", schema::member_name(), description)
+}
+
+pub(super) fn member_address() -> Field {
+    required("address", schema::member_address(), "Where clients and other nodes reach it.")
+}
+
+pub(super) fn successor() -> Field {
+    optional("to", schema::member_name(), "Who leads next.")
 }

@@ -1,5 +1,6 @@
 //! Pieces of schemas.
 
+use leasehold_core::cluster::{MAX_ADDRESS_BYTES, MAX_MEMBER_NAME_BYTES};
 use leasehold_core::limits::{
     MAX_LABEL_BYTES, MAX_NAME_BYTES, MAX_POLICY, MAX_REASON_BYTES, MAX_REGISTER_KEY_BYTES, MAX_VALUE_BYTES,
 };
@@ -110,4 +111,19 @@ pub(super) fn session_key() -> Value {
 
 pub(super) fn nonce() -> Value {
     json!({ "type": "string", "pattern": format!("^[0-9a-fA-F]{{{NONCE_DIGITS}}}$") })
+}
+
+pub(super) fn member_name() -> Value {
+    json!({ "type": "string", "minLength": 1, "maxLength": MAX_MEMBER_NAME_BYTES, "pattern": "^[A-Za-z0-9._-]+$" })
+}
+
+pub(super) fn member_address() -> Value {
+    let port = "([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])";
+    let pattern = format!("^[!#-+\\--.0-<>?A-~]+:{port}$");
+    json!({ "type": "string", "minLength": 3, "maxLength": MAX_ADDRESS_BYTES, "pattern": pattern })
+}
+
+/// Hexadecimal digits.
+pub(super) fn hex(digits: usize) -> Value {
+    json!({ "type": "string", "pattern": format!("^[0-9a-f]{{{digits}}}$") })
 }

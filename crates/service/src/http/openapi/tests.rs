@@ -1,6 +1,8 @@
 //! The document against the code: the fields of every request, the codes, and answers as they are written.
 
-use leasehold_core::protocol::{Status, TokenCheck};
+use leasehold_core::protocol::{
+    ClusterView, Incarnation, Member, MemberId, MemberRole, MemberView, Status, TokenCheck,
+};
 use leasehold_core::table::{HolderView, HoldingState, LeaseView, PastView, SessionView, WaiterView};
 use leasehold_core::{
     CommandNumber, Drift, Ending, Grant, HeldLease, Holdings, Label, Millis, Mode, Nonce, RenewalNumber,
@@ -58,7 +60,13 @@ fn every_field_is_documented_and_no_other() {
     assert_eq!(documented("read-register"), fields_of::<input::RegisterFields>());
     assert_eq!(documented("watch"), fields_of::<input::WatchFields>());
     assert_eq!(documented("status"), fields_of::<input::NoFields>());
-    assert_eq!(calls::all().len(), 22, "a new call needs a line in here");
+    assert_eq!(documented("cluster-status"), fields_of::<input::NoFields>());
+    assert_eq!(documented("cluster-add"), fields_of::<input::AddFields>());
+    assert_eq!(documented("cluster-promote"), fields_of::<input::MemberFields>());
+    assert_eq!(documented("cluster-remove"), fields_of::<input::MemberFields>());
+    assert_eq!(documented("cluster-transfer"), fields_of::<input::TransferFields>());
+    assert_eq!(documented("backup"), fields_of::<input::NoFields>());
+    assert_eq!(calls::all().len(), 28, "a new call needs a line in here");
 }
 
 #[test]
@@ -82,6 +90,10 @@ fn every_example_is_read() {
     reads::<input::AskFields>("ask-release");
     reads::<input::WriteFields>("write-register");
     reads::<input::RegisterFields>("read-register");
+    reads::<input::AddFields>("cluster-add");
+    reads::<input::MemberFields>("cluster-promote");
+    reads::<input::MemberFields>("cluster-remove");
+    reads::<input::TransferFields>("cluster-transfer");
 }
 
 /// Whether an answer has exactly the members that its schema names, all the way down.
@@ -229,6 +241,25 @@ fn answers_have_the_members_that_are_documented() {
     };
     fits("Status", output::StatusJson::from(&status));
     fits("Done", output::Done {});
+    let member = Member { id: MemberId(1), name: "n1".into(), address: "10.0.0.1:7420".into() };
+    let seen = MemberView {
+        member,
+        role: MemberRole::Learner,
+        matched: 3,
+        reachable: true,
+        receiving_snapshot: false,
+    };
+    let view = ClusterView {
+        incarnation: Incarnation(7),
+        epoch: 0,
+        version: 1,
+        leader: MemberId(1),
+        term: 2,
+        committed: 5,
+        members: vec![seen],
+    };
+    fits("Cluster", output::ClusterJson::from(&view));
+    fits("Changed", output::ChangedJson::from(Revision::new(5)));
 }
 
 #[test]

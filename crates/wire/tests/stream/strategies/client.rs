@@ -9,8 +9,8 @@ use proptest::option;
 use proptest::prelude::*;
 
 use super::{
-    attach_number, command_number, few, item_number, label, millis, mode, name, nonce, reason, register_key,
-    renewal_number, request_id, revision, session, size, successor, token, value,
+    attach_number, cluster, command_number, few, item_number, label, millis, mode, name, nonce, reason,
+    register_key, renewal_number, request_id, revision, session, size, successor, token, value,
 };
 
 pub(crate) fn requests() -> BoxedStrategy<Vec<(RequestId, Request)>> {
@@ -34,6 +34,7 @@ pub(crate) fn request() -> BoxedStrategy<Request> {
             op
         })),
         operator().prop_map(Request::Operator),
+        cluster::command().prop_map(Request::Cluster),
         query().prop_map(Request::Read),
         (session(), nonce(), plain()).prop_map(|(session, nonce, plain)| Request::Plain {
             session,
@@ -143,6 +144,7 @@ pub(crate) fn query() -> BoxedStrategy<Query> {
         (name(), token()).prop_map(|(resource, token)| Query::Check { resource, token }),
         (name(), register_key()).prop_map(|(resource, key)| Query::Register { resource, key }),
         Just(Query::Status),
+        Just(Query::Cluster),
     ]
     .boxed()
 }

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use super::changes::changes;
 use super::items::{answer, ending, grant, item, refusal, wait_ending};
 use super::{
-    command_number, few, item_number, label, millis, mode, name, number, renewal_number, request_id,
+    cluster, command_number, few, item_number, label, millis, mode, name, number, renewal_number, request_id,
     revision, session, size, small, token, value,
 };
 
@@ -31,10 +31,11 @@ pub(crate) fn message() -> BoxedStrategy<ToClient> {
     .boxed()
 }
 
-fn response() -> BoxedStrategy<Response> {
+pub(crate) fn response() -> BoxedStrategy<Response> {
     prop_oneof![
         reply().prop_map(Response::Reply),
         (revision(), read_answer()).prop_map(|(revision, answer)| Response::Read { revision, answer }),
+        cluster::reply().prop_map(Response::Cluster),
         failure().prop_map(Response::Failed),
     ]
     .boxed()
@@ -109,6 +110,7 @@ pub(crate) fn read_answer() -> BoxedStrategy<ReadAnswer> {
         check.prop_map(ReadAnswer::Check),
         option::of((value(), token())).prop_map(ReadAnswer::Register),
         status().prop_map(ReadAnswer::Status),
+        cluster::view().prop_map(ReadAnswer::Cluster),
     ]
     .boxed()
 }

@@ -1,0 +1,101 @@
+//! The options of `cluster`.
+
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use leasehold::core::cluster::{check_address, check_member_name};
+
+use super::values;
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  leasehold cluster status
+  leasehold cluster add n4=10.0.0.4:7420 --promote   after: serve --join --name n4
+  leasehold cluster remove n1
+  leasehold cluster transfer n2
+
+  LEASEHOLD_STORE=leasehold://10.0.0.1,10.0.0.2,10.0.0.3 names all nodes;
+  any one that runs is enough.";
+
+/// `cluster`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ClusterCommand {
+    /// Show the nodes, who leads, and who is behind
+    Status,
+    /// Add a node that waits to join
+    ///
+    /// Start it first: leasehold serve --join --name NAME. It becomes a learner: it gets the log and decides nothing until it is
+    /// promoted.
+    Add(AddArgs),
+    /// Make a learner that has caught up a voter
+    Promote(PromoteArgs),
+    /// Remove a node for ever
+    ///
+    /// A node that leads hands over first. A removed node stops; its directory is of no use to this cluster afterwards.
+    Remove(MemberArgs),
+    /// Hand leadership over
+    ///
+    /// Holders do not notice. Stopping a node with SIGTERM does the same.
+    Transfer(TransferArgs),
+}
+
+/// A node to be, by name and address.
+#[derive(Debug, Clone)]
+pub(crate) struct NewNode {
+    pub(crate) name: String,
+    pub(crate) address: String,
+}
+
+/// `cluster add`.
+#[derive(Debug, Args)]
+pub(crate) struct AddArgs {
+    /// What the node is called, and where clients and all other nodes reach it
+    #[arg(value_name = "NAME=HOST:PORT", value_parser = new_node)]
+    pub(crate) node: NewNode,
+    /// Wait until it has caught up, so long at most [default: 5m]
+    #[arg(long, value_name = "LENGTH", value_parser = values::wait, num_args = 0..=1, require_equals = true, default_missing_value = "5m")]
+    pub(crate) wait: Option<Duration>,
+    /// Wait until it has caught up, then make it a voter
+    #[arg(long)]
+    pub(crate) promote: bool,
+}
+
+/// `cluster promote`.
+#[derive(Debug, Args)]
+pub(crate) struct PromoteArgs {
+    /// The node
+    #[arg(value_parser = member_name)]
+    pub(crate) name: String,
+    /// If it has not caught up, wait for it, so long at most [default: 5m]
+    #[arg(long, value_name = "LENGTH", value_parser = values::wait, num_args = 0..=1, require_equals = true, default_missing_value = "5m")]
+    pub(crate) wait: Option<Duration>,
+}
+
+/// `cluster remove`.
+#[derive(Debug, Args)]
+pub(crate) struct MemberArgs {
+    /// The node
+    #[arg(value_parser = member_name)]
+    pub(crate) name: String,
+}
+
+/// `cluster transfer`.
+#[derive(Debug, Args)]
+pub(crate) struct TransferArgs {
+    /// Who leads next [default: the voter that is furthest]
+    #[arg(value_parser = member_name)]
+    pub(crate) name: Option<String>,
+}
+
+fn new_node(text: &str) -> Result<NewNode, String> {
+    let Some((name, address)) = text.split_once('=') else {
+        return Err("a node is NAME=HOST:PORT, such as n4=10.0.0.4:7420".to_owned());
+    };
+    check_address(address).map_err(|error| error.to_string())?;
+    Ok(NewNode { name: member_name(name)?, address: address.to_owned() })
+}
+
+fn member_name(text: &str) -> Result<String, String> {
+    check_member_name(text).map_err(|error| error.to_string())?;
+    Ok(text.to_owned())
+}

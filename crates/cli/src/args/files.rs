@@ -1,0 +1,104 @@
+//! The options of the commands about files: `backup`, `restore`, `recover` and `verify`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use leasehold::Token;
+
+use super::values;
+
+pub(super) const BACKUP_EXAMPLES: &str = "\
+Examples:
+  leasehold --store leasehold://10.0.0.5:7420 backup /backups/leases
+  leasehold verify /backups/leases";
+
+pub(super) const RESTORE_EXAMPLES: &str = "\
+Examples:
+  leasehold restore /backups/leases --data /var/lib/leasehold --first-restore
+  leasehold restore copy-of-leases --data new --above 281474976710672";
+
+pub(super) const RECOVER_EXAMPLES: &str = "\
+Examples:
+  leasehold recover --data /var/lib/leasehold --only-survivor";
+
+pub(super) const VERIFY_EXAMPLES: &str = "\
+Examples:
+  leasehold verify /var/lib/leasehold
+  leasehold verify /backups/leases
+  leasehold verify /var/lib/leasehold --cut          show what would be lost
+  leasehold verify /var/lib/leasehold --cut --yes    give it up";
+
+/// `backup`.
+#[derive(Debug, Args)]
+pub(crate) struct BackupArgs {
+    /// The file to write; one that is there is replaced when the new one is whole
+    pub(crate) file: PathBuf,
+}
+
+/// What every new life of a state needs to know.
+#[derive(Debug, Args)]
+pub(crate) struct LifeArgs {
+    /// Begin above the epoch of this token: the greatest one that is known
+    #[arg(long, value_name = "TOKEN", value_parser = values::token, allow_hyphen_values = true)]
+    pub(crate) above: Option<Token>,
+    /// Holders may have ttls up to this, if that is more than the state says
+    #[arg(long, value_name = "LENGTH", value_parser = values::policy, allow_hyphen_values = true)]
+    pub(crate) max_ttl: Option<Duration>,
+    /// Nobody acts on a lease any more: grant at once
+    #[arg(long)]
+    pub(crate) holders_are_stopped: bool,
+    /// What the node is called [default: as before, or leasehold]
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+    /// Where clients and other nodes reach it [default: as before, or 127.0.0.1:7420]
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) listen_address: Option<String>,
+}
+
+/// `restore`.
+#[derive(Debug, Args)]
+pub(crate) struct RestoreArgs {
+    /// The backup
+    pub(crate) file: PathBuf,
+    /// The directory to make; it must not exist
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: PathBuf,
+    /// This backup, or a copy of it, was never restored before
+    #[arg(long)]
+    pub(crate) first_restore: bool,
+    #[command(flatten)]
+    pub(crate) life: LifeArgs,
+}
+
+/// `recover`.
+#[derive(Debug, Args)]
+pub(crate) struct RecoverArgs {
+    /// The directory of the node
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: PathBuf,
+    /// No other node of its cluster is, or ever will be, recovered or started again
+    #[arg(long)]
+    pub(crate) only_survivor: bool,
+    #[command(flatten)]
+    pub(crate) life: LifeArgs,
+}
+
+/// `verify`.
+#[derive(Debug, Args)]
+pub(crate) struct VerifyArgs {
+    /// The directory, or a backup
+    #[arg(value_name = "DIR|FILE")]
+    pub(crate) path: PathBuf,
+    /// Show what is lost behind the damage, and with --yes give it up
+    #[arg(long)]
+    pub(crate) cut: bool,
+    /// Do it
+    #[arg(long, short, requires = "cut")]
+    pub(crate) yes: bool,
+    /// With --cut: no other node of its cluster is, or ever will be, recovered or started again
+    #[arg(long, requires = "cut")]
+    pub(crate) only_survivor: bool,
+    #[command(flatten)]
+    pub(crate) life: LifeArgs,
+}

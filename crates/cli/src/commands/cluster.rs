@@ -1,0 +1,266 @@
+//! `cluster`: the nodes of a service, looked at and changed.
+//!
+//! Everything goes over HTTP to whichever node answers first; that one asks its leader. Changes that only have to wait (for another
+//! one, or for a leader that hands over) are asked for again until the time is over.
+
+mod nodes;
+
+use std::time::Duration;
+
+use leasehold::Error;
+use leasehold::core::holder::Reading;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use self::nodes::Nodes;
+use crate::args::{AddArgs, ClusterCommand, PromoteArgs};
+use crate::console::{Console, Table};
+use crate::exit::Exit;
+use crate::place::Place;
+use crate::trouble::Trouble;
+
+/// Between two questions about the same thing.
+const ASK_EVERY: Duration = Duration::from_millis(100);
+/// How long a learner is waited for if nobody says how long.
+const CATCH_UP_TIME: Duration = Duration::from_secs(5 * 60);
+/// A learner that is not further behind has caught up.
+const CAUGHT_UP: u64 = 64;
+const SPINNER: [char; 4] = ['|', '/', '-', '\\'];
+
+/// How the nodes stand, as the service says it.
+#[derive(Debug, Deserialize)]
+struct Status {
+    incarnation: String,
+    epoch: u64,
+    leader: Option<String>,
+    term: String,
+    committed: String,
+    members: Vec<Member>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Member {
+    name: String,
+    address: String,
+    role: String,
+    leader: bool,
+    reachable: bool,
+    matched: String,
+    behind: u64,
+    receiving_snapshot: bool,
+}
+
+#[derive(Debug, Deserialize)]
+struct Changed {
+    revision: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Transferred {
+    leader: Option<String>,
+    leader_id: String,
+}
+
+/// What a node is now.
+#[derive(Debug, Serialize)]
+struct ChangedJson<'a> {
+    name: &'a str,
+    role: &'static str,
+    revision: String,
+}
+
+impl Status {
+    fn member(&self, name: &str) -> Option<&Member> {
+        self.members.iter().find(|member| member.name == name)
+    }
+}
+
+pub(super) async fn run(
+    console: &Console,
+    place: &Place,
+    command: &ClusterCommand,
+    timeout: Duration,
+) -> Result<Exit, Trouble> {
+    let nodes = Nodes::of(place, timeout)?;
+    let asking = Asking { console, nodes, timeout };
+    match command {
+        ClusterCommand::Status => asking.status().await,
+        ClusterCommand::Add(args) => asking.add(args).await,
+        ClusterCommand::Promote(args) => asking.promote(args).await,
+        ClusterCommand::Remove(args) => asking.remove(&args.name).await,
+        ClusterCommand::Transfer(args) => asking.transfer(args.name.as_deref()).await,
+    }
+}
+
+struct Asking<'a> {
+    console: &'a Console,
+    nodes: Nodes,
+    timeout: Duration,
+}
+
+impl Asking<'_> {
+    async fn status(&self) -> Result<Exit, Trouble> {
+        let said = self.nodes.ask("/v1/cluster/status", &json!({})).await?;
+        let status: Status = read(said.clone())?;
+        let mut table = Table::new(&["NAME", "ROLE", "LEADS", "ADDRESS", "REACHABLE", "BEHIND", "SNAPSHOT"]);
+        for member in &status.members {
+            table.row(vec![
+                member.name.clone(),
+                member.role.clone(),
+                if member.leader { "*" } else { "-" }.to_owned(),
+                member.address.clone(),
+                if member.reachable { "yes" } else { "NO" }.to_owned(),
+                member.behind.to_string(),
+                if member.receiving_snapshot { "under way" } else { "-" }.to_owned(),
+            ]);
+        }
+        let head = format!(
+            "cluster {} epoch {} term {} committed {} led by {}",
+            status.incarnation,
+            status.epoch,
+            status.term,
+            status.committed,
+            status.leader.as_deref().unwrap_or("nobody"),
+        );
+        self.console.headed_table(&head, &table, &said)?;
+        Ok(Exit::OK)
+    }
+
+    async fn add(&self, args: &AddArgs) -> Result<Exit, Trouble> {
+        let (name, address) = (&args.node.name, &args.node.address);
+        let body = json!({ "name": name, "address": address });
+        let is_there = |status: &Status| status.member(name).is_some_and(|member| member.address == *address);
+        let revision = self.change("/v1/cluster/add", &body, self.timeout, &[], is_there).await?;
+        let wait = args.wait.or(args.promote.then_some(CATCH_UP_TIME));
+        if let Some(wait) = wait {
+            self.wait_for(name, wait).await?;
+        }
+        if args.promote {
+            return self.promote_within(name, wait.unwrap_or(CATCH_UP_TIME)).await;
+        }
+        let text = format!("{name} at {address} is a learner from revision {revision} on");
+        self.changed(&text, name, "learner", revision)
+    }
+
+    async fn promote(&self, args: &PromoteArgs) -> Result<Exit, Trouble> {
+        self.promote_within(&args.name, args.wait.unwrap_or(Duration::ZERO)).await
+    }
+
+    async fn promote_within(&self, name: &str, wait: Duration) -> Result<Exit, Trouble> {
+        let again: &[&str] = if wait.is_zero() { &[] } else { &["not-caught-up"] };
+        let (limit, body) = (wait.max(self.timeout), json!({ "name": name }));
+        let votes = |status: &Status| status.member(name).is_some_and(|member| member.role == "voter");
+        let revision = self.change("/v1/cluster/promote", &body, limit, again, votes).await?;
+        let text = format!("{name} is a voter from revision {revision} on");
+        self.changed(&text, name, "voter", revision)
+    }
+
+    async fn remove(&self, name: &str) -> Result<Exit, Trouble> {
+        let (path, body) = ("/v1/cluster/remove", json!({ "name": name }));
+        let is_gone = |status: &Status| status.member(name).is_none();
+        let revision = self.change(path, &body, self.timeout, &["handing-over"], is_gone).await?;
+        let text = format!("{name} is no member from revision {revision} on");
+        self.changed(&text, name, "removed", revision)
+    }
+
+    async fn transfer(&self, to: Option<&str>) -> Result<Exit, Trouble> {
+        let said = self.nodes.ask("/v1/cluster/transfer", &json!({ "to": to })).await?;
+        let transferred: Transferred = read(said.clone())?;
+        let leader = transferred.leader.unwrap_or(transferred.leader_id);
+        self.console.result(format_args!("{leader} leads"), &said)?;
+        Ok(Exit::OK)
+    }
+
+    fn changed(&self, text: &str, name: &str, role: &'static str, revision: String) -> Result<Exit, Trouble> {
+        self.console.result(text, &ChangedJson { name, role, revision })?;
+        Ok(Exit::OK)
+    }
+
+    /// Asks for a change, and asks again while another one is under way or one of these codes is the answer. The node that was asked may
+    /// go with its answer (it may be the one that was removed): whether it is so is then looked up, and asked for again if it is not.
+    /// Gives back the entry from which on it is so.
+    async fn change(
+        &self,
+        path: &str,
+        body: &Value,
+        limit: Duration,
+        again: &[&str],
+        is_so: impl Fn(&Status) -> bool,
+    ) -> Result<String, Trouble> {
+        let began = leasehold_clock::read();
+        loop {
+            let trouble = match self.nodes.ask(path, body).await {
+                Ok(said) => return Ok(read::<Changed>(said)?.revision),
+                Err(trouble) => trouble,
+            };
+            let repeats = match &trouble {
+                Trouble::Answered { code, .. } => *code == "change-under-way" || again.contains(code),
+                Trouble::Store(Error::OutcomeUnknown) => {
+                    let status = self.look().await?;
+                    if is_so(&status) {
+                        return Ok(status.committed);
+                    }
+                    true
+                }
+                _ => false,
+            };
+            if !repeats || passed(began) >= limit {
+                return Err(trouble);
+            }
+            sleep(ASK_EVERY).await;
+        }
+    }
+
+    async fn look(&self) -> Result<Status, Trouble> {
+        read(self.nodes.ask("/v1/cluster/status", &json!({})).await?)
+    }
+
+    /// Waits until a learner has nearly all of the log.
+    async fn wait_for(&self, name: &str, limit: Duration) -> Result<(), Trouble> {
+        let began = leasehold_clock::read();
+        let mut wheel = SPINNER.iter().cycle();
+        if !self.console.can_animate() {
+            let event = json!({ "event": "catching-up", "name": name });
+            self.console.note(format_args!("waiting until {name} has caught up"), &event);
+        }
+        loop {
+            let status = self.look().await?;
+            let member = status
+                .member(name)
+                .ok_or_else(|| Trouble::answered("no-such-member", format!("{name} was removed")))?;
+            let done = member.matched != "0" && member.behind <= CAUGHT_UP && !member.receiving_snapshot;
+            if self.console.can_animate() {
+                let mark = wheel.next().unwrap_or(&' ');
+                let how = if member.receiving_snapshot { "receives a snapshot" } else { "catches up" };
+                match done {
+                    true => self.console.clear_progress(),
+                    false => {
+                        self.console
+                            .progress(format_args!("{mark} {name} {how}: {} entries behind", member.behind));
+                    }
+                }
+            }
+            if done {
+                return Ok(());
+            }
+            if passed(began) >= limit {
+                let message =
+                    format!("{name} is {} entries behind after {limit:?}; it is a learner", member.behind);
+                return Err(Trouble::answered("not-caught-up", message));
+            }
+            sleep(ASK_EVERY).await;
+        }
+    }
+}
+
+fn passed(since: Reading) -> Duration {
+    leasehold_clock::read().since(since).greater()
+}
+
+fn read<T: for<'a> Deserialize<'a>>(said: Value) -> Result<T, Trouble> {
+    serde_json::from_value(said).map_err(|error| {
+        Error::Unreachable(leasehold::Unreachable::Protocol(format!("the answer is not understood: {error}")))
+            .into()
+    })
+}

@@ -1,0 +1,94 @@
+//! `restore` and what it shares with `recover`: another life of a state.
+
+use leasehold::core::Millis;
+use leasehold_server::{Begun, Choices, FilesError};
+use serde::Serialize;
+
+use crate::args::{LifeArgs, RestoreArgs};
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::trouble::Trouble;
+use crate::words;
+
+#[derive(Serialize)]
+struct BegunJson {
+    data: String,
+    member: Option<String>,
+    name: Option<String>,
+    address: Option<String>,
+    incarnation: String,
+    epoch: u16,
+    revision: u64,
+    wait_ms: u64,
+    kept: Option<String>,
+}
+
+pub(super) fn run(console: &Console, args: &RestoreArgs) -> Result<Exit, Trouble> {
+    let choices = choices(&args.life, args.first_restore);
+    let begun = leasehold_server::restore(&args.file, &args.data, &choices).map_err(trouble)?;
+    say(console, &format!("restored {} into {}", args.file.display(), args.data.display()), &begun)
+}
+
+pub(super) fn choices(args: &LifeArgs, is_only_one: bool) -> Choices {
+    Choices {
+        above: args.above,
+        is_only_one,
+        max_ttl: args.max_ttl.map(Millis::from_duration),
+        holders_are_stopped: args.holders_are_stopped,
+        name: args.name.clone(),
+        address: args.listen_address.clone(),
+    }
+}
+
+/// Says what has begun and what comes next.
+pub(super) fn say(console: &Console, what: &str, begun: &Begun) -> Result<Exit, Trouble> {
+    let Begun { directory, member, incarnation, epoch, index, wait, kept } = begun;
+    let mut text =
+        format!("{what}: epoch {epoch}, revision {index}; every session and lease of before has ended");
+    if *wait > Millis::ZERO {
+        let wait = words::length(wait.duration());
+        text.push_str(&format!(
+            "\nnothing is granted in the first {wait} in which it is served: holders of before may still act"
+        ));
+    } else {
+        text.push_str("\nit grants at once: from now on only tokens protect against holders of before");
+    }
+    if let Some(kept) = kept {
+        text.push_str(&format!(
+            "\nthe log of before is kept in {}; remove it when nobody needs it",
+            kept.display()
+        ));
+    }
+    if let Some(member) = member {
+        text.push_str(&format!(
+            "\nnode {} at {} is its only member; serve it with: leasehold serve --data {}",
+            member.name,
+            member.address,
+            directory.display()
+        ));
+    }
+    let json = BegunJson {
+        data: directory.display().to_string(),
+        member: member.as_ref().map(|member| member.id.to_string()),
+        name: member.as_ref().map(|member| member.name.clone()),
+        address: member.as_ref().map(|member| member.address.clone()),
+        incarnation: incarnation.to_string(),
+        epoch: *epoch,
+        revision: *index,
+        wait_ms: wait.get(),
+        kept: kept.as_ref().map(|kept| kept.display().to_string()),
+    };
+    console.result(text, &json)?;
+    Ok(Exit::OK)
+}
+
+/// What the command line left out is a mistake in it; everything else is about files.
+pub(super) fn trouble(error: FilesError) -> Trouble {
+    match error {
+        FilesError::EpochUnknown { .. }
+        | FilesError::NotAlone { .. }
+        | FilesError::MaxTtl { .. }
+        | FilesError::Member(_) => Trouble::Misuse(error.to_string()),
+        error => Trouble::Files(error.to_string()),
+    }
+}

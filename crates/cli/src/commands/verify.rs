@@ -1,0 +1,193 @@
+//! `verify`: whether a directory or a backup is as it was written.
+
+use leasehold_server::{Extent, Problem, Verified};
+use serde::Serialize;
+
+use crate::args::VerifyArgs;
+use crate::commands::restore::{choices, say, trouble};
+use crate::console::{Console, Table};
+use crate::exit::Exit;
+use crate::trouble::Trouble;
+
+#[derive(Serialize)]
+struct VerifiedJson {
+    path: String,
+    kind: &'static str,
+    good: bool,
+    member: Option<String>,
+    members: Vec<MemberJson>,
+    incarnation: Option<String>,
+    epoch: Option<u16>,
+    newest: Option<String>,
+    revision: Option<u64>,
+    term: Option<u64>,
+    segments: Vec<SegmentJson>,
+    snapshot: Option<SnapshotJson>,
+    entries: u64,
+    never_synced_bytes: u64,
+    damage: Vec<ProblemJson>,
+}
+
+#[derive(Serialize)]
+struct MemberJson {
+    id: String,
+    name: String,
+    address: String,
+}
+
+#[derive(Serialize)]
+struct SegmentJson {
+    file: String,
+    bytes: u64,
+    used_bytes: u64,
+    batches: u64,
+}
+
+#[derive(Serialize)]
+struct SnapshotJson {
+    revision: u64,
+    term: u64,
+    bytes: u64,
+}
+
+#[derive(Serialize)]
+struct ProblemJson {
+    file: String,
+    offset: Option<u64>,
+    what: String,
+}
+
+/// What is said beside the table when something would be given up.
+#[derive(Serialize)]
+struct LostJson {
+    lost_after_revision: Option<u64>,
+    yes: bool,
+}
+
+pub(super) fn run(console: &Console, args: &VerifyArgs) -> Result<Exit, Trouble> {
+    let found = leasehold_server::verify(&args.path).map_err(trouble)?;
+    let is_good = found.problems.is_empty();
+    if !(args.cut && args.yes && !is_good) {
+        console.table(&table(&found), &json(&found))?;
+    }
+    match (is_good, args.cut) {
+        (true, _) => Ok(Exit::OK),
+        (false, false) => Ok(Exit::FAILURE),
+        (false, true) => cut(console, args, &found),
+    }
+}
+
+fn cut(console: &Console, args: &VerifyArgs, found: &Verified) -> Result<Exit, Trouble> {
+    if found.kind == "backup" {
+        return Err(Trouble::Misuse("a damaged backup cannot be cut; restore an older one".to_owned()));
+    }
+    let lost = match found.index {
+        Some(index) => format!("everything after revision {index} is lost, and every session and lease ends"),
+        None => "nothing is left to go on with; restore a backup".to_owned(),
+    };
+    if !args.yes || found.index.is_none() {
+        let next = if found.index.is_some() { "; nothing was changed yet: say --yes to go on" } else { "" };
+        let json = LostJson { lost_after_revision: found.index, yes: args.yes };
+        console.note(format!("{lost}{next}"), &json);
+        return Ok(Exit::FAILURE);
+    }
+    let choices = choices(&args.life, args.only_survivor);
+    let begun = leasehold_server::recover(&args.path, Extent::UpToDamage, &choices).map_err(trouble)?;
+    say(console, &format!("cut {}: {lost}; it goes on as", args.path.display()), &begun)
+}
+
+fn table(found: &Verified) -> Table {
+    let mut table = Table::new(&["WHAT", "FOUND"]);
+    let mut row = |what: String, found: String| table.row(vec![what, found]);
+    let who = found.member.map_or_else(String::new, |id| format!(", member {id}"));
+    row("kind".into(), format!("{}{who}", found.kind));
+    if let Some(log) = &found.log {
+        for segment in &log.segments {
+            let (used, bytes, batches) = (segment.used_bytes, segment.bytes, segment.batches);
+            row(format!("log/{}", segment.file), format!("{batches} batches, {used} of {bytes} bytes used"));
+        }
+        if let Some(meta) = log.snapshot {
+            row(
+                "snapshot".into(),
+                format!("revision {}, term {}, {} bytes", meta.index, meta.term.0, meta.len),
+            );
+        }
+        if let (Some((first, last)), Some((from, to))) = (log.entries, found.terms) {
+            row("entries".into(), format!("{first} to {last}, terms {from} to {to}"));
+        }
+        if let Some(cut) = &log.cut {
+            let text = format!("{} bytes at {} were being written when it stopped", cut.bytes, cut.offset);
+            row(format!("log/{}", cut.file), format!("{text}: no damage"));
+        }
+    }
+    if let (Some(index), Some(epoch), Some((sessions, resources))) = (found.index, found.epoch, found.sizes) {
+        row(
+            "state".into(),
+            format!("revision {index}, epoch {epoch}, {sessions} sessions, {resources} resources"),
+        );
+    }
+    if let Some(incarnation) = found.incarnation {
+        row("incarnation".into(), incarnation.to_string());
+    }
+    for member in &found.members {
+        row(format!("member {}", member.name), format!("{} at {}", member.id, member.address));
+    }
+    for Problem { file, offset, what } in &found.problems {
+        let place = offset.map_or_else(String::new, |offset| format!("at byte {offset}: "));
+        row(format!("damage in {file}"), format!("{place}{what}"));
+    }
+    if found.problems.is_empty() {
+        row("damage".into(), "none".into());
+    }
+    table
+}
+
+fn json(found: &Verified) -> VerifiedJson {
+    let log = found.log.as_ref();
+    VerifiedJson {
+        path: found.path.display().to_string(),
+        kind: found.kind,
+        good: found.problems.is_empty(),
+        member: found.member.map(|id| id.to_string()),
+        members: found
+            .members
+            .iter()
+            .map(|member| MemberJson {
+                id: member.id.to_string(),
+                name: member.name.clone(),
+                address: member.address.clone(),
+            })
+            .collect(),
+        incarnation: found.incarnation.map(|incarnation| incarnation.to_string()),
+        epoch: found.epoch,
+        newest: found.newest.map(|newest| newest.to_string()),
+        revision: found.index,
+        term: log.map(|log| log.hard_state.term.0),
+        segments: log
+            .into_iter()
+            .flat_map(|log| &log.segments)
+            .map(|segment| SegmentJson {
+                file: format!("log/{}", segment.file),
+                bytes: segment.bytes,
+                used_bytes: segment.used_bytes,
+                batches: segment.batches,
+            })
+            .collect(),
+        snapshot: log.and_then(|log| log.snapshot).map(|meta| SnapshotJson {
+            revision: meta.index.0,
+            term: meta.term.0,
+            bytes: meta.len,
+        }),
+        entries: found.entries,
+        never_synced_bytes: log.and_then(|log| log.cut.as_ref()).map_or(0, |cut| cut.bytes),
+        damage: found
+            .problems
+            .iter()
+            .map(|problem| ProblemJson {
+                file: problem.file.clone(),
+                offset: problem.offset,
+                what: problem.what.clone(),
+            })
+            .collect(),
+    }
+}

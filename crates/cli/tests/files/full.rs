@@ -1,0 +1,140 @@
+//! A file system without space: whoever holds something keeps it, nobody gets anything new, and all is well when there is space again.
+//!
+//! The file systems are mounted for the test, which needs the right to do so.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use crate::stage::{Serving, Stage};
+
+/// A mounted file system, unmounted at the end.
+struct Mounted(PathBuf);
+
+impl Mounted {
+    fn tmpfs(stage: &Stage, size: &str) -> Self {
+        let path = stage.path("small");
+        fs::create_dir(&path).unwrap();
+        run(Command::new("mount").args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"]).arg(&path));
+        Self(path)
+    }
+
+    fn ext4(stage: &Stage, bytes: u64) -> Self {
+        let (image, path) = (stage.path("image"), stage.path("small"));
+        fs::create_dir(&path).unwrap();
+        fs::File::create(&image).unwrap().set_len(bytes).unwrap();
+        run(Command::new("mkfs.ext4").args(["-q", "-F", "-m", "0"]).arg(&image));
+        run(Command::new("mount").args(["-o", "loop"]).arg(&image).arg(&path));
+        Self(path)
+    }
+
+    /// Takes all the space that is left.
+    fn fill(&self) {
+        let mut file = fs::File::create(self.0.join("filler")).unwrap();
+        for size in [64 << 10, 4 << 10, 512] {
+            while file.write_all(&vec![1; size]).and_then(|()| file.sync_all()).is_ok() {}
+        }
+    }
+
+    fn free(&self) {
+        fs::remove_file(self.0.join("filler")).unwrap();
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+fn run(command: &mut Command) {
+    let status = command.status().unwrap();
+    assert!(
+        status.success(),
+        "{command:?}: {status}; this test mounts a file system and must be run by root"
+    );
+}
+
+/// Takes a lease with a large value for a moment; whether it was had in time. The command itself waits for better times.
+fn large(stage: &Stage, serving: &Serving, name: &str) -> bool {
+    let value = "v".repeat(60_000);
+    let words = ["--store", &serving.url, "run", name, "--value", &value, "--", "true"];
+    let mut child = stage.command(&words).spawn().unwrap();
+    for _ in 0..400 {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status.success();
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    false
+}
+
+/// What the service says to whoever wants a session.
+fn open(serving: &Serving) -> String {
+    let address = serving.url.strip_prefix("leasehold://").unwrap();
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    let body = r#"{"ttl_ms":2000}"#;
+    write!(
+        stream,
+        "POST /v1/session/open HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+fn a_full_disk_refuses_what_is_new_and_keeps_what_is_held(stage: &Stage, mounted: &Mounted) {
+    let data = mounted.0.join("data");
+    let serving = stage.serve(data.to_str().unwrap());
+    let mut holder =
+        stage.command(&["--store", &serving.url, "hold", "mine", "--ttl", "2s"]).spawn().unwrap();
+    let holds = || stage.run(&["--store", &serving.url, "get", "mine"]).0 == Some(0);
+    (0..500)
+        .find(|_| {
+            holds() || {
+                std::thread::sleep(Duration::from_millis(20));
+                false
+            }
+        })
+        .unwrap();
+    // The reserve is made by now: nothing was answered before it.
+    mounted.fill();
+    let refused = (0..100).find(|round| !large(stage, &serving, &format!("job-{round}")));
+    assert!(refused.is_some_and(|round| round > 0), "it was never full, or at once");
+    let said = open(&serving);
+    assert!(said.contains("503") && said.contains("disk is full"), "{said}");
+    // Two ttls of renewals, and small ones at that: the log goes on.
+    for _ in 0..20 {
+        std::thread::sleep(Duration::from_millis(200));
+        assert!(holds(), "it was lost");
+    }
+    assert!(holder.try_wait().unwrap().is_none());
+    mounted.free();
+    let again = (0..5).find(|_| large(stage, &serving, "later"));
+    assert!(again.is_some(), "it does not recover");
+    assert!(holds(), "it was lost in the end");
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    drop(serving);
+    assert_eq!(stage.json(&["verify", data.to_str().unwrap()])["good"], true);
+}
+
+#[test]
+fn on_tmpfs() {
+    let stage = Stage::new();
+    let mounted = Mounted::tmpfs(&stage, "40m");
+    a_full_disk_refuses_what_is_new_and_keeps_what_is_held(&stage, &mounted);
+}
+
+#[test]
+fn on_ext4() {
+    let stage = Stage::new();
+    let mounted = Mounted::ext4(&stage, 48 << 20);
+    a_full_disk_refuses_what_is_new_and_keeps_what_is_held(&stage, &mounted);
+}

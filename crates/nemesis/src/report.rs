@@ -1,0 +1,108 @@
+//! What a scenario comes to: figures, verdicts, and one word at the end.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::check::Verdict;
+
+/// Violations shown of each checker; all are counted.
+const SHOWN: usize = 5;
+
+/// A figure, and the bound that it must keep, if there is one.
+#[derive(Debug, Clone)]
+pub struct Figure {
+    /// What was measured.
+    pub name: String,
+    /// What came of it.
+    pub value: String,
+    /// What is wrong with it.
+    pub beyond: Option<String>,
+}
+
+impl Figure {
+    /// A figure without a bound.
+    pub fn told(name: &str, value: impl Into<String>) -> Self {
+        Self { name: name.to_owned(), value: value.into(), beyond: None }
+    }
+
+    /// A length of time that may not exceed a bound.
+    pub fn bounded(name: &str, value: impl Into<String>, length: Duration, bound: Duration) -> Self {
+        let beyond = (length > bound).then(|| format!("{length:?} is above {bound:?}"));
+        Self { name: name.to_owned(), value: value.into(), beyond }
+    }
+}
+
+/// The outcome of a scenario.
+#[derive(Debug, Clone)]
+pub struct Report {
+    /// Its name.
+    pub name: String,
+    /// What decided it.
+    pub seed: u64,
+    /// Where the history is.
+    pub history: PathBuf,
+    /// How long it took.
+    pub length: Duration,
+    /// What was measured.
+    pub figures: Vec<Figure>,
+    /// What the checkers found.
+    pub verdicts: Vec<Verdict>,
+}
+
+impl Report {
+    /// Whether nothing is wrong.
+    pub fn is_good(&self) -> bool {
+        self.figures.iter().all(|figure| figure.beyond.is_none())
+            && self.verdicts.iter().all(Verdict::is_good)
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}  seed {}  {:.1} s", self.name, self.seed, self.length.as_secs_f64())?;
+        writeln!(f, "  history {}", self.history.display())?;
+        let width = self.figures.iter().map(|figure| figure.name.len()).max().unwrap_or(0);
+        for figure in &self.figures {
+            writeln!(f, "  {:width$}  {}", figure.name, figure.value)?;
+            if let Some(beyond) = &figure.beyond {
+                writeln!(f, "  {:width$}  TOO MUCH: {beyond}", "")?;
+            }
+        }
+        for verdict in &self.verdicts {
+            let word = if verdict.is_good() { "good" } else { "VIOLATED" };
+            writeln!(f, "  {word:8}  {} ({} compared)", verdict.name, verdict.compared)?;
+            for violation in verdict.violations.iter().take(SHOWN) {
+                writeln!(f, "            {violation}")?;
+            }
+            if let Some(more @ 1..) = verdict.violations.len().checked_sub(SHOWN) {
+                writeln!(f, "            and {more} more")?;
+            }
+        }
+        write!(f, "  {}", if self.is_good() { "passed" } else { "FAILED" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_figure_beyond_its_bound_or_a_violation_fails_a_report() {
+        let second = Duration::from_secs(1);
+        let verdict = |violations| Verdict { name: "v", compared: 1, violations };
+        let report = |length, violations| Report {
+            name: "r".into(),
+            seed: 1,
+            history: PathBuf::new(),
+            length: second,
+            figures: vec![Figure::bounded("f", "x", length, second)],
+            verdicts: vec![verdict(violations)],
+        };
+        assert!(report(second, vec![]).is_good());
+        assert!(!report(second * 2, vec![]).is_good());
+        let bad = report(second, vec!["wrong".into()]);
+        assert!(!bad.is_good());
+        assert!(bad.to_string().ends_with("FAILED"), "{bad}");
+    }
+}

@@ -1,0 +1,87 @@
+//! Leaders that die.
+
+use std::time::Duration;
+
+use anyhow::Result;
+
+use crate::figures;
+use crate::history::{Line, What};
+use crate::report::{Figure, Report};
+use crate::stage::{HEALING, Options, Stage};
+use crate::workload::Shape;
+
+/// Nothing is broken, on one node: shows that the harness itself breaks nothing.
+pub(super) fn calm(options: &Options) -> Result<Report> {
+    let mut stage = Stage::new("calm", options, 1, Shape::default())?;
+    stage.begin()?;
+    stage.pass(options.pick(Duration::from_secs(20), Duration::from_secs(3)));
+    let lines = stage.heal()?;
+    nobody_lost(&mut stage, &lines);
+    let rules = stage.rules();
+    Ok(stage.judged(&lines, rules))
+}
+
+/// The leader is killed, again and again. No live holder may lose its lease: every outage is shorter than a ttl.
+pub(super) fn kill(options: &Options) -> Result<Report> {
+    let mut stage = Stage::new("kill-leader", options, options.nodes, Shape::default())?;
+    stage.begin()?;
+    let kills = options.pick(50, 6);
+    stage.progress.steps(kills);
+    for _ in 0..kills {
+        let leader = stage.cluster.leader(HEALING)?;
+        let name = stage.cluster.nodes[leader].name.clone();
+        stage.fault(&format!("kill -9 of {name}, which leads"));
+        stage.cluster.nodes[leader].kill()?;
+        let away = stage.random.between(&(Duration::from_millis(50)..Duration::from_millis(1500)));
+        stage.pass(away);
+        stage.cluster.nodes[leader].start()?;
+        stage.healed(&format!("{name} starts again"));
+        // Two of three must run at any time, or the outage is the scenario's own.
+        stage.cluster.whole(HEALING)?;
+        let quiet = stage.random.between(&(Duration::from_millis(100)..Duration::from_millis(600)));
+        stage.pass(quiet);
+        stage.progress.step();
+    }
+    let lines = stage.heal()?;
+    nobody_lost(&mut stage, &lines);
+    let gaps = figures::gaps(&lines);
+    // The short form runs beside other tests.
+    let bound = options.pick(Duration::from_secs(1), Duration::from_secs(3));
+    stage.figure(Figure::bounded(
+        "grants again, p99",
+        format!("{:?}", gaps.per_mille(990)),
+        gaps.per_mille(990),
+        bound,
+    ));
+    let rules = stage.rules();
+    Ok(stage.judged(&lines, rules))
+}
+
+/// No client loses a lease, and a client that keeps one has it from the beginning to the end.
+pub(super) fn nobody_lost(stage: &mut Stage, lines: &[Line]) {
+    let mut violations = Vec::new();
+    let mut kept = 0;
+    for line in lines {
+        match &line.what {
+            What::Lost { client, token, why, .. } if !stage.shape.is_stranded(*client) => {
+                violations.push(format!(
+                    "client {} lost token {token} at {} ms: {why}",
+                    client.0,
+                    line.at.0 / 1_000_000
+                ));
+            }
+            What::Granted { client, token, .. } if stage.shape.is_keeper(*client) => {
+                kept += 1;
+                if kept > stage.shape.keepers {
+                    violations.push(format!("client {} had to ask again and got token {token}", client.0));
+                }
+            }
+            _ => {}
+        }
+    }
+    stage.judge(
+        "no live holder loses its lease",
+        figures::count(lines, |what| matches!(what, What::Granted { .. })),
+        violations,
+    );
+}

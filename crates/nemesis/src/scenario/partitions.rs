@@ -1,0 +1,122 @@
+//! Links that break, in one direction or both, and always in silence.
+
+use std::time::Duration;
+
+use anyhow::Result;
+
+use crate::figures;
+use crate::net::Spot;
+use crate::report::{Figure, Report};
+use crate::stage::{HEALING, Options, Stage};
+use crate::workload::Shape;
+
+/// How long a majority may take to serve when it can be reached by everybody.
+const AGAIN: Duration = Duration::from_secs(3);
+
+/// Nothing that one node sends to another arrives; the worst is a leader that still hears everybody.
+pub(super) fn one_way(options: &Options) -> Result<Report> {
+    let mut stage = Stage::new("one-way", options, 3, Shape::default())?;
+    stage.begin()?;
+    let length = stage.shape.ttl * 2;
+    let rounds = options.pick(12, 2);
+    stage.progress.steps(rounds);
+    for round in 0..rounds {
+        let leader = stage.cluster.leader(HEALING)?;
+        let other = (leader + 1 + stage.random.below(2)) % 3;
+        // In turn: the leader is not heard by one, does not hear one, and is not heard by anybody.
+        let cuts: Vec<(usize, usize)> = match round % 3 {
+            0 => vec![(leader, (leader + 1) % 3), (leader, (leader + 2) % 3)],
+            1 => vec![(leader, other)],
+            _ => vec![(other, leader)],
+        };
+        let words: Vec<String> =
+            cuts.iter().map(|(from, to)| format!("n{} to n{}", from + 1, to + 1)).collect();
+        stage.fault(&format!("nothing arrives from {} (n{} leads)", words.join(", "), leader + 1));
+        for (from, to) in cuts {
+            stage.cluster.net.cut(Spot::Node(from), Spot::Node(to))?;
+        }
+        mend_after(&mut stage, length)?;
+    }
+    finish(stage)
+}
+
+/// Two nodes do not reach each other, and both reach the third; the leader is one of the two, or the third.
+pub(super) fn bridge(options: &Options) -> Result<Report> {
+    let mut stage = Stage::new("bridge", options, 3, Shape::default())?;
+    stage.begin()?;
+    let length = stage.shape.ttl * 2;
+    let rounds = options.pick(12, 2);
+    stage.progress.steps(rounds);
+    for round in 0..rounds {
+        let leader = stage.cluster.leader(HEALING)?;
+        let (one, other) = match round % 2 {
+            0 => (leader, (leader + 1 + stage.random.below(2)) % 3),
+            _ => ((leader + 1) % 3, (leader + 2) % 3),
+        };
+        stage.fault(&format!(
+            "n{} and n{} do not reach each other (n{} leads)",
+            one + 1,
+            other + 1,
+            leader + 1
+        ));
+        stage.cluster.net.part(Spot::Node(one), Spot::Node(other))?;
+        mend_after(&mut stage, length)?;
+    }
+    finish(stage)
+}
+
+/// Links break and heal faster than anybody can settle. There may be no grants for long; nothing may go wrong.
+pub(super) fn flap(options: &Options) -> Result<Report> {
+    let mut stage = Stage::new("flap", options, options.nodes, Shape::default())?;
+    stage.begin()?;
+    let changes = options.pick(250, 40);
+    stage.progress.steps(changes);
+    let nodes = stage.cluster.nodes.len();
+    let spots: Vec<Spot> = (0..nodes).map(Spot::Node).chain([Spot::Clients]).collect();
+    let mut cut = Vec::new();
+    for _ in 0..changes {
+        // Half of the links at most are broken at once.
+        if cut.len() * 2 >= nodes * (nodes + 1) || (!cut.is_empty() && stage.random.below(2) == 0) {
+            let (from, to) = cut.swap_remove(stage.random.below(cut.len()));
+            stage.cluster.net.mend(from, to)?;
+            stage.healed(&format!("mended: {from:?} to {to:?}"));
+        } else {
+            let from = spots[stage.random.below(spots.len())];
+            let to = spots[stage.random.below(spots.len())];
+            if from != to && !cut.contains(&(from, to)) {
+                stage.cluster.net.cut(from, to)?;
+                stage.fault(&format!("cut: {from:?} to {to:?}"));
+                cut.push((from, to));
+            }
+        }
+        let pause = stage.random.between(&(Duration::from_millis(30)..Duration::from_millis(300)));
+        stage.pass(pause);
+        stage.progress.step();
+    }
+    let lines = stage.heal()?;
+    let rules = stage.rules();
+    Ok(stage.judged(&lines, rules))
+}
+
+fn mend_after(stage: &mut Stage, length: Duration) -> Result<()> {
+    stage.pass(length);
+    stage.cluster.net.mend_all()?;
+    stage.healed("all links are whole");
+    stage.cluster.whole(HEALING)?;
+    stage.pass(Duration::from_millis(500));
+    stage.progress.step();
+    Ok(())
+}
+
+fn finish(mut stage: Stage) -> Result<Report> {
+    let lines = stage.heal()?;
+    let gaps = figures::gaps(&lines);
+    stage.figure(Figure::bounded(
+        "grants again, longest",
+        format!("{:?}", gaps.longest()),
+        gaps.longest(),
+        AGAIN,
+    ));
+    let rules = stage.rules();
+    Ok(stage.judged(&lines, rules))
+}

@@ -1,0 +1,102 @@
+//! A dead holder's lease ends, however often leaders die: never with a fresh ttl for each of them.
+
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use leasehold::{SessionOptions, Store};
+use rustix::process::Pid;
+
+use crate::cleanup::{self, Undo};
+use crate::figures;
+use crate::history::{At, Line};
+use crate::report::{Figure, Report};
+use crate::stage::{HEALING, Options, Stage};
+use crate::workload::Shape;
+
+/// Every so often a holder dies, and the leader is killed and started again every half ttl until the waiter is served.
+pub(super) fn failover(options: &Options) -> Result<Report> {
+    let ttl = options.pick(Duration::from_secs(10), Duration::from_secs(2));
+    // The load only shows when there are no grants; it must not decide how log time goes on, so its ttl is the longer one.
+    let shape = Shape { contenders: 2, names: 1, ttl: ttl * 2, keeper_ttl: ttl * 2, ..Shape::default() };
+    let mut stage = Stage::new("ttl-failover", options, options.nodes, shape)?;
+    stage.begin()?;
+    let began = At::now();
+    let (mut lateness, mut rounds) = (Vec::new(), Vec::new());
+    while At::now().since(began) < ttl * options.pick(20, 3) {
+        let (from, to) = round(&mut stage, ttl, rounds.len())?;
+        stage.progress.say(&format!("the waiter was served {:?} after the death", to.since(from)));
+        rounds.push((from, to));
+    }
+    let lines = stage.heal()?;
+    let mut violations = Vec::new();
+    for (from, to) in &rounds {
+        let (took, outages) = (to.since(*from), outages(&lines, *from, *to));
+        lateness.push(took.saturating_sub(ttl));
+        if took > ttl * 2 + outages {
+            violations.push(format!("the waiter was served {took:?} after the death of a holder with a ttl of {ttl:?}, and there were no grants for {outages:?} of that"));
+        }
+    }
+    stage.judge("a dead holder's lease ends within two ttls and the outages", rounds.len(), violations);
+    stage.figure(Figure::told("later than the ttl", figures::Lengths::of(lateness).show()));
+    let rules = stage.rules();
+    Ok(stage.judged(&lines, rules))
+}
+
+/// A holder dies with a waiter behind it. Gives when it died and when the waiter was served.
+fn round(stage: &mut Stage, ttl: Duration, number: usize) -> Result<(At, At)> {
+    let resource = format!("dead/{number}");
+    let mut hold = stage.cluster.command();
+    hold.args(["hold", &resource, "--ttl", &format!("{}ms", ttl.as_millis())]);
+    hold.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut holder = hold.spawn().context("a holder does not start")?;
+    let undo = Undo::Kill(Pid::from_child(&holder));
+    cleanup::note(undo.clone());
+    let mut line = String::new();
+    BufReader::new(holder.stdout.take().context("a holder has an output")?).read_line(&mut line)?;
+
+    let url = stage.cluster.url();
+    let waiter = stage.runtime().spawn({
+        let resource = resource.clone();
+        async move {
+            let store = Store::connect(&url).await?;
+            let session = store.session_with(&SessionOptions::new().ttl(ttl * 2)).await?;
+            let lease = session.acquire(&resource).wait(Duration::from_secs(600)).await?;
+            let served = At::now();
+            lease.release().await?;
+            store.close().await;
+            anyhow::Ok(served)
+        }
+    });
+    // The waiter must stand in the queue, and the holder have renewed.
+    stage.pass(ttl / 2);
+    holder.kill().context("a holder cannot be killed")?;
+    holder.wait().context("a holder cannot be waited for")?;
+    cleanup::done(&undo);
+    let died = At::now();
+    let _ = line;
+    while !waiter.is_finished() && At::now().since(died) < ttl * 20 {
+        let leader = stage.cluster.leader(HEALING)?;
+        let name = stage.cluster.nodes[leader].name.clone();
+        stage.fault(&format!("kill -9 of {name}, which leads, and a start"));
+        stage.cluster.nodes[leader].kill()?;
+        stage.cluster.nodes[leader].start()?;
+        let end = At::now().plus(ttl / 2);
+        while At::now() < end && !waiter.is_finished() {
+            stage.pass(Duration::from_millis(5));
+        }
+    }
+    let served = stage.block_on(async { tokio::time::timeout(HEALING, waiter).await });
+    let served =
+        served.with_context(|| format!("the waiter for {resource} was not served within 20 ttls"))???;
+    Ok((died, served))
+}
+
+/// How long there were no grants in this time, counting only what is longer than a busy machine takes.
+fn outages(lines: &[Line], from: At, to: At) -> Duration {
+    let grants = lines.iter().filter(|line| matches!(line.what, crate::history::What::Granted { .. }));
+    let times: Vec<At> = grants.map(|line| line.at).filter(|at| (from..=to).contains(at)).collect();
+    let gaps = times.windows(2).map(|pair| pair[1].since(pair[0]));
+    gaps.filter(|gap| *gap > Duration::from_millis(100)).sum()
+}

@@ -1,0 +1,250 @@
+//! One client of a workload.
+
+use std::time::Duration;
+
+use leasehold::core::{Answer, client::Outcome};
+use leasehold::{
+    ConnectOptions, EndedWhy, Ending, Error, Lease, LeaseState, Session, SessionEvent, SessionOptions, Store,
+};
+use std::sync::atomic::Ordering;
+
+use super::strander::Links;
+use super::{Life, Shape};
+use crate::history::{At, Call, ClientId, What};
+use crate::random::Random;
+
+/// Between two attempts that failed at once.
+const BREATH: Duration = Duration::from_millis(20);
+/// How long a store may be out of reach before the library gives up; clients here never do.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A client.
+pub(super) struct Client {
+    id: ClientId,
+    life: Life,
+    options: SessionOptions,
+    margin: Duration,
+    random: Random,
+    calls: u32,
+    served: bool,
+}
+
+/// A connection and a session on it.
+struct Open {
+    store: Store,
+    session: Session,
+}
+
+/// Whether nothing can be done with the session any more.
+const fn is_over(error: &Error) -> bool {
+    matches!(error, Error::SessionEnded(_) | Error::Unreachable(_) | Error::OutcomeUnknown)
+}
+
+impl Client {
+    pub(super) fn new(id: ClientId, life: Life, options: SessionOptions, random: Random) -> Self {
+        let margin = options.numbers().map(|numbers| numbers.margin().duration()).unwrap_or_default();
+        Self { id, life, options, margin, random, calls: 0, served: false }
+    }
+
+    /// Contends for names with others until it is over.
+    pub(super) async fn contend(mut self, shape: &Shape) {
+        let mut open = None;
+        while !self.life.is_over() {
+            let resource = super::name(self.random.below(shape.names));
+            let hold = self.random.between(&shape.hold);
+            self.turn(&mut open, &resource, shape.wait, hold).await;
+        }
+        self.close(open).await;
+    }
+
+    /// Contends for one name, and is cut off as soon as it holds it, for longer than the ttl.
+    pub(super) async fn strand(mut self, shape: &Shape, links: Links) {
+        let mut open = None;
+        while !self.life.is_over() {
+            let hold = self.random.between(&shape.hold);
+            if self.life.is_healing() {
+                self.turn(&mut open, &super::name(0), shape.wait, hold).await;
+                continue;
+            }
+            let only_answers = self.random.below(3) == 0;
+            let Some(lease) = self.take(&mut open, &super::name(0), shape.wait).await else { continue };
+            links.strand(only_answers);
+            let mut lost = self.hold(&lease, shape.ttl * 3 / 2).await;
+            links.mend().await;
+            // It is told now what became of it.
+            lost = lost || self.hold(&lease, shape.ttl / 2).await;
+            self.give_back(&mut open, lease, lost).await;
+        }
+        self.close(open).await;
+        drop(links);
+    }
+
+    /// Takes a name of its own and gives it back, again and again.
+    pub(super) async fn pulse(mut self, pause: Duration) {
+        let mut open = None;
+        let resource = format!("pulse/{}", self.id.0);
+        while !self.life.is_over() {
+            self.turn(&mut open, &resource, Duration::from_secs(10), Duration::ZERO).await;
+            tokio::time::sleep(pause).await;
+        }
+        self.close(open).await;
+    }
+
+    /// Takes a name and holds it to the end.
+    pub(super) async fn keep(mut self) {
+        let mut open = None;
+        let resource = format!("kept/{}", self.id.0);
+        while !self.life.is_over() {
+            self.turn(&mut open, &resource, Duration::from_secs(10), Duration::MAX).await;
+        }
+        self.close(open).await;
+    }
+
+    /// Takes a name, holds it for so long, and gives it back.
+    async fn turn(&mut self, open: &mut Option<Open>, resource: &str, wait: Duration, hold: Duration) {
+        if let Some(lease) = self.take(open, resource, wait).await {
+            let lost = self.hold(&lease, hold).await;
+            self.give_back(open, lease, lost).await;
+        }
+    }
+
+    /// Takes a name, unless that fails.
+    async fn take(&mut self, open: &mut Option<Open>, resource: &str, wait: Duration) -> Option<Lease> {
+        if open.is_none() {
+            *open = self.open().await;
+        }
+        let Open { session, .. } = open.as_ref()?;
+        match self.acquire(session, resource, wait).await {
+            Ok(lease) => {
+                if !self.served {
+                    self.served = true;
+                    self.life.settled.fetch_add(1, Ordering::Relaxed);
+                }
+                Some(lease)
+            }
+            Err(error) => {
+                if is_over(&error) {
+                    self.close(open.take()).await;
+                }
+                tokio::time::sleep(BREATH).await;
+                None
+            }
+        }
+    }
+
+    /// Gives a lease back, unless it was lost.
+    async fn give_back(&self, open: &mut Option<Open>, lease: Lease, lost: bool) {
+        if lost {
+            return;
+        }
+        self.life.recorder.record(What::GivingBack { client: self.id, token: lease.token() });
+        if let Err(error) = lease.release().await
+            && is_over(&error)
+        {
+            self.close(open.take()).await;
+        }
+    }
+
+    /// Connects and opens a session; nothing if it is over before that.
+    async fn open(&self) -> Option<Open> {
+        while !self.life.is_over() {
+            let options = ConnectOptions::new().patience(PATIENCE);
+            if let Ok(store) = Store::connect_with(&self.life.url, options).await {
+                match store.session_with(&self.options).await {
+                    Ok(session) => return Some(Open { store, session }),
+                    Err(_) => store.close().await,
+                }
+            }
+            tokio::time::sleep(BREATH).await;
+        }
+        None
+    }
+
+    /// What is left of a session is given back with it. Nobody waits long for a store that is out of reach.
+    async fn close(&self, open: Option<Open>) {
+        if let Some(Open { store, session }) = open {
+            let closing = async {
+                let _ = session.close().await;
+                store.close().await;
+            };
+            let _ = tokio::time::timeout(Duration::from_secs(2), closing).await;
+        }
+    }
+
+    async fn acquire(&mut self, session: &Session, resource: &str, wait: Duration) -> Result<Lease, Error> {
+        self.calls += 1;
+        let (client, call, recorder) = (self.id, Call(self.calls), &self.life.recorder);
+        let mut events = session.events();
+        recorder.record(What::Asked { client, call, resource: resource.to_owned() });
+        let granted = async { session.acquire(resource).wait(wait).await };
+        tokio::pin!(granted);
+        let granted = loop {
+            tokio::select! {
+                // Whoever is granted at once is told so, not that it was queued before.
+                biased;
+                granted = &mut granted => break granted,
+                Some(event) = events.next() => {
+                    if let SessionEvent::Resolved { outcome: Outcome::Answered(Answer::Queued { .. }), .. } = event {
+                        recorder.record(What::Queued { client, call });
+                    }
+                }
+            }
+        };
+        match &granted {
+            Ok(lease) => {
+                let (until, promised) = self.belief(lease);
+                let (resource, token) = (resource.to_owned(), lease.token());
+                recorder.record(What::Granted { client, call, resource, token, until, promised });
+            }
+            Err(error) => {
+                let why = error.to_string();
+                recorder.record(match error {
+                    Error::Refused(_)
+                    | Error::NotFree { .. }
+                    | Error::WaitEnded(_)
+                    | Error::Unavailable(_) => What::Refused { client, call, why },
+                    _ => What::Unknown { client, call, why },
+                });
+            }
+        }
+        granted
+    }
+
+    /// Holds for so long, and records every confirmation. Says whether the lease was lost.
+    async fn hold(&self, lease: &Lease, length: Duration) -> bool {
+        let (client, token, recorder) = (self.id, lease.token(), &self.life.recorder);
+        let begun = At::now();
+        let mut last = lease.deadline();
+        loop {
+            if let LeaseState::Ended { why, .. } = lease.state() {
+                let revoked = matches!(why, EndedWhy::ByService(Ending::Revoked { .. }));
+                recorder.record(What::Lost { client, token, why: format!("{why:?}"), revoked });
+                return true;
+            }
+            let held = At::now().since(begun);
+            if held >= length || self.life.is_over() {
+                return false;
+            }
+            // Whatever changes is noticed; the pause is for the end of the run.
+            let pause = (length - held).min(Duration::from_millis(100));
+            let _ = tokio::time::timeout(pause, lease.changed()).await;
+            let deadline = lease.deadline();
+            if deadline.is_some() && deadline != last {
+                last = deadline;
+                let (until, promised) = self.belief(lease);
+                recorder.record(What::Confirmed { client, token, until, promised });
+            }
+        }
+    }
+
+    /// Until when this client believes, and until when the service must honour it.
+    fn belief(&self, lease: &Lease) -> (At, At) {
+        let Some(deadline) = lease.deadline() else { return (At(0), At(0)) };
+        // The clock that has moved further decides: what is left is the smaller of the two.
+        let now = leasehold_clock::read();
+        let past = |now: u64, deadline: u64| i128::from(deadline) - i128::from(now);
+        let left = past(now.boot, deadline.boot).min(past(now.raw, deadline.raw));
+        let until = At(u64::try_from(i128::from(now.boot) + left).unwrap_or(0));
+        (until, until.plus(self.margin))
+    }
+}

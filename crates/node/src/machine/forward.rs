@@ -1,0 +1,283 @@
+//! Between members: raft's messages, and requests of clients that reached a node that does not lead.
+//!
+//! A request goes to the leader as it came, once. If its fate cannot be known any more it is not sent again: a stream is closed, so
+//! that its client attaches and sends again under the same numbers, and a single call is answered.
+
+use std::time::Duration;
+
+use leasehold_core::holder::Reading;
+use leasehold_core::protocol::{
+    ClusterCommand, ClusterReply, Failure, MemberId, Plain, Request, RequestId, Response, ToClient,
+};
+use raft::eraftpb::{Message, MessageType};
+
+use super::intake::{respond, unavailable};
+use super::start::{ELECTION_TICKS, TICK_NANOS};
+use super::{Early, Fatal, Input, Node, Output};
+use crate::forwards::Visitors;
+use crate::peer::PeerMessage;
+use crate::routes::{CALLS, ConnectionId};
+
+/// Whoever is silent for so long may be gone.
+const ELECTION_TIMEOUT: Duration = Duration::from_nanos(TICK_NANOS * ELECTION_TICKS as u64);
+/// How long a request waits for somebody to lead. Elections take less than a second; a client that is told can try elsewhere.
+const MAX_WAIT_FOR_LEADER: Duration = Duration::from_secs(5);
+
+impl Node {
+    pub(super) fn take_peer(&mut self, out: &mut Vec<Output>, from: MemberId, message: PeerMessage) {
+        match message {
+            PeerMessage::Raft(message) => self.step(from, *message),
+            PeerMessage::Request { connection, id, request } => {
+                if self.is_leader() {
+                    let connection = self.visitors.enter(from, connection);
+                    self.take_in(out, Input::Request { connection, id, request });
+                } else {
+                    let message = PeerMessage::NotLeading { connection, id };
+                    out.push(Output::SendPeer { to: from, message });
+                }
+            }
+            PeerMessage::NotLeading { connection: CALLS, id } => {
+                // It was not taken in: whoever leads next gets it.
+                if let Some((request, since)) = self.forwards.forget_call(id) {
+                    self.forwards.turned_away(self.now);
+                    self.early.push_back(Early { connection: CALLS, id, request, since });
+                }
+            }
+            PeerMessage::Close { connection: CALLS } => {
+                if self.forwards.leader().is_some_and(|(leader, _)| leader == from) {
+                    self.lose_calls(out, Some(from));
+                }
+            }
+            PeerMessage::NotLeading { connection, .. } | PeerMessage::Close { connection } => {
+                if self.forwards.forget_stream(connection) {
+                    out.push(Output::Close(connection));
+                }
+            }
+            PeerMessage::Abandoned { connection, id } => {
+                if let Some(connection) = self.visitors.local(from, connection) {
+                    self.take_in(out, Input::Abandoned { connection, id });
+                }
+            }
+            PeerMessage::Disconnected { connection } => {
+                if let Some(connection) = self.visitors.leave(from, connection) {
+                    self.take_in(out, Input::Disconnected(connection));
+                }
+            }
+            PeerMessage::Reply { connection, message } => {
+                let waited_for = match &message {
+                    ToClient::Response { id, .. } if connection == CALLS => {
+                        self.forwards.forget_call(*id).is_some()
+                    }
+                    _ => self.forwards.has_stream(connection),
+                };
+                if waited_for {
+                    out.push(Output::Send { connection, message });
+                }
+            }
+        }
+    }
+
+    fn step(&mut self, from: MemberId, message: Message) {
+        let me = self.raft.raft.id;
+        let kind = message.get_msg_type();
+        // Proposals are made by the leader alone, from unstamped requests, and it alone decides to hand over.
+        let only_here = matches!(kind, MessageType::MsgPropose | MessageType::MsgTransferLeader);
+        if message.from != from.0 || message.to != me || only_here {
+            return;
+        }
+        self.heard.insert(from, self.now);
+        let last = self.raft.raft.raft_log.last_index();
+        if kind == MessageType::MsgHeartbeat && message.commit > last {
+            let commit = message.commit;
+            self.fatal = Some(Fatal::Invariant(format!(
+                "the log ends at entry {last}, and this member has acknowledged entry {commit}: the directory is an old copy"
+            )));
+            return;
+        }
+        if kind == MessageType::MsgTimeoutNow && self.installing.is_some() {
+            return;
+        }
+        // What raft does not want to hear (from somebody who is no member any more, say) has no effect.
+        let _ = self.raft.step(message);
+        self.draw_election_timeout();
+    }
+
+    /// A connection to or from another member has ended.
+    pub(super) fn lose_peer(&mut self, out: &mut Vec<Output>, peer: MemberId) {
+        for (connection, local) in self.visitors.leave_all(peer) {
+            self.take_in(out, Input::Disconnected(local));
+            // The other end may have noticed long ago, and sent this on a connection that is up: it must not wait for ever.
+            out.push(Output::SendPeer { to: peer, message: PeerMessage::Close { connection } });
+        }
+        if self.forwards.leader().is_some_and(|(leader, _)| leader == peer) {
+            self.lose_leader(out);
+        }
+        self.raft.report_unreachable(peer.0);
+    }
+
+    /// Notices another leader, and requests that have waited too long for one.
+    pub(super) fn follow(&mut self, out: &mut Vec<Output>) {
+        let present = self.leader().map(|leader| (leader, self.raft.raft.term));
+        if self.forwards.leader().is_some_and(|forwarded| Some(forwarded) != present) {
+            self.lose_leader(out);
+        }
+        if let Some(leader) = self.leader() {
+            self.answer_transfers(out, Some(leader));
+        }
+        let committed = self.raft.raft.raft_log.committed;
+        self.caught_up |= present.is_some() && committed > 0 && self.applied >= committed;
+        if self.is_alone() {
+            return;
+        }
+        while let Some(early) = self.early.front() {
+            if self.now.since(early.since).smaller() < MAX_WAIT_FOR_LEADER {
+                break;
+            }
+            let Early { connection, id, .. } = self.early.pop_front().expect("the front was just looked at");
+            respond(
+                out,
+                connection,
+                id,
+                unavailable("no node leads: too few of them run or reach each other"),
+            );
+        }
+    }
+
+    /// What was sent to the leader has an unknown fate. Reads have none and are asked again.
+    fn lose_leader(&mut self, out: &mut Vec<Output>) {
+        self.lose_calls(out, None);
+        out.extend(self.forwards.take_streams().into_iter().map(Output::Close));
+    }
+
+    /// The calls that were sent to the leader have an unknown fate. If it has only forgotten those of before, it is told that nobody
+    /// waits for the others either.
+    fn lose_calls(&mut self, out: &mut Vec<Output>, still: Option<MemberId>) {
+        let leader = self.forwards.leader().map(|(leader, _)| leader);
+        for (id, (request, since)) in self.forwards.take_calls() {
+            if let Some(to) = still {
+                let message = PeerMessage::Abandoned { connection: CALLS, id };
+                out.push(Output::SendPeer { to, message });
+            }
+            match (request, leader) {
+                (request @ Request::Read(_), _) => {
+                    self.early.push_back(Early { connection: CALLS, id, request, since });
+                }
+                (Request::Cluster(ClusterCommand::Transfer { .. }), Some(leader)) => {
+                    self.forwards.watch_transfer(id, leader);
+                }
+                _ => respond(out, CALLS, id, Response::Failed(Failure::OutcomeUnknown)),
+            }
+        }
+    }
+
+    /// A handover that was asked for through this node has its answer in who leads afterwards.
+    fn answer_transfers(&mut self, out: &mut Vec<Output>, leader: Option<MemberId>) {
+        for (id, before) in self.forwards.take_transfers() {
+            let response = match leader.filter(|leader| *leader != before) {
+                Some(to) => Response::Cluster(ClusterReply::Transferred { to }),
+                None => Response::Failed(Failure::OutcomeUnknown),
+            };
+            respond(out, CALLS, id, response);
+        }
+    }
+
+    /// Whether somebody else leads, and has not just said that it does not: then the next one is waited for.
+    pub(super) fn can_forward(&self) -> bool {
+        let term = self.raft.raft.term;
+        let turned_away = |leader| match self.forwards.last_turned_away() {
+            Some((by, at)) => by == (leader, term) && self.now.since(at).smaller() < ELECTION_TIMEOUT,
+            None => false,
+        };
+        let other = self.leader().filter(|leader| *leader != self.id());
+        !self.is_leader() && other.is_some_and(|leader| !turned_away(leader))
+    }
+
+    pub(super) fn forward(&mut self, out: &mut Vec<Output>, early: Early) {
+        let Early { connection, id, request, since } = early;
+        if let Some((to, connection)) = self.visitors.origin(connection) {
+            // Whoever sent it here finds the leader by itself.
+            let message = PeerMessage::NotLeading { connection, id };
+            return out.push(Output::SendPeer { to, message });
+        }
+        let Some(to) = self.leader() else { return };
+        let leader = (to, self.raft.raft.term);
+        if self.forwards.leader().is_some_and(|before| before != leader) {
+            // Met in this very turn: what the one before was sent must not count as sent to this one.
+            self.lose_leader(out);
+        }
+        self.forwards.sent(leader, connection, id, &request, since);
+        let message = PeerMessage::Request { connection, id, request };
+        out.push(Output::SendPeer { to, message });
+    }
+
+    /// Nobody waits for this request any more, if it was sent to the leader.
+    pub(super) fn abandon_forwarded(
+        &mut self,
+        out: &mut Vec<Output>,
+        connection: ConnectionId,
+        id: RequestId,
+    ) {
+        let leader = self.forwards.leader();
+        if connection == CALLS
+            && self.forwards.forget_call(id).is_some()
+            && let Some((to, _)) = leader
+        {
+            out.push(Output::SendPeer { to, message: PeerMessage::Abandoned { connection, id } });
+        }
+    }
+
+    /// A client that speaks with the leader through this node has gone.
+    pub(super) fn disconnect_forwarded(&mut self, out: &mut Vec<Output>, connection: ConnectionId) {
+        let leader = self.forwards.leader();
+        if self.forwards.forget_stream(connection)
+            && let Some((to, _)) = leader
+        {
+            out.push(Output::SendPeer { to, message: PeerMessage::Disconnected { connection } });
+        }
+    }
+
+    /// Calls that the leader keeps waiting would keep this node from stopping.
+    pub(super) fn withdraw_forwarded(&mut self, out: &mut Vec<Output>) {
+        self.answer_transfers(out, None);
+        let holds = |request: &Request| {
+            matches!(request, Request::Plain { plain: Plain::Command { hold: true, .. }, .. })
+        };
+        let held: Vec<RequestId> =
+            self.forwards.calls().filter(|(_, request)| holds(request)).map(|(id, _)| id).collect();
+        for id in held {
+            self.abandon_forwarded(out, CALLS, id);
+            respond(out, CALLS, id, unavailable("the service is stopping; the wait was withdrawn"));
+        }
+    }
+
+    /// What is meant for clients at other members goes to those.
+    pub(super) fn answer_visitors(&mut self, out: &mut [Output]) {
+        for output in out.iter_mut() {
+            let (Output::Send { connection: local, .. } | Output::Close(local)) = output else { continue };
+            if !Visitors::is_visitor(*local) {
+                continue;
+            }
+            let Some((to, connection)) = self.visitors.origin(*local) else {
+                // Gone meanwhile; a message to nobody is dropped by whoever hands it out.
+                continue;
+            };
+            let message = match std::mem::replace(output, Output::Close(ConnectionId(u64::MAX))) {
+                Output::Send { message, .. } => PeerMessage::Reply { connection, message },
+                _ => PeerMessage::Close { connection },
+            };
+            *output = Output::SendPeer { to, message };
+        }
+        if !self.is_leader() && self.early.is_empty() && self.reads.is_empty() {
+            // Nothing of theirs is left here, and they do not say any more when they go.
+            self.visitors.clear();
+        }
+    }
+
+    /// Whether a member was heard of within the last election timeout. Raft's own note is not enough: it is wiped at every look
+    /// for the quorum, and says nothing until the next answers are here.
+    pub(super) fn is_heard(&self, id: MemberId) -> bool {
+        let noted = self.raft.raft.prs().get(id.0).is_some_and(|progress| progress.recent_active);
+        let lately = |at: &Reading| self.now.since(*at).smaller() < ELECTION_TIMEOUT;
+        noted || self.heard.get(&id).is_some_and(lately)
+    }
+}

@@ -1,0 +1,146 @@
+//! A disk per process: it keeps what was synced, and a crash loses the rest, or all but the first of it.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use leasehold_node::{LogEntry, LogWrite, Recovered, SavedSnapshot, Vote};
+
+use crate::mistake::Mistake;
+
+#[derive(Default)]
+pub(crate) struct Disk {
+    vote: Vote,
+    log: BTreeMap<u64, LogEntry>,
+    snapshot: Option<SavedSnapshot>,
+    /// Handed over, each with the time at which it is synced unless the disk stands still.
+    in_flight: VecDeque<(u64, LogWrite)>,
+    saving: Option<SavedSnapshot>,
+    /// Nothing is synced while this is so.
+    pub(crate) stuck: bool,
+    pub(crate) mistake: Mistake,
+    /// Said to be synced and not there: only with a mistake.
+    lied: VecDeque<LogWrite>,
+}
+
+impl Disk {
+    pub(crate) fn with(snapshot: Option<SavedSnapshot>, mistake: Mistake) -> Self {
+        Self { snapshot, mistake, ..Self::default() }
+    }
+
+    pub(crate) fn take(&mut self, write: LogWrite, synced_at: u64) {
+        self.in_flight.push_back((synced_at, write));
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        self.in_flight.is_empty() && self.saving.is_none()
+    }
+
+    /// Syncs the oldest write if its time has come, and says its number.
+    pub(crate) fn sync(&mut self, now: u64) -> Option<u64> {
+        if self.stuck || self.in_flight.front().is_none_or(|(at, _)| *at > now) {
+            return None;
+        }
+        let (_, write) = self.in_flight.pop_front()?;
+        let number = write.number;
+        if self.mistake == Mistake::SyncsLate {
+            self.lied.push_back(write);
+            // Some reach it in the end.
+            if self.lied.len() > 1 {
+                let old = self.lied.pop_front().expect("there are two");
+                self.keep(old);
+            }
+        } else {
+            self.keep(write);
+        }
+        Some(number)
+    }
+
+    fn keep(&mut self, write: LogWrite) {
+        if let Some(snapshot) = write.install {
+            self.log.clear();
+            self.snapshot = Some(snapshot);
+        }
+        if let Some(vote) = write.vote {
+            let forgets = self.mistake == Mistake::ForgetsVotes;
+            self.vote = if forgets { Vote { vote: 0, ..vote } } else { vote };
+        }
+        if let Some(first) = write.entries.first() {
+            self.log.split_off(&first.index);
+        }
+        self.log.extend(write.entries.into_iter().map(|entry| (entry.index, entry)));
+    }
+
+    pub(crate) fn save(&mut self, snapshot: SavedSnapshot) {
+        assert!(self.saving.is_none(), "one snapshot is saved at a time");
+        self.saving = Some(snapshot);
+    }
+
+    /// The snapshot that is being saved is safe: its index. One that is older than what is there is skipped.
+    pub(crate) fn saved(&mut self) -> Option<u64> {
+        if self.stuck {
+            return None;
+        }
+        let snapshot = self.saving.take()?;
+        let index = snapshot.index;
+        if self.covered() < index {
+            self.log = self.log.split_off(&(index + 1));
+            self.snapshot = Some(snapshot);
+        }
+        Some(index)
+    }
+
+    /// The last entry that the snapshot covers.
+    pub(crate) fn covered(&self) -> u64 {
+        self.snapshot.as_ref().map_or(0, |snapshot| snapshot.index)
+    }
+
+    /// A synced entry.
+    pub(crate) fn entry(&self, index: u64) -> Option<&LogEntry> {
+        let lied = self.lied.iter().flat_map(|write| &write.entries);
+        self.log.get(&index).or_else(|| lied.into_iter().find(|entry| entry.index == index))
+    }
+
+    /// Whether this very entry is synced, by itself or in a snapshot.
+    pub(crate) fn has(&self, entry: &LogEntry) -> bool {
+        self.covered() >= entry.index || self.entry(entry.index) == Some(entry)
+    }
+
+    /// The process is gone; of what was on its way the first `kept` writes are there.
+    pub(crate) fn crash(&mut self, kept: usize) {
+        self.lied.clear();
+        for (_, write) in self.in_flight.drain(..).take(kept).collect::<Vec<_>>() {
+            self.keep(write);
+        }
+        self.saving = None;
+        self.stuck = false;
+    }
+
+    /// What the next process finds.
+    pub(crate) fn recovered(&self) -> Recovered {
+        let last = self.log.keys().next_back().copied().unwrap_or(0).max(self.covered());
+        // A disk that lies about votes and entries lies about the commit beside them as well.
+        let commit =
+            if self.mistake == Mistake::None { self.vote.commit } else { self.vote.commit.min(last) };
+        Recovered {
+            vote: Vote { commit, ..self.vote },
+            entries: self.log.values().filter(|entry| entry.index > self.covered()).cloned().collect(),
+            snapshot: self.snapshot.clone(),
+        }
+    }
+
+    /// A copy of what is synced, to be put back later.
+    pub(crate) fn copy(&self) -> Self {
+        Self {
+            vote: self.vote,
+            log: self.log.clone(),
+            snapshot: self.snapshot.clone(),
+            mistake: self.mistake,
+            ..Self::default()
+        }
+    }
+
+    /// Replaces the bytes of the snapshot.
+    pub(crate) fn corrupt(&mut self, change: impl FnOnce(&[u8]) -> Vec<u8>) {
+        let snapshot = self.snapshot.as_mut().expect("there is a snapshot");
+        snapshot.bytes = change(&snapshot.bytes);
+    }
+}

@@ -1,0 +1,234 @@
+//! Another life of a state: a greater epoch, a new incarnation, one member that was never seen before, and nobody who holds anything.
+
+use std::path::{Path, PathBuf};
+
+use leasehold_core::limits::LONGEST_MAX_TTL;
+use leasehold_core::protocol::{Incarnation, Member, MemberId};
+use leasehold_core::{Command, Config, Entry, Epoch, LeaseTable, Millis, Revision, System, Token};
+use leasehold_node::members::CLUSTER_VERSION;
+use leasehold_node::payload::{NodeSnapshot, Payload, Voters};
+use leasehold_node::{Anchor, ChangeLog, FOUNDER, Roster, SavedSnapshot};
+use leasehold_wal::{HardState, Identity, Index, Options, Record, Recovered, SnapshotKind, Term, Wal};
+
+use super::FilesError;
+use crate::disk::FileDisk;
+
+/// What the operator knows and wants.
+#[derive(Debug, Clone, Default)]
+pub struct Choices {
+    /// The greatest token that is known to have been granted.
+    pub above: Option<Token>,
+    /// Nobody else has begun another life of this state: the first restore of a file, the only survivor of a cluster.
+    pub is_only_one: bool,
+    /// The longest ttl that holders may have, if it is greater than the state says.
+    pub max_ttl: Option<Millis>,
+    /// Nobody believes in a lease any more, so there is nothing to wait for.
+    pub holders_are_stopped: bool,
+    /// What people call the member.
+    pub name: Option<String>,
+    /// Where it is reached.
+    pub address: Option<String>,
+}
+
+/// A life that can be served now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Begun {
+    /// Its directory.
+    pub directory: PathBuf,
+    /// Its only member; none in a directory that processes of one machine share.
+    pub member: Option<Member>,
+    /// Its incarnation; unknown in a directory that processes of one machine share.
+    pub incarnation: Incarnation,
+    /// Its epoch: every token is greater than those of smaller ones.
+    pub epoch: u16,
+    /// Its first revision.
+    pub index: u64,
+    /// How long nothing is granted.
+    pub wait: Millis,
+    /// Where the log of before is kept.
+    pub kept: Option<PathBuf>,
+}
+
+/// What is brought into another life.
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) table: LeaseTable,
+    pub(super) roster: Roster,
+    pub(super) index: u64,
+    pub(super) term: u64,
+    /// Whether members were added or removed behind the snapshot.
+    pub(super) members_changed: bool,
+}
+
+/// Who goes on with it.
+#[derive(Debug, Clone)]
+pub(super) enum Heir {
+    /// A service.
+    Served(Member),
+    /// Processes of one machine, by whose clocks time goes on.
+    Embedded(Anchor),
+}
+
+impl Choices {
+    /// How long nothing may be granted: until nobody can believe in a lease of before.
+    pub(super) fn wait(&self, config: &Config) -> Result<Millis, FilesError> {
+        let given = self.max_ttl.unwrap_or(Millis::ZERO);
+        if given > LONGEST_MAX_TTL {
+            return Err(FilesError::MaxTtl { given: given.get(), limit: LONGEST_MAX_TTL.get() });
+        }
+        if self.holders_are_stopped {
+            return Ok(Millis::ZERO);
+        }
+        Ok(config.drift.stretch(given.max(config.max_ttl)))
+    }
+}
+
+impl State {
+    /// The state of a backup or snapshot.
+    pub(super) fn of_snapshot(saved: &SavedSnapshot) -> Result<Self, String> {
+        let read = NodeSnapshot::decode(&saved.bytes).map_err(|error| error.to_string())?;
+        read.table.check_invariants()?;
+        if read.roster.version > CLUSTER_VERSION {
+            let found = read.roster.version;
+            return Err(format!(
+                "it has version {found}; this release knows up to {CLUSTER_VERSION}: upgrade it"
+            ));
+        }
+        let (index, term) = (saved.index, saved.term);
+        Ok(Self { table: read.table, roster: read.roster, index, term, members_changed: false })
+    }
+
+    /// The state of a log with all its entries, committed or not: everything ends anyway, and no token that may have been granted is
+    /// forgotten.
+    pub(super) fn of_log(log: &Recovered) -> Result<Self, String> {
+        let mut state = match &log.snapshot {
+            Some((meta, bytes)) => {
+                let (index, term) = (meta.index.0, meta.term.0);
+                Self::of_snapshot(&SavedSnapshot { index, term, bytes: bytes.clone() })?
+            }
+            None if log.entries.first().is_some_and(|entry| entry.index.0 == 1) => Self {
+                table: LeaseTable::new(Config::default()),
+                roster: Roster::default(),
+                index: 0,
+                term: 0,
+                members_changed: false,
+            },
+            None => return Err("neither a snapshot nor the beginning of the log is left".to_owned()),
+        };
+        for entry in &log.entries {
+            state.members_changed |= entry.kind != 0;
+            if entry.kind == 0 && !entry.payload.is_empty() {
+                let place = |error: String| format!("entry {}: {error}", entry.index);
+                let payload = Payload::decode(&entry.payload).map_err(|error| place(error.to_string()))?;
+                if payload.entry.at < state.table.last_at() {
+                    return Err(place("log time falls".to_owned()));
+                }
+                state.table.apply(&payload.entry);
+            }
+            (state.index, state.term) = (entry.index.0, state.term.max(entry.term.0));
+        }
+        state.term = state.term.max(log.hard_state.term.0);
+        state.table.check_invariants()?;
+        Ok(state)
+    }
+
+    /// Begins another life: one entry that ends everything, and the snapshot behind it.
+    pub(super) fn begin(
+        mut self,
+        heir: &Heir,
+        epoch: Epoch,
+        wait: Millis,
+    ) -> Result<(SavedSnapshot, Incarnation), String> {
+        let at = self.table.last_at();
+        let restored = Command::System(System::Restored { epoch, wait });
+        self.table.apply(&Entry { at, commands: vec![restored] });
+        self.table.check_invariants()?;
+        let (index, term) = (self.index + 1, self.term + 1);
+        let (voter, roster, anchor) = match heir {
+            Heir::Served(member) => (member.id, alone(member)?, None),
+            Heir::Embedded(anchor) => (FOUNDER, Roster::default(), Some(anchor.clone())),
+        };
+        let voters = Voters { voters: vec![voter.0], ..Voters::default() };
+        // Whoever watched the life before must look anew: its revisions beyond this one are not those of the new life.
+        let changes = ChangeLog::after(Revision::new(index));
+        let stamped = Some((at, anchor));
+        let bytes = NodeSnapshot::encode(voters, &roster, Some(0), stamped, &changes, &self.table);
+        Ok((SavedSnapshot { index, term, bytes }, roster.incarnation))
+    }
+}
+
+/// A roster of one, and an incarnation that no other life has.
+fn alone(member: &Member) -> Result<Roster, String> {
+    let mut random = [0; 16];
+    getrandom::fill(&mut random).map_err(|error| format!("no incarnation can be drawn: {error}"))?;
+    let mut roster = Roster::founding(vec![member.clone()]);
+    // Zero means unknown.
+    roster.incarnation = Incarnation((roster.incarnation.0 ^ u128::from_le_bytes(random)).max(1));
+    Ok(roster)
+}
+
+/// Makes a new log that begins with a snapshot, durable in all its parts.
+pub(super) fn write_log(
+    log: &Path,
+    of: &Path,
+    lock_inode: u64,
+    snapshot: &SavedSnapshot,
+) -> Result<(), FilesError> {
+    let disk = FileDisk::open(log).map_err(super::failed("open", log))?;
+    let log_error = |source| FilesError::Log { path: of.to_owned(), source };
+    let mut wal = Wal::create(disk, Identity { lock_inode }, Options::default()).map_err(log_error)?;
+    let (index, term) = (Index(snapshot.index), Term(snapshot.term));
+    let state = Record::HardState(HardState { term, vote: None, commit: index });
+    wal.save_snapshot(SnapshotKind::Installed, index, term, &snapshot.bytes, &[state])
+        .map_err(|source| FilesError::Write { path: of.to_owned(), source })?;
+    Ok(())
+}
+
+/// The member that goes on, called as before unless told otherwise.
+pub(super) fn heir(choices: &Choices, before: Option<&Member>, id: MemberId) -> Result<Member, FilesError> {
+    const NAME: &str = "leasehold";
+    const ADDRESS: &str = "127.0.0.1:7420";
+    let name = choices.name.as_deref().or(before.map(|member| member.name.as_str())).unwrap_or(NAME);
+    let address =
+        choices.address.as_deref().or(before.map(|member| member.address.as_str())).unwrap_or(ADDRESS);
+    Ok(Member::new(id, name, address)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::tests::{member, small_snapshot};
+
+    #[test]
+    fn another_life_is_above_the_one_before_and_has_one_member() {
+        let state = State::of_snapshot(&small_snapshot()).unwrap();
+        let before = state.roster.incarnation;
+        let (index, term) = (state.index, state.term);
+        let epoch = Epoch::new(3).unwrap();
+        let (snapshot, incarnation) = state.begin(&Heir::Served(member(9)), epoch, Millis::new(500)).unwrap();
+        assert_eq!((snapshot.index, snapshot.term), (index + 1, term + 1));
+        assert_ne!(incarnation, before);
+        let read = NodeSnapshot::decode(&snapshot.bytes).unwrap();
+        assert_eq!(read.table.epoch(), epoch);
+        assert_eq!(read.voters.voters, [9]);
+        assert_eq!(read.roster.members, [member(9)]);
+    }
+
+    #[test]
+    fn the_wait_is_the_greater_ttl_with_its_drift_or_nothing() {
+        let config = Config::default();
+        let choices = |max_ttl: Option<u64>, holders_are_stopped| Choices {
+            max_ttl: max_ttl.map(Millis::new),
+            holders_are_stopped,
+            ..Choices::default()
+        };
+        let whole = config.drift.stretch(config.max_ttl);
+        assert!(whole > config.max_ttl);
+        assert_eq!(choices(None, false).wait(&config).unwrap(), whole);
+        assert_eq!(choices(Some(1), false).wait(&config).unwrap(), whole);
+        let longer = choices(Some(3_600_000), false).wait(&config).unwrap();
+        assert_eq!(longer, config.drift.stretch(Millis::new(3_600_000)));
+        assert_eq!(choices(Some(3_600_000), true).wait(&config).unwrap(), Millis::ZERO);
+        assert!(choices(Some(u64::MAX), true).wait(&config).is_err());
+    }
+}

@@ -1,0 +1,197 @@
+//! From a log that can go on no more to another life in the same directory: the majority of its cluster is gone, or it is damaged.
+//!
+//! The new log and the new id are made aside. One file, durable by a rename, says that they count; from then on the change is carried
+//! through by whoever comes next, this process or the next one that opens the directory. Before it, nothing has happened; the log of
+//! before is kept.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use leasehold_core::protocol::MemberId;
+use leasehold_node::Anchor;
+use leasehold_wal::salvage;
+
+use super::identity::{self, draw_id};
+use super::life::{Begun, Choices, Heir, State, heir, write_log};
+use super::note::Note;
+use super::whole::{exists, make_empty, open_line, sealed_line, sync_directory, write_whole};
+use super::{FilesError, failed};
+use crate::directory::{DirectoryError, Kind, Locked, lock_holder};
+use crate::disk::FileDisk;
+
+const LOG: &str = "log";
+const NEW_LOG: &str = "log.new";
+const NOTE: &str = "restores";
+/// Says that the new log and id count, and under which name the old log is kept.
+const MARKER: &str = "recovering";
+const WORD: &str = "leasehold-recovering";
+const VERSION: &str = "1";
+const NO_ID: &str = "-";
+
+/// How much of a log must be good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// All of it.
+    Whole,
+    /// What is good before the first damage.
+    UpToDamage,
+}
+
+/// Begins another life of the state in a directory, as a cluster of one with a greater epoch.
+///
+/// # Errors
+/// When the directory is in use, its log is damaged beyond what was asked for, or it is not known whether the epoch would be greater
+/// than all before.
+pub fn recover(directory: &Path, extent: Extent, choices: &Choices) -> Result<Begun, FilesError> {
+    let (locked, kind) = lock(directory)?;
+    finish(directory)?;
+    let mut disk = FileDisk::open(&directory.join(LOG)).map_err(failed("open", &directory.join(LOG)))?;
+    let (log, problem) = salvage(&mut disk);
+    drop(disk);
+    if let (Some(source), Extent::Whole) = (problem, extent) {
+        return Err(FilesError::Log { path: directory.to_owned(), source });
+    }
+    let state_error = |why| FilesError::State { path: directory.to_owned(), why };
+    let state = State::of_log(&log).map_err(state_error)?;
+    check_is_only_one(directory, extent, choices, &state)?;
+    let wait = choices.wait(state.table.config())?;
+    let id = draw_id().map_err(failed("draw an id for", directory))?;
+    let heir = match kind {
+        Kind::Served => {
+            let old = identity::member_id(directory, true).ok();
+            let before = state.roster.members.iter().find(|member| Some(member.id) == old);
+            Heir::Served(heir(choices, before, id)?)
+        }
+        Kind::Embedded => {
+            let machine = crate::identity::machine().map_err(failed("read the clocks for", directory))?;
+            Heir::Embedded(Anchor::new(machine, leasehold_clock::read()))
+        }
+    };
+    let epoch = Note::read(directory.join(NOTE))?.hand_out(directory, state.table.epoch(), choices.above)?;
+    let (snapshot, incarnation) = state.begin(&heir, epoch, wait).map_err(state_error)?;
+
+    let new_log = directory.join(NEW_LOG);
+    make_empty(&new_log)?;
+    write_log(&new_log, directory, locked.inode()?, &snapshot)?;
+    sync_directory(directory)?;
+    let kept = free_name(directory, epoch.get());
+    let member = match heir {
+        Heir::Served(member) => Some(member),
+        Heir::Embedded(_) => None,
+    };
+    let id = member.as_ref().map_or_else(|| NO_ID.to_owned(), |member| member.id.to_string());
+    let marker = sealed_line(&format!("{WORD} {VERSION} {kept} {id}"));
+    write_whole(&directory.join(MARKER), marker.as_bytes())?;
+    finish(directory)?;
+    Ok(Begun {
+        directory: directory.to_owned(),
+        member,
+        incarnation,
+        epoch: epoch.get(),
+        index: snapshot.index,
+        wait,
+        kept: Some(directory.join(kept)),
+    })
+}
+
+/// Carries through a change that was decided and interrupted. To be called under the lock, before the log is opened.
+pub(super) fn finish(directory: &Path) -> Result<(), FilesError> {
+    let marker = directory.join(MARKER);
+    let text = match std::fs::read_to_string(&marker) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(failed("read", &marker)(error)),
+    };
+    let words = open_line(&text).unwrap_or_default();
+    let [WORD, VERSION, kept, id] = words[..] else {
+        let what = "it does not fit its checksum, or a later release wrote it".to_owned();
+        return Err(FilesError::Damaged { path: marker, offset: 0, what });
+    };
+    let (log, new_log, kept) = (directory.join(LOG), directory.join(NEW_LOG), directory.join(kept));
+    if exists(&new_log) {
+        if exists(&log) {
+            std::fs::rename(&log, &kept).map_err(failed("keep", &log))?;
+            sync_directory(directory)?;
+        }
+        std::fs::rename(&new_log, &log).map_err(failed("replace", &log))?;
+        sync_directory(directory)?;
+    }
+    if id != NO_ID {
+        let id = u64::from_str_radix(id, 16).expect("the line fits its checksum");
+        identity::write_member_id(directory, MemberId(id))?;
+    }
+    std::fs::remove_file(&marker).map_err(failed("remove", &marker))?;
+    sync_directory(directory)
+}
+
+/// The same, in the words of a directory.
+pub(crate) fn finish_recovery(directory: &Path) -> Result<(), DirectoryError> {
+    finish(directory).map_err(|error| match error {
+        FilesError::Directory(error) => error,
+        FilesError::Io { action, path, source } => DirectoryError::Io { action, path, source },
+        error => DirectoryError::Identity { path: directory.to_owned(), why: error.to_string() },
+    })
+}
+
+/// Takes the lock of a directory of either kind.
+pub(super) fn lock(directory: &Path) -> Result<(Locked, Kind), FilesError> {
+    let (locked, kind) = match Locked::try_lock(directory, Kind::Served, true) {
+        Err(DirectoryError::Embedded { .. }) => {
+            (Locked::try_lock(directory, Kind::Embedded, true)?, Kind::Embedded)
+        }
+        other => (other?, Kind::Served),
+    };
+    let locked = locked.ok_or_else(|| {
+        let pid = lock_holder(directory).map_or(0, |holder| holder.pid);
+        FilesError::InUse { path: directory.to_owned(), pid }
+    })?;
+    Ok((locked, kind))
+}
+
+/// Whether this is the only life that goes on from this log, as far as it can be known.
+fn check_is_only_one(
+    directory: &Path,
+    extent: Extent,
+    choices: &Choices,
+    state: &State,
+) -> Result<(), FilesError> {
+    if choices.is_only_one || choices.above.is_some() {
+        return Ok(());
+    }
+    let path = directory.to_owned();
+    let members = state.roster.members.len();
+    match extent {
+        Extent::Whole => {
+            let (what, sure) = ("recovered on another member", "--only-survivor");
+            Err(FilesError::EpochUnknown { path, what, sure })
+        }
+        Extent::UpToDamage if members > 1 || state.members_changed => {
+            Err(FilesError::NotAlone { path, members })
+        }
+        Extent::UpToDamage => Ok(()),
+    }
+}
+
+fn free_name(directory: &Path, epoch: u16) -> String {
+    let name = |number: u32| match number {
+        1 => format!("log.before-epoch-{epoch}"),
+        _ => format!("log.before-epoch-{epoch}.{number}"),
+    };
+    (1..)
+        .map(name)
+        .find(|name| !exists(&directory.join(name)))
+        .expect("a directory has fewer names than numbers")
+}
+
+/// Where a log is that an interrupted change has not put in its place yet.
+pub(super) fn log_path(directory: &Path) -> PathBuf {
+    directory.join(LOG)
+}
+
+/// Whether a change was decided and not carried through.
+pub(super) fn is_interrupted(directory: &Path) -> bool {
+    exists(&directory.join(MARKER))
+}
+
+#[cfg(test)]
+mod tests;

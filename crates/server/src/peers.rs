@@ -1,0 +1,257 @@
+//! Peers: connections to and from the other members, on a thread of their own, so that no flood of clients delays a heartbeat.
+//!
+//! A node dials every other member and sends on the connection it dialled; on those it accepted it only listens. Snapshots
+//! have connections of their own. A connection that ends, in either direction, is reported to the node: what was under way on it has
+//! an unknown fate. Raft's messages may be dropped (raft repeats them); no other message is ever dropped without such a report.
+
+mod convert;
+mod founding;
+mod inbound;
+mod link;
+mod opening;
+mod snapshots;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use leasehold_core::protocol::{Incarnation, Member, MemberId};
+use leasehold_node::members::CLUSTER_VERSION;
+use leasehold_node::{Membership, PeerMessage};
+use leasehold_wire::{PEER_VERSION, PeerHello, PeerPurpose, PeerWelcome};
+use tokio::sync::{Notify, mpsc};
+
+use crate::driver::ToLoop;
+use crate::inbox::Inbox;
+pub use founding::Founders;
+use link::Link;
+
+/// Who this node is, for its peers.
+#[derive(Debug, Clone)]
+pub(crate) struct Introduction {
+    /// Its id.
+    pub id: MemberId,
+    /// Its name.
+    pub name: String,
+    /// Where clients and peers reach it.
+    pub address: String,
+    /// The founders, as every one of them must know them; empty if it was not started as one.
+    pub initial_cluster: String,
+    /// The longest ttl, in milliseconds.
+    pub max_ttl_ms: u64,
+    /// The bound of clocks' rate errors.
+    pub drift_ppm: u32,
+}
+
+/// For the loop: where messages to peers go. Never waits.
+#[derive(Debug, Clone)]
+pub(crate) struct ToPeers(mpsc::UnboundedSender<Work>);
+
+#[derive(Debug)]
+pub(crate) enum Work {
+    Send(MemberId, PeerMessage),
+    Members(Arc<Membership>),
+    /// A stream that a peer has begun; its first bytes are still to be read.
+    Accepted(std::net::TcpStream),
+    /// A peer that is not among the members (yet) has shown where it is.
+    Met(MemberId, String),
+    Stop,
+}
+
+impl ToPeers {
+    pub(crate) fn send(&self, work: Work) {
+        // If the thread has ended, so has the service.
+        let _ = self.0.send(work);
+    }
+}
+
+/// What the tasks share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) introduction: Introduction,
+    membership: Mutex<Arc<Membership>>,
+    /// Ends the connections that a member has begun.
+    accepted: Mutex<HashMap<MemberId, Arc<Notify>>>,
+    pub(crate) inbox: Inbox,
+    pub(crate) work: ToPeers,
+}
+
+impl Shared {
+    pub(crate) fn membership(&self) -> Arc<Membership> {
+        Arc::clone(&self.membership.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn hello(&self, purpose: PeerPurpose, to: Option<MemberId>) -> PeerHello {
+        let introduction = self.introduction.clone();
+        PeerHello {
+            version: PEER_VERSION,
+            cluster_version: CLUSTER_VERSION,
+            purpose,
+            from: introduction.id,
+            name: introduction.name,
+            address: introduction.address,
+            to,
+            incarnation: self.membership().incarnation,
+            initial_cluster: introduction.initial_cluster,
+            max_ttl_ms: introduction.max_ttl_ms,
+            drift_ppm: introduction.drift_ppm,
+            program: concat!("leasehold ", env!("CARGO_PKG_VERSION")).to_owned(),
+        }
+    }
+
+    /// What ends all connections that a member has begun.
+    pub(crate) fn ends_of(&self, from: MemberId) -> Arc<Notify> {
+        let mut accepted = self.accepted.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(accepted.entry(from).or_default())
+    }
+
+    /// Ends the connections that a member has begun: it waits for something that could not be sent to it, and would not know.
+    pub(crate) fn end_accepted(&self, from: MemberId) {
+        self.ends_of(from).notify_waiters();
+    }
+
+    pub(crate) fn tell(&self, message: ToLoop) {
+        // A loop that is gone hears nothing, and needs nothing.
+        let _ = self.inbox.send(message);
+    }
+}
+
+/// The peers of a running node.
+#[derive(Debug)]
+pub struct Peers {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Peers {
+    /// Starts the thread. A blank founder looks for the others.
+    pub(crate) fn start(
+        introduction: Introduction,
+        membership: Membership,
+        founders: Option<Founders>,
+        inbox: Inbox,
+    ) -> std::io::Result<Self> {
+        let (sender, work) = mpsc::unbounded_channel();
+        let shared = Arc::new(Shared {
+            introduction,
+            membership: Mutex::new(Arc::new(membership)),
+            accepted: Mutex::default(),
+            inbox,
+            work: ToPeers(sender),
+        });
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let tasks = Arc::clone(&shared);
+        let thread = std::thread::Builder::new().name("leasehold-peers".into()).spawn(move || {
+            runtime.block_on(async move {
+                if let Some(founders) = founders {
+                    tokio::spawn(founding::found(Arc::clone(&tasks), founders));
+                }
+                run(tasks, work).await;
+            });
+        })?;
+        Ok(Self { shared, thread: Some(thread) })
+    }
+
+    pub(crate) fn work(&self) -> ToPeers {
+        self.shared.work.clone()
+    }
+
+    /// A way in for streams of peers.
+    pub fn accepting(&self) -> Accepting {
+        Accepting(self.shared.work.clone())
+    }
+
+    /// A way to ask other nodes who they are.
+    pub fn asking(&self) -> Asking {
+        Asking(Arc::clone(&self.shared))
+    }
+}
+
+impl Drop for Peers {
+    fn drop(&mut self) {
+        self.shared.work.send(Work::Stop);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Takes in streams that peers have begun.
+#[derive(Debug, Clone)]
+pub struct Accepting(ToPeers);
+
+impl Accepting {
+    /// Takes in a stream whose first bytes, not taken yet, are those of a peer.
+    pub fn accept(&self, stream: std::net::TcpStream) {
+        self.0.send(Work::Accepted(stream));
+    }
+}
+
+/// Asks other nodes who they are.
+#[derive(Debug, Clone)]
+pub struct Asking(Arc<Shared>);
+
+impl Asking {
+    /// Who listens at an address.
+    ///
+    /// # Errors
+    /// In words, when nobody does, or something else.
+    pub async fn ask(&self, address: &str) -> Result<PeerWelcome, String> {
+        opening::ask(&self.0, address).await
+    }
+
+    /// Who this node is, and this life of its cluster.
+    pub fn known(&self) -> (MemberId, Incarnation, Arc<Membership>) {
+        let membership = self.0.membership();
+        (self.0.introduction.id, membership.incarnation, membership)
+    }
+}
+
+/// Keeps one link for every other member.
+async fn run(shared: Arc<Shared>, mut work: mpsc::UnboundedReceiver<Work>) {
+    let mut links: HashMap<MemberId, Link> = HashMap::new();
+    let membership = shared.membership();
+    keep_links(&shared, &mut links, &membership);
+    while let Some(next) = work.recv().await {
+        match next {
+            Work::Send(to, message) => match links.get(&to) {
+                Some(link) => link.send(&message),
+                None => link::undelivered(&shared, to, &message),
+            },
+            Work::Members(membership) => {
+                *shared.membership.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&membership);
+                keep_links(&shared, &mut links, &membership);
+            }
+            Work::Accepted(stream) => {
+                tokio::spawn(inbound::serve(Arc::clone(&shared), stream));
+            }
+            Work::Met(id, address) => {
+                let unknown = id != shared.introduction.id && shared.membership().member(id).is_none();
+                if unknown && links.get(&id).is_none_or(|link| link.address() != address) {
+                    links.insert(id, Link::new(&shared, id, address));
+                }
+            }
+            Work::Stop => return,
+        }
+    }
+}
+
+fn keep_links(shared: &Arc<Shared>, links: &mut HashMap<MemberId, Link>, membership: &Membership) {
+    if membership.is_blank() {
+        return;
+    }
+    let others = membership.members.iter().map(|(member, _)| member);
+    let others: Vec<&Member> = others.filter(|member| member.id != shared.introduction.id).collect();
+    // Those that were removed, or have moved. Others may be members that have not been heard of here yet.
+    links.retain(|id, link| {
+        let moved = others.iter().any(|member| member.id == *id && member.address != link.address());
+        !membership.removed.contains(id) && !moved
+    });
+    for id in &membership.removed {
+        // They come again, and hear that they were removed.
+        shared.end_accepted(*id);
+    }
+    for member in others {
+        links.entry(member.id).or_insert_with(|| Link::new(shared, member.id, member.address.clone()));
+    }
+}

@@ -1,0 +1,51 @@
+//! The fields of changes of the nodes.
+
+use leasehold_core::cluster::{check_address, check_member_name};
+use serde::Deserialize;
+
+use super::bad;
+use crate::plain::Fault;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AddFields {
+    name: String,
+    address: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct MemberFields {
+    name: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TransferFields {
+    to: Option<String>,
+}
+
+impl AddFields {
+    /// The name and the address.
+    pub(crate) fn node(self) -> Result<(String, String), Fault> {
+        check_address(&self.address).map_err(|error| bad("address", &error.to_string()))?;
+        Ok((named("name", self.name)?, self.address))
+    }
+}
+
+impl MemberFields {
+    pub(crate) fn name(self) -> Result<String, Fault> {
+        named("name", self.name)
+    }
+}
+
+impl TransferFields {
+    pub(crate) fn to(self) -> Result<Option<String>, Fault> {
+        self.to.map(|to| named("to", to)).transpose()
+    }
+}
+
+fn named(field: &str, name: String) -> Result<String, Fault> {
+    check_member_name(&name).map_err(|error| bad(field, &error.to_string()))?;
+    Ok(name)
+}

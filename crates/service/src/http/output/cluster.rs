@@ -1,0 +1,88 @@
+//! The nodes as JSON.
+
+use leasehold_core::Revision;
+use leasehold_core::protocol::{ClusterView, MemberId, MemberRole, MemberView};
+use leasehold_node::Membership;
+use serde::Serialize;
+
+#[derive(Debug, Serialize)]
+pub(crate) struct ClusterJson {
+    incarnation: String,
+    epoch: u16,
+    version: u32,
+    leader: Option<String>,
+    term: String,
+    committed: String,
+    members: Vec<MemberJson>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct MemberJson {
+    name: String,
+    id: String,
+    address: String,
+    role: &'static str,
+    leader: bool,
+    reachable: bool,
+    matched: String,
+    behind: u64,
+    receiving_snapshot: bool,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct ChangedJson {
+    revision: String,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct TransferredJson {
+    leader: Option<String>,
+    leader_id: String,
+}
+
+impl From<&ClusterView> for ClusterJson {
+    fn from(view: &ClusterView) -> Self {
+        let leader = view.members.iter().find(|seen| seen.member.id == view.leader);
+        Self {
+            incarnation: view.incarnation.to_string(),
+            epoch: view.epoch,
+            version: view.version,
+            leader: leader.map(|seen| seen.member.name.clone()),
+            term: view.term.to_string(),
+            committed: view.committed.to_string(),
+            members: view.members.iter().map(|seen| MemberJson::new(view, seen)).collect(),
+        }
+    }
+}
+
+impl MemberJson {
+    fn new(view: &ClusterView, seen: &MemberView) -> Self {
+        Self {
+            name: seen.member.name.clone(),
+            id: seen.member.id.to_string(),
+            address: seen.member.address.clone(),
+            role: match seen.role {
+                MemberRole::Voter => "voter",
+                MemberRole::Learner => "learner",
+            },
+            leader: seen.member.id == view.leader,
+            reachable: seen.reachable,
+            matched: seen.matched.to_string(),
+            behind: view.committed.saturating_sub(seen.matched),
+            receiving_snapshot: seen.receiving_snapshot,
+        }
+    }
+}
+
+impl From<Revision> for ChangedJson {
+    fn from(revision: Revision) -> Self {
+        Self { revision: revision.to_string() }
+    }
+}
+
+impl TransferredJson {
+    pub(crate) fn new(leader: MemberId, membership: &Membership) -> Self {
+        let name = membership.member(leader).map(|member| member.name.clone());
+        Self { leader: name, leader_id: leader.to_string() }
+    }
+}
