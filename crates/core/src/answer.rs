@@ -85,6 +85,8 @@ pub enum Reply {
     },
     /// The kind of the resource was changed.
     KindChanged,
+    /// The alarm is answered.
+    AlarmCleared,
     /// The node's own command was carried out.
     Done,
     /// No effect, now or later.
@@ -397,5 +399,25 @@ pub enum Event {
         command: CommandNumber,
         /// Why.
         why: WaitEnding,
+    },
+    /// A token was shown that was never granted.
+    AlarmRaised {
+        /// Which resource.
+        resource: ResourceName,
+        /// Which token.
+        token: Token,
+        /// What the one who showed it calls itself.
+        by: Label,
+    },
+    /// An operator has answered an alarm.
+    AlarmCleared {
+        /// Which resource.
+        resource: ResourceName,
+        /// Which token was shown.
+        token: Token,
+        /// Who answered.
+        by: Label,
+        /// What was found.
+        reason: Reason,
     },
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::answer::{Ending, Event, Grant};
 use crate::id::{Revision, SessionId, Token};
-use crate::name::{Label, RegisterKey, ResourceName, Value};
+use crate::name::{Label, Reason, RegisterKey, ResourceName, Value};
 
 /// Longest value that is part of a change. Changes are kept in memory for whoever watches; a longer value is read on its own.
 pub const MAX_WATCHED_VALUE_BYTES: usize = 4 * 1024;
@@ -71,6 +71,26 @@ pub enum Change {
         /// How.
         how: Ending,
     },
+    /// A token was shown that was never granted: the resource is granted to nobody.
+    AlarmRaised {
+        /// Which resource.
+        resource: ResourceName,
+        /// Which token.
+        token: Token,
+        /// What the one who showed it calls itself.
+        by: Label,
+    },
+    /// An operator has answered an alarm: the resource is granted again.
+    AlarmCleared {
+        /// Which resource.
+        resource: ResourceName,
+        /// Which token was shown.
+        token: Token,
+        /// Who answered.
+        by: Label,
+        /// What was found.
+        reason: Reason,
+    },
 }
 
 impl Change {
@@ -105,6 +125,15 @@ impl Change {
                 label: label.clone(),
                 how: how.clone(),
             },
+            Event::AlarmRaised { resource, token, by } => {
+                Self::AlarmRaised { resource: resource.clone(), token: *token, by: by.clone() }
+            }
+            Event::AlarmCleared { resource, token, by, reason } => Self::AlarmCleared {
+                resource: resource.clone(),
+                token: *token,
+                by: by.clone(),
+                reason: reason.clone(),
+            },
             Event::SessionOpened { .. }
             | Event::SessionEnded { .. }
             | Event::WaitGranted { .. }
@@ -118,7 +147,9 @@ impl Change {
             Self::Granted { grant, .. } => &grant.resource,
             Self::ValueSet { resource, .. }
             | Self::RegisterWritten { resource, .. }
-            | Self::Ended { resource, .. } => resource,
+            | Self::Ended { resource, .. }
+            | Self::AlarmRaised { resource, .. }
+            | Self::AlarmCleared { resource, .. } => resource,
         }
     }
 
@@ -131,6 +162,8 @@ impl Change {
             }
             Self::ValueSet { value, .. } => value.as_ref().map_or(0, |value| value.as_bytes().len()),
             Self::RegisterWritten { key, .. } => key.as_str().len(),
+            Self::AlarmRaised { by, .. } => by.as_str().len(),
+            Self::AlarmCleared { by, reason, .. } => by.as_str().len() + reason.as_str().len(),
             Self::Ended { label, how, .. } => {
                 let reason = match how {
                     Ending::Revoked { by, reason } => by.as_str().len() + reason.as_str().len(),

@@ -400,6 +400,17 @@ pub enum Operator {
         /// Who does it.
         by: Label,
     },
+    /// Answers an alarm: the resource is granted again.
+    ClearAlarm {
+        /// Which resource.
+        resource: ResourceName,
+        /// The token that was shown: an alarm of another is not answered by this.
+        token: Token,
+        /// Who does it.
+        by: Label,
+        /// What was found.
+        reason: Reason,
+    },
 }
 
 /// Something that has become due.

@@ -17,7 +17,7 @@ use crate::answer::{Ending, Item, Reply};
 use crate::command::{Attach, Op, Open, Operator, SessionCommand};
 use crate::id::{ItemNumber, Nonce, RenewalNumber, Revision, SessionId, Token};
 use crate::name::{RegisterKey, ResourceName, Value};
-use crate::table::{LeaseView, PastView, SessionView};
+use crate::table::{AlarmView, LeaseView, PastView, SessionView};
 use crate::time::Millis;
 
 /// Version of the protocol between clients and the service. A service refuses a greater one than its own.
@@ -141,6 +141,8 @@ pub enum Query {
     Status,
     /// The nodes that keep the log.
     Cluster,
+    /// The alarms that are raised.
+    Alarms,
 }
 
 /// From the service.
@@ -218,6 +220,8 @@ pub enum ReadAnswer {
     Status(Status),
     /// The nodes that keep the log.
     Cluster(ClusterView),
+    /// The alarms that are raised, by name.
+    Alarms(Vec<AlarmView>),
 }
 
 /// What is known of a token.
@@ -229,6 +233,11 @@ pub enum TokenCheck {
     Ended(Ending),
     /// No present lease has it, and the history does not know it, or not any more.
     NotKnown,
+    /// It is above all that were granted here: the state may have been set back. The alarm is raised.
+    Ahead {
+        /// The newest number drawn here.
+        newest: u64,
+    },
 }
 
 /// The service itself.

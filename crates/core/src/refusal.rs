@@ -42,6 +42,11 @@ pub enum Unavailable {
         /// How long.
         remaining: Millis,
     },
+    /// A token was shown that was never granted: the state may have been set back, and an operator must look.
+    Alarm {
+        /// The token shown.
+        token: Token,
+    },
 }
 
 /// Why nothing was done. A refusal has no effect, now or later.
@@ -176,6 +181,30 @@ pub enum Refusal {
     /// Every token of this epoch is used.
     #[error("the grant counter of this epoch is used up; restore with a new epoch")]
     TokensExhausted,
+    /// The token named was never granted here: it is of a later life of the state, or made up. The resource is granted to nobody
+    /// until an operator has looked.
+    #[error(
+        "token {token} of {resource} was never granted here: the newest is {newest}; the state may have been set back, and the resource is \
+         granted to nobody until an operator has looked"
+    )]
+    TokenAhead {
+        /// Which resource.
+        resource: ResourceName,
+        /// Which token.
+        token: Token,
+        /// The newest number drawn here.
+        newest: u64,
+    },
+    /// No such alarm is raised.
+    #[error("no alarm with token {token} is raised for {resource}")]
+    NoSuchAlarm {
+        /// Which resource.
+        resource: ResourceName,
+        /// Which token.
+        token: Token,
+        /// The token of the alarm that is raised, if there is one.
+        raised: Option<Token>,
+    },
 }
 
 /// What is wrong with a request.

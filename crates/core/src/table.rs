@@ -15,6 +15,7 @@
 //! What the table does not do: it does not check nonces or rights (done before the log), and it does not know wall time.
 
 mod acquire;
+mod alarms;
 mod endings;
 mod handover;
 mod index;
@@ -40,6 +41,8 @@ use crate::limits::{DEFAULT_MAX_TTL, Limits};
 use crate::name::ResourceName;
 use crate::time::{Drift, LogTime, Millis};
 
+use alarms::Alarm;
+pub use alarms::AlarmView;
 use index::Index;
 pub use read::{
     HolderView, HoldingState, LeaseView, MAX_HOLDERS_SHOWN, MAX_VALUES_SHOWN_BYTES, MAX_WAITERS_SHOWN,
@@ -93,6 +96,8 @@ pub struct LeaseTable {
     sessions: BTreeMap<SessionId, Session>,
     resources: BTreeMap<ResourceName, Resource>,
     counters: Counters,
+    /// Resources of which a token was shown that was never granted.
+    alarms: BTreeMap<ResourceName, Alarm>,
     #[serde(skip)]
     index: Index,
 }
@@ -110,6 +115,7 @@ impl LeaseTable {
             sessions: BTreeMap::new(),
             resources: BTreeMap::new(),
             counters: Counters::default(),
+            alarms: BTreeMap::new(),
             index: Index::default(),
         }
     }
@@ -206,7 +212,7 @@ impl LeaseTable {
             Op::Cancel { acquire } => self.cancel(out, id, *acquire),
             Op::SetValue { resource, token, value } => self.set_value(out, id, resource, *token, value),
             Op::WriteRegister { resource, token, key, value, with_lease } => {
-                self.write_register(out, resource, *token, key, value.as_ref(), *with_lease)
+                self.write_register(out, id, resource, *token, key, value.as_ref(), *with_lease)
             }
             Op::Offer(offer) => self.offer(out, id, offer),
             Op::Accept { resource, token, value } => self.accept(out, id, number, resource, *token, value),
@@ -226,6 +232,7 @@ impl LeaseTable {
             System::Rebooted => self.end_everything(out, &crate::answer::Ending::Rebooted),
             System::Restored { epoch, wait } => {
                 self.epoch = self.epoch.max(*epoch);
+                self.drop_answered_alarms();
                 // Nothing to wait for means that all holders are stopped, those from before an earlier restore too. Any
                 // other wait never shortens one that still runs.
                 let until = (*wait > Millis::ZERO).then(|| self.last_at.plus(*wait));

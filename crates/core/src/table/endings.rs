@@ -22,6 +22,7 @@ impl LeaseTable {
         drained: bool,
     ) -> Result<Answer, Refusal> {
         self.settle(out, name);
+        self.check_shown(out, name, token, id)?;
         let held = self.resources.get(name).and_then(|resource| resource.holder(token));
         let Some(holder) = held.filter(|holder| holder.session == id) else {
             let ended = self.ending(name, token);
@@ -34,7 +35,7 @@ impl LeaseTable {
             self.serve(out, [name.clone()]);
             return Ok(Answer::Released);
         }
-        if let Some(to) = self.ready_successor(holder) {
+        if let Some(to) = self.ready_successor(name, holder) {
             self.swap(out, name, token, to);
         } else {
             let how = if drained { Ending::Drained } else { Ending::Released };
@@ -220,7 +221,10 @@ impl LeaseTable {
     }
 
     /// The session that the holder's release passes the lease to: reserved, live and ready.
-    fn ready_successor(&self, holder: &Holder) -> Option<(SessionId, Ready)> {
+    fn ready_successor(&self, name: &ResourceName, holder: &Holder) -> Option<(SessionId, Ready)> {
+        if self.stopped_by(name).is_some() {
+            return None;
+        }
         let offer = holder.offer.as_ref().filter(|offer| self.last_at <= offer.until)?;
         let ready = offer.ready.clone().filter(|ready| self.still_ready(offer.to, ready))?;
         (self.is_live(offer.to) && self.can_draw(1)).then_some((offer.to, ready))

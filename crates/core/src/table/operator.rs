@@ -21,6 +21,9 @@ impl LeaseTable {
                 self.revoke(out, resource, *token, by, reason, *now)
             }
             Operator::ChangeKind { resource, mode, by } => self.change_kind(out, resource, *mode, by),
+            Operator::ClearAlarm { resource, token, by, reason } => {
+                self.clear_alarm(out, resource, *token, by, reason)
+            }
         };
         done.unwrap_or_else(Reply::Refused)
     }

@@ -2,7 +2,8 @@
 
 use alloc::vec::Vec;
 
-use super::resource::{Holder, Resource, Standing};
+use super::alarms::AlarmView;
+use super::resource::{Holder, Kind, Resource, Standing};
 use super::session::Session;
 use super::{Config, Counters, LeaseTable};
 use crate::answer::{Ending, Item};
@@ -37,6 +38,8 @@ pub struct LeaseView {
     pub cool_down: Option<Millis>,
     /// Grants so far.
     pub transitions: u64,
+    /// The alarm that keeps it from everybody.
+    pub alarm: Option<AlarmView>,
 }
 
 /// One holder of a resource.
@@ -195,7 +198,11 @@ impl LeaseTable {
 
     /// One resource, if the table knows it.
     pub fn lease(&self, name: &ResourceName) -> Option<LeaseView> {
-        self.resources.get(name).map(|resource| self.view(name, resource))
+        if let Some(resource) = self.resources.get(name) {
+            return Some(self.view(name, resource));
+        }
+        // Nobody has ever held it here, and yet there is something to be seen.
+        self.alarms.contains_key(name).then(|| self.view(name, &Resource::new(Kind::Lock)))
     }
 
     /// Resources whose name begins with `prefix`, in order, after the name `after`, at most `limit`.
@@ -313,6 +320,7 @@ impl LeaseTable {
             waiting: resource.queue.len(),
             cool_down: running.map(|cooling| cooling.until.since(at)).max(),
             transitions: resource.transitions,
+            alarm: self.alarm(name),
         }
     }
 

@@ -3,13 +3,14 @@
 use super::LeaseTable;
 use super::resource::{Register, Standing};
 use crate::answer::{Answer, Applied, Event, LimitedThing, Refusal};
-use crate::id::Token;
+use crate::id::{SessionId, Token};
 use crate::name::{RegisterKey, ResourceName, Value};
 
 impl LeaseTable {
     pub(super) fn write_register(
         &mut self,
         out: &mut Applied,
+        id: SessionId,
         name: &ResourceName,
         token: Token,
         key: &RegisterKey,
@@ -17,6 +18,7 @@ impl LeaseTable {
         with_lease: bool,
     ) -> Result<Answer, Refusal> {
         self.settle(out, name);
+        self.check_shown(out, name, token, id)?;
         let limit = self.config.limits.registers_per_resource;
         let current = self.resources.get(name).and_then(|resource| resource.holder(token));
         if !current.is_some_and(|holder| matches!(holder.standing, Standing::Held)) {

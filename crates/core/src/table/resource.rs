@@ -190,6 +190,9 @@ impl LeaseTable {
         if let Some(after) = self.granting_after.filter(|after| self.last_at <= *after) {
             return Err(Unavailable::RestoreWait { remaining: after.since(self.last_at) });
         }
+        if let Some(token) = self.stopped_by(name) {
+            return Err(Unavailable::Alarm { token });
+        }
         let Some(resource) = self.resources.get(name) else {
             return Ok(Placement { slot: first_slot(mode), ..Placement::default() });
         };

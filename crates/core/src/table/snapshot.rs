@@ -10,11 +10,11 @@ use super::LeaseTable;
 use super::resource::{Kind, Resource};
 use super::session::Session;
 use crate::command::{DecodeError, Mode, decode_versioned, encode_versioned};
-use crate::limits::{LONGEST_MAX_TTL, MAX_POLICY};
+use crate::limits::{LONGEST_MAX_TTL, MAX_ALARMS, MAX_POLICY};
 use crate::time::{Drift, LogTime};
 
-/// The version of the snapshot format that is written here.
-const SNAPSHOT_VERSION: u8 = 1;
+/// The version of the snapshot format that is written here. Version 1 ends before the alarms.
+const SNAPSHOT_VERSION: u8 = 2;
 /// The latest log time of a snapshot that is believed: far enough from the end that no length in it can pass the end.
 const LATEST: LogTime = LogTime::new(u64::MAX / 2);
 
@@ -29,7 +29,13 @@ impl LeaseTable {
     /// # Errors
     /// When the bytes were written by a later release or are not a snapshot.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
-        let mut table: Self = decode_versioned("snapshot", SNAPSHOT_VERSION, bytes)?;
+        let mut table: Self = match bytes.split_first() {
+            Some((1, body)) => {
+                let no_alarms = [&[SNAPSHOT_VERSION], body, &[0]].concat();
+                decode_versioned("snapshot", SNAPSHOT_VERSION, &no_alarms)?
+            }
+            _ => decode_versioned("snapshot", SNAPSHOT_VERSION, bytes)?,
+        };
         if !table.is_whole() {
             return Err(DecodeError::Damaged {
                 what: "snapshot",
@@ -43,6 +49,8 @@ impl LeaseTable {
     fn is_whole(&self) -> bool {
         self.last_at <= LATEST
             && self.config.drift <= Drift::MAX
+            && self.alarms.len() <= MAX_ALARMS
+            && self.alarms.values().all(|alarm| alarm.since <= self.last_at)
             && self.sessions.values().all(|session| self.is_whole_session(session))
             && self.resources.values().all(|resource| self.is_whole_resource(resource))
     }

@@ -26,7 +26,7 @@ impl Naive {
                 }
             }
             Op::WriteRegister { resource, token, key, value, with_lease } => {
-                self.write_register(out, (resource, *token, key), value.as_ref(), *with_lease)
+                self.write_register(out, id, (resource, *token, key), value.as_ref(), *with_lease)
             }
             Op::Offer(offer) => self.offer(out, id, offer),
             Op::Accept { resource, token, value } => self.accept(out, id, number, (resource, *token), value),

@@ -5,7 +5,7 @@
 //! ago. Renewals stop counting for a lease whose ending was published before them. Belief ends when a release or close is sent.
 //! A revoke `--now`, and a restore, give up this protection on purpose; what they end is believed in no longer here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use leasehold_core::{
     Applied, Command, CommandNumber, Drift, Ending, Entry, Event, Grant, Mode, Op, Operator, Reply,
@@ -23,6 +23,8 @@ pub(crate) struct Beliefs {
     wanted: BTreeMap<(SessionId, CommandNumber), Wanted>,
     modes: BTreeMap<Token, Mode>,
     believed: Vec<Belief>,
+    /// Resources whose alarm no operator has answered.
+    alarmed: BTreeSet<ResourceName>,
 }
 
 #[derive(Debug, Clone)]
@@ -56,6 +58,12 @@ impl Beliefs {
             self.renewed(command, reply, at);
         }
         self.note_wanted(entry, applied);
+        let restored = |command: &Command| matches!(command, Command::System(System::Restored { .. }));
+        let restored = entry.commands.iter().any(restored);
+        if restored {
+            // Its epoch may have answered any of them, at any place of the entry.
+            self.alarmed.clear();
+        }
         self.believed.retain(|belief| !given_up(entry, belief));
         for event in &applied.events {
             match event {
@@ -63,7 +71,17 @@ impl Beliefs {
                     prop_assert!(session.get() > self.newest, "session id {} is not new", session);
                     self.newest = session.get();
                 }
+                Event::AlarmRaised { resource, .. } => {
+                    if !restored {
+                        self.alarmed.insert(resource.clone());
+                    }
+                }
+                Event::AlarmCleared { resource, .. } => {
+                    self.alarmed.remove(resource);
+                }
                 Event::Granted { grant, session, command, .. } => {
+                    let stopped = self.alarmed.contains(&grant.resource);
+                    prop_assert!(!stopped, "{} was granted in spite of its alarm", grant.resource);
                     self.granted(entry, grant, *session, *command)?;
                 }
                 Event::Ended { resource, token, session, how, .. } => {

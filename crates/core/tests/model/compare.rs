@@ -39,8 +39,11 @@ fn same_sessions(table: &LeaseTable, naive: &Naive) -> Result<(), TestCaseError>
 
 fn same_resource(table: &LeaseTable, naive: &Naive, nth: u8) -> Result<(), TestCaseError> {
     let name = resource(nth);
+    let raised = naive.alarms.iter().find(|(alarmed, _)| *alarmed == name).map(|(_, token)| *token);
+    prop_assert_eq!(table.alarm(&name).map(|alarm| alarm.token), raised, "alarm of {}", name);
     let (Some(view), Some(known)) = (table.lease(&name), naive.name(&name)) else {
-        prop_assert_eq!(table.lease(&name).is_some(), naive.name(&name).is_some(), "{} is known", name);
+        let known = naive.name(&name).is_some() || raised.is_some();
+        prop_assert_eq!(table.lease(&name).is_some(), known, "{} is known", name);
         return Ok(());
     };
     let shown: Vec<_> = view

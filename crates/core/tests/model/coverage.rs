@@ -13,7 +13,7 @@ use crate::{LONGEST, entries};
 const HISTORIES: usize = 150;
 
 /// What must happen, with a number of times that a healthy mix reaches several times over.
-const WANTED: [(&str, usize); 28] = [
+const WANTED: [(&str, usize); 30] = [
     ("answer AlreadyGranted", 5),
     ("answer Cancelled", 8),
     ("answer Granted", 200),
@@ -35,6 +35,8 @@ const WANTED: [(&str, usize); 28] = [
     ("refused CommandGap", 50),
     ("refused NotFree", 30),
     ("refused SeenAhead", 20),
+    ("refused TokenAhead", 5),
+    ("reply AlarmCleared", 3),
     ("refused OlderAttach", 50),
     ("reply Repeated", 50),
     ("reply StaleRenewal", 100),

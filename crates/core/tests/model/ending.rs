@@ -84,6 +84,7 @@ impl Naive {
         drained: bool,
     ) -> Result<Answer, Refusal> {
         self.serve(out, [name.clone()]);
+        self.shown(out, name, token, id)?;
         let Some(lease) = self.lease(name, token).filter(|lease| lease.session == id).cloned() else {
             return Err(self.not_holder(name, token));
         };
@@ -111,12 +112,14 @@ impl Naive {
     pub(super) fn write_register(
         &mut self,
         out: &mut Applied,
+        id: SessionId,
         written: (&ResourceName, Token, &RegisterKey),
         value: Option<&Value>,
         with_lease: bool,
     ) -> Result<Answer, Refusal> {
         let (name, token, key) = written;
         self.serve(out, [name.clone()]);
+        self.shown(out, name, token, id)?;
         if self.lease(name, token).is_none_or(|lease| lease.revoked.is_some()) {
             return Err(self.not_current(name, token));
         }
@@ -146,8 +149,57 @@ impl Naive {
                 self.revoke(out, resource, *token, &how, *now)
             }
             Operator::ChangeKind { resource, mode, by } => self.change_kind(out, resource, *mode, by),
+            Operator::ClearAlarm { resource, token, by, reason } => {
+                self.clear_alarm(out, resource, *token, by, reason)
+            }
         };
         done.unwrap_or_else(Reply::Refused)
+    }
+
+    /// The token because of which a resource goes to nobody. (So many that all of them stop are met in a script.)
+    pub(super) fn alarm(&self, name: &ResourceName) -> Option<Token> {
+        self.alarms.iter().find(|(alarmed, _)| alarmed == name).map(|(_, token)| *token)
+    }
+
+    /// Refuses a token that was never granted, and keeps it in mind.
+    pub(super) fn shown(
+        &mut self,
+        out: &mut Applied,
+        name: &ResourceName,
+        token: Token,
+        id: SessionId,
+    ) -> Result<(), Refusal> {
+        let newest = self.newest();
+        if token.get() <= newest {
+            return Ok(());
+        }
+        if self.alarm(name).is_none_or(|raised| raised < token) {
+            self.alarms.retain(|(alarmed, _)| alarmed != name);
+            self.alarms.push((name.clone(), token));
+            let by = self.session(id).expect("who shows it has a session").label.clone();
+            out.events.push(Event::AlarmRaised { resource: name.clone(), token, by });
+        }
+        Err(Refusal::TokenAhead { resource: name.clone(), token, newest })
+    }
+
+    fn clear_alarm(
+        &mut self,
+        out: &mut Applied,
+        name: &ResourceName,
+        token: Token,
+        by: &Label,
+        reason: &Reason,
+    ) -> Result<Reply, Refusal> {
+        self.serve(out, [name.clone()]);
+        let raised = self.alarm(name);
+        if raised != Some(token) {
+            return Err(Refusal::NoSuchAlarm { resource: name.clone(), token, raised });
+        }
+        self.alarms.retain(|(alarmed, _)| alarmed != name);
+        let (by, reason) = (by.clone(), reason.clone());
+        out.events.push(Event::AlarmCleared { resource: name.clone(), token, by, reason });
+        self.serve(out, [name.clone()]);
+        Ok(Reply::AlarmCleared)
     }
 
     fn ask(

@@ -38,6 +38,8 @@ pub(crate) struct Naive {
     pub(crate) waits: Vec<Wait>,
     pub(crate) cooling: Vec<Cooling>,
     pub(crate) registers: Vec<Register>,
+    /// Resources of which a token was shown that was never granted, and the greatest such token.
+    pub(crate) alarms: Vec<(ResourceName, Token)>,
     /// Oldest first.
     pub(crate) past: Vec<Past>,
 }
@@ -153,6 +155,7 @@ impl Naive {
             waits: Vec::new(),
             cooling: Vec::new(),
             registers: Vec::new(),
+            alarms: Vec::new(),
             past: Vec::new(),
         }
     }
@@ -219,6 +222,8 @@ impl Naive {
             System::Rebooted => self.end_everything(out, &Ending::Rebooted),
             System::Restored { epoch, wait } => {
                 self.epoch = self.epoch.max(epoch.get());
+                let newest = self.newest();
+                self.alarms.retain(|(_, token)| token.get() > newest);
                 // Without a wait all holders are stopped; any other wait shortens none that still runs.
                 self.nothing_granted_until = match (wait.get(), self.nothing_granted_until) {
                     (0, _) => None,
@@ -228,6 +233,11 @@ impl Naive {
             }
         }
         Reply::Done
+    }
+
+    /// The last number of that counter.
+    pub(crate) fn newest(&self) -> u64 {
+        (u64::from(self.epoch) << 48) | self.counter
     }
 
     /// The next number of the one counter that grants and sessions share.

@@ -92,6 +92,9 @@ impl Naive {
     pub(super) fn successor_at_release(&self, lease: &Lease) -> Option<(SessionId, Ready)> {
         let offer = lease.offer.as_ref().filter(|offer| self.now <= offer.until)?;
         let ready = offer.ready.clone().filter(|ready| self.still_ready(offer.to, ready))?;
+        if self.alarm(&lease.resource).is_some() {
+            return None;
+        }
         self.is_live(offer.to).then_some((offer.to, ready))
     }
 

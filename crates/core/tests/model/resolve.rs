@@ -165,6 +165,13 @@ impl<'a> Resolver<'a> {
                 let mode = self.mode(&name, *mode);
                 Command::Operator(Operator::ChangeKind { resource: name, mode, by: label(0) })
             }
+            Step::ClearAlarm { resource: r, right } => {
+                let name = resource(*r);
+                let alarm = self.naive.alarms.iter().find(|(alarmed, _)| *alarmed == name || !right);
+                let token = alarm.map_or(Token::from_u64(1), |(_, token)| *token);
+                let reason = Reason::new("looked").expect("a word is a reason");
+                Command::Operator(Operator::ClearAlarm { resource: name, token, by: label(2), reason })
+            }
             Step::TidyDue => Command::Tidy(self.table.due(LogTime::new(self.at))),
             Step::TidyResource { resource: r } => Command::Tidy(vec![Due::Resource(resource(*r))]),
             Step::TidySession { who } => Command::Tidy(vec![Due::Session(self.session(*who)?.id)]),
@@ -291,7 +298,7 @@ impl<'a> Resolver<'a> {
             TokenPick::OfferedToMe => {
                 leases.iter().find(|l| l.offer.as_ref().is_some_and(|offer| Some(offer.to) == session))
             }
-            TokenPick::Holder(_) | TokenPick::Past(_) | TokenPick::Any(_) => None,
+            TokenPick::Holder(_) | TokenPick::Past(_) | TokenPick::Any(_) | TokenPick::Ahead(_) => None,
         };
         if let Some(lease) = found {
             return (lease.resource.clone(), lease.token);
@@ -307,9 +314,17 @@ impl<'a> Resolver<'a> {
             TokenPick::Own | TokenPick::OfferedToMe => among(&present, 0),
             TokenPick::Holder(nth) => among(&present, nth),
             TokenPick::Past(nth) => among(&past, nth),
-            TokenPick::Any(number) => Token::from_u64(u64::from(number)),
+            // Not above what was granted: that is for the next.
+            TokenPick::Any(number) => Token::from_u64(u64::from(number).min(self.naive.counter)),
+            TokenPick::Ahead(by) => self.ahead(by),
         };
         (name, token)
+    }
+
+    /// A token above all that were granted, also by what stands before it in this entry: just so, by more, or of a later epoch.
+    fn ahead(&self, by: u8) -> Token {
+        let newest = self.naive.newest();
+        Token::from_u64(if by == 2 { newest + (1 << 48) } else { newest + 100 + u64::from(by) })
     }
 
     fn successor(&self, pick: SuccessorPick) -> Successor {

@@ -19,6 +19,9 @@ impl Naive {
         if let Some(until) = self.nothing_granted_until.filter(|until| self.now <= *until) {
             return Err(Unavailable::RestoreWait { remaining: Millis::new(until - self.now) });
         }
+        if let Some(token) = self.alarm(name) {
+            return Err(Unavailable::Alarm { token });
+        }
         let holders: Vec<&Lease> = self.leases_on(name).collect();
         let alien = holders.iter().find(|lease| lease.revoked.as_ref().is_some_and(|r| r.of_another_kind));
         if let Some(lease) = alien {

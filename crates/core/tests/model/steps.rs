@@ -89,6 +89,10 @@ pub(crate) enum Step {
         resource: u8,
         mode: ModePick,
     },
+    ClearAlarm {
+        resource: u8,
+        right: bool,
+    },
     /// What a leader would propose.
     TidyDue,
     TidyResource {
@@ -143,6 +147,8 @@ pub(crate) enum TokenPick {
     OfferedToMe,
     Past(u8),
     Any(u8),
+    /// One that was never granted.
+    Ahead(u8),
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -221,6 +227,7 @@ fn token() -> impl Strategy<Value = TokenPick> {
         4 => (0_u8..3).prop_map(TokenPick::Holder),
         2 => (0_u8..3).prop_map(TokenPick::Past),
         1 => (0_u8..20).prop_map(TokenPick::Any),
+        1 => prop_oneof![1 => (0_u8..20).prop_map(TokenPick::Any), 1 => (0_u8..3).prop_map(TokenPick::Ahead)],
     ]
 }
 
@@ -291,6 +298,7 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (r.clone(), token(), prop::bool::weighted(0.25))
             .prop_map(|(resource, token, now)| Step::Revoke { resource, token, now }),
         1 => (r.clone(), mode()).prop_map(|(resource, mode)| Step::ChangeKind { resource, mode }),
+        2 => (r.clone(), prop::bool::weighted(0.9)).prop_map(|(resource, right)| Step::ClearAlarm { resource, right }),
         4 => Just(Step::TidyDue),
         2 => r.prop_map(|resource| Step::TidyResource { resource }),
         1 => w.prop_map(|who| Step::TidySession { who }),

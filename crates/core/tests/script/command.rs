@@ -171,6 +171,13 @@ impl World {
                 let (resource, by) = (resource.clone(), Label::new("ops").map_err(text_error)?);
                 Command::Operator(Operator::ChangeKind { resource, mode: *mode, by })
             }
+            "clear" => {
+                let by = Label::new(words.option("by")?.unwrap_or("ops")).map_err(text_error)?;
+                let reason = Reason::new(words.option("reason")?.unwrap_or("looked")).map_err(text_error)?;
+                let resource = resource(words.next("a resource")?)?;
+                let token = self.token(&resource, words.next("a token")?)?;
+                Command::Operator(Operator::ClearAlarm { resource, token, by, reason })
+            }
             other => return Err(format!("{other:?} is not a command")),
         })
     }

@@ -58,6 +58,7 @@ impl World {
             Reply::Asked { token: t, holder } => format!("asked {holder:?}, which holds {}", token(*t)),
             Reply::Revoked { held_back } => format!("revoked, held back for {held_back}"),
             Reply::KindChanged => "kind changed".to_owned(),
+            Reply::AlarmCleared => "alarm cleared".to_owned(),
             Reply::Done if matches!(command, Command::Tidy(due) if due.is_empty()) => {
                 "nothing is due".to_owned()
             }
@@ -116,6 +117,14 @@ impl World {
             Refusal::NotCurrent { resource, token: t, ended: how } => {
                 format!("{resource} {} is not current{}", token(*t), ended(how))
             }
+            Refusal::TokenAhead { resource, token: t, newest } => {
+                let newest = token(Token::from_u64(*newest));
+                format!("{resource} {} was never granted here, the newest is {newest}", token(*t))
+            }
+            Refusal::NoSuchAlarm { resource, token: t, raised } => {
+                let raised = raised.map_or_else(String::new, |t| format!("; it is {}", token(t)));
+                format!("{resource} has no alarm of {}{raised}", token(*t))
+            }
             other => other.to_string(),
         }
     }
@@ -132,6 +141,12 @@ impl World {
             }
             Event::WaitEnded { session, command, why } if self.is_plain(*session) => {
                 format!("{} wait {command} ended: {}", self.name(*session), wait_ending(*why))
+            }
+            Event::AlarmRaised { resource, token: t, by } => {
+                format!("alarm: {resource} {} was shown by {by:?}", token(*t))
+            }
+            Event::AlarmCleared { resource, token: t, by, reason } => {
+                format!("alarm of {resource} {} cleared by {by:?} ({reason})", token(*t))
             }
             // Streamed sessions have these as items.
             Event::SessionOpened { .. }
@@ -210,6 +225,7 @@ fn unavailable(why: &Unavailable) -> String {
         }
         Unavailable::CoolDown { remaining } => format!("it cools down for {remaining}"),
         Unavailable::RestoreWait { remaining } => format!("the wait after a restore runs for {remaining}"),
+        Unavailable::Alarm { token: t } => format!("{} was shown, which was never granted", token(*t)),
     }
 }
 

@@ -48,6 +48,7 @@ pub(crate) const TAGS: &[&str] = &[
     "limits",
     "tidy",
     "operator",
+    "alarm",
 ];
 
 /// How often each tag must occur: one script can be wrong in the same way as the code.
