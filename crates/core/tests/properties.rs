@@ -22,11 +22,11 @@ mod resolve;
 #[path = "model/steps.rs"]
 mod steps;
 
-use leasehold_core::{
-    Answer, Applied, Command, Config, Due, Entry, Event, ItemKind, ItemNumber, LeaseTable, LogTime, Op, Operator,
-    Refusal, Reply, ResourceName, Sequence,
-};
 use leasehold_core::table::LeaseView;
+use leasehold_core::{
+    Answer, Applied, Command, Config, Due, Entry, Event, ItemKind, ItemNumber, LeaseTable, LogTime, Op,
+    Operator, Refusal, Reply, ResourceName, Sequence,
+};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::FileFailurePersistence;

@@ -117,7 +117,9 @@ fn texts(operator: &Operator) -> usize {
             };
             (resource, by, label)
         }
-        Operator::Revoke { resource, by, reason, .. } => (resource, by, reason.as_str().len()),
+        Operator::Revoke { resource, by, reason, .. } | Operator::ClearAlarm { resource, by, reason, .. } => {
+            (resource, by, reason.as_str().len())
+        }
         Operator::ChangeKind { resource, by, .. } => (resource, by, 0),
     };
     resource.as_str().len() + by.as_str().len() + more

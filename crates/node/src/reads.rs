@@ -140,11 +140,13 @@ pub(crate) fn answer(table: &LeaseTable, query: &Query) -> Option<ReadAnswer> {
         Query::Check { resource, token } => ReadAnswer::Check(match table.check(resource, *token) {
             Ok(()) => TokenCheck::Current,
             Err(Some(how)) => TokenCheck::Ended(how),
+            Err(None) if table.is_ahead(*token) => TokenCheck::Ahead { newest: table.newest() },
             Err(None) => TokenCheck::NotKnown,
         }),
         Query::Register { resource, key } => {
             ReadAnswer::Register(table.register(resource, key).map(|(value, token)| (value.clone(), token)))
         }
+        Query::Alarms => ReadAnswer::Alarms(table.alarms().collect()),
         Query::Status | Query::Cluster => return None,
     })
 }

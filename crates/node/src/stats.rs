@@ -23,6 +23,7 @@ pub enum Operation {
     AskRelease,
     Revoke,
     ChangeKind,
+    ClearAlarm,
     Read,
 }
 
@@ -44,6 +45,7 @@ impl Operation {
             Self::AskRelease => "ask-release",
             Self::Revoke => "revoke",
             Self::ChangeKind => "change-kind",
+            Self::ClearAlarm => "clear-alarm",
             Self::Read => "read",
         }
     }
@@ -78,6 +80,7 @@ impl Operation {
             Operator::AskRelease { .. } => Self::AskRelease,
             Operator::Revoke { .. } => Self::Revoke,
             Operator::ChangeKind { .. } => Self::ChangeKind,
+            Operator::ClearAlarm { .. } => Self::ClearAlarm,
         }
     }
 }

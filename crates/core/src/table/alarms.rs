@@ -63,7 +63,8 @@ impl LeaseTable {
     /// it is not one resource that is wrong: then all stop.
     pub(super) fn stopped_by(&self, name: &ResourceName) -> Option<Token> {
         let own = self.alarms.get(name);
-        let any = || self.alarms.first_key_value().map(|(_, alarm)| alarm).filter(|_| self.is_full_of_alarms());
+        let any =
+            || self.alarms.first_key_value().map(|(_, alarm)| alarm).filter(|_| self.is_full_of_alarms());
         own.or_else(any).map(|alarm| alarm.token)
     }
 

@@ -103,7 +103,9 @@ impl World {
                 waiter.waiting_for
             ));
         }
-        lines.extend(view.alarm.map(|alarm| format!("  alarm: {} was shown {} ago", token(alarm.token), alarm.age)));
+        lines.extend(
+            view.alarm.map(|alarm| format!("  alarm: {} was shown {} ago", token(alarm.token), alarm.age)),
+        );
         lines.extend(view.cool_down.map(|remaining| format!("  cool-down: {remaining}")));
         lines
     }

@@ -3,7 +3,7 @@
 use leasehold_core::protocol::{Change, Changes};
 use leasehold_core::{Revision, SessionId, Token, Value};
 
-use super::{Checked, Wire, label, list, name, needed, present, register_key, to_list, value};
+use super::{Checked, Wire, label, list, name, needed, present, reason, register_key, to_list, value};
 use crate::proto as pb;
 use pb::change::Change as ChangeMessage;
 
@@ -55,6 +55,19 @@ impl Wire for Change {
                 label: label.to_string(),
                 how: Some(how.to_wire()),
             }),
+            Self::AlarmRaised { resource, token, by } => ChangeMessage::AlarmRaised(pb::AlarmRaisedChange {
+                resource: resource.to_string(),
+                token: token.get(),
+                by: by.to_string(),
+            }),
+            Self::AlarmCleared { resource, token, by, reason } => {
+                ChangeMessage::AlarmCleared(pb::AlarmClearedChange {
+                    resource: resource.to_string(),
+                    token: token.get(),
+                    by: by.to_string(),
+                    reason: reason.to_string(),
+                })
+            }
         };
         pb::Change { change: Some(change) }
     }
@@ -87,6 +100,17 @@ impl Wire for Change {
                 session: SessionId::from_u64(m.session),
                 label: label("ended.label", &m.label)?,
                 how: needed("ended.how", m.how)?,
+            },
+            ChangeMessage::AlarmRaised(m) => Self::AlarmRaised {
+                resource: name("alarm_raised.resource", &m.resource)?,
+                token: Token::from_u64(m.token),
+                by: label("alarm_raised.by", &m.by)?,
+            },
+            ChangeMessage::AlarmCleared(m) => Self::AlarmCleared {
+                resource: name("alarm_cleared.resource", &m.resource)?,
+                token: Token::from_u64(m.token),
+                by: label("alarm_cleared.by", &m.by)?,
+                reason: reason("alarm_cleared.reason", &m.reason)?,
             },
         })
     }

@@ -65,6 +65,7 @@ impl Wire for Unavailable {
             }
             Self::CoolDown { remaining } => UnavailableMessage::CoolDownMs(remaining.get()),
             Self::RestoreWait { remaining } => UnavailableMessage::RestoreWaitMs(remaining.get()),
+            Self::Alarm { token } => UnavailableMessage::AlarmToken(token.get()),
         };
         pb::Unavailable { unavailable: Some(unavailable) }
     }
@@ -87,6 +88,7 @@ impl Wire for Unavailable {
             UnavailableMessage::RestoreWaitMs(remaining) => {
                 Self::RestoreWait { remaining: Millis::new(remaining) }
             }
+            UnavailableMessage::AlarmToken(token) => Self::Alarm { token: Token::from_u64(token) },
         })
     }
 }

@@ -29,6 +29,12 @@ impl Wire for Operator {
                 mode: Some(mode.to_wire()),
                 by: by.to_string(),
             }),
+            Self::ClearAlarm { resource, token, by, reason } => Message::ClearAlarm(pb::ClearAlarm {
+                resource: resource.to_string(),
+                token: token.get(),
+                by: by.to_string(),
+                reason: reason.to_string(),
+            }),
         };
         pb::Operator { operator: Some(operator) }
     }
@@ -52,6 +58,12 @@ impl Wire for Operator {
                 resource: name("change_kind.resource", &m.resource)?,
                 mode: needed("change_kind.mode", m.mode)?,
                 by: label("change_kind.by", &m.by)?,
+            },
+            Message::ClearAlarm(m) => Self::ClearAlarm {
+                resource: name("clear_alarm.resource", &m.resource)?,
+                token: Token::from_u64(m.token),
+                by: label("clear_alarm.by", &m.by)?,
+                reason: reason("clear_alarm.reason", &m.reason)?,
             },
         })
     }

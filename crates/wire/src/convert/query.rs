@@ -32,6 +32,7 @@ impl Wire for Query {
             }
             Self::Status => Message::Status(nothing()),
             Self::Cluster => Message::Cluster(nothing()),
+            Self::Alarms => Message::Alarms(nothing()),
         };
         pb::Query { query: Some(query) }
     }
@@ -59,6 +60,7 @@ impl Wire for Query {
             },
             Message::Status(pb::Nothing {}) => Self::Status,
             Message::Cluster(pb::Nothing {}) => Self::Cluster,
+            Message::Alarms(pb::Nothing {}) => Self::Alarms,
         })
     }
 }

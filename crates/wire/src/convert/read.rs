@@ -29,6 +29,7 @@ impl Wire for ReadAnswer {
             }
             Self::Status(status) => AnswerMessage::Status(status.to_wire()),
             Self::Cluster(view) => AnswerMessage::Cluster(view.to_wire()),
+            Self::Alarms(alarms) => AnswerMessage::Alarms(pb::AlarmsAnswer { alarms: to_list(alarms) }),
         }
     }
 
@@ -42,6 +43,7 @@ impl Wire for ReadAnswer {
             AnswerMessage::Register(m) => Self::Register(optional(m.register)?),
             AnswerMessage::Status(status) => Self::Status(Status::from_wire(status)?),
             AnswerMessage::Cluster(view) => Self::Cluster(ClusterView::from_wire(view)?),
+            AnswerMessage::Alarms(m) => Self::Alarms(list(m.alarms)?),
         })
     }
 }
@@ -54,6 +56,7 @@ impl Wire for TokenCheck {
             Self::Current => CheckMessage::Current(nothing()),
             Self::Ended(ending) => CheckMessage::Ended(ending.to_wire()),
             Self::NotKnown => CheckMessage::NotKnown(nothing()),
+            Self::Ahead { newest } => CheckMessage::AheadOfNewest(*newest),
         };
         pb::TokenCheck { check: Some(check) }
     }
@@ -63,6 +66,7 @@ impl Wire for TokenCheck {
             CheckMessage::Current(pb::Nothing {}) => Self::Current,
             CheckMessage::Ended(ending) => Self::Ended(Ending::from_wire(ending)?),
             CheckMessage::NotKnown(pb::Nothing {}) => Self::NotKnown,
+            CheckMessage::AheadOfNewest(newest) => Self::Ahead { newest },
         })
     }
 }

@@ -50,6 +50,16 @@ impl Wire for Refusal {
                 Message::LimitReached(pb::LimitReached { what: what.to_wire(), limit: from_usize(*limit) })
             }
             Self::TokensExhausted => Message::TokensExhausted(nothing()),
+            Self::TokenAhead { resource, token, newest } => Message::TokenAhead(pb::TokenAhead {
+                resource: resource.to_string(),
+                token: token.get(),
+                newest: *newest,
+            }),
+            Self::NoSuchAlarm { resource, token, raised } => Message::NoSuchAlarm(pb::NoSuchAlarm {
+                resource: resource.to_string(),
+                token: token.get(),
+                raised: raised.map(Token::get),
+            }),
         };
         pb::Refusal { refusal: Some(refusal) }
     }
@@ -102,6 +112,16 @@ impl Wire for Refusal {
                 limit: to_usize("refusal.limit_reached.limit", m.limit)?,
             },
             Message::TokensExhausted(pb::Nothing {}) => Self::TokensExhausted,
+            Message::TokenAhead(m) => Self::TokenAhead {
+                resource: name("refusal.token_ahead.resource", &m.resource)?,
+                token: Token::from_u64(m.token),
+                newest: m.newest,
+            },
+            Message::NoSuchAlarm(m) => Self::NoSuchAlarm {
+                resource: name("refusal.no_such_alarm.resource", &m.resource)?,
+                token: Token::from_u64(m.token),
+                raised: m.raised.map(Token::from_u64),
+            },
         })
     }
 }

@@ -151,6 +151,7 @@ impl Wire for Reply {
             }
             Self::Revoked { held_back } => ReplyMessage::RevokedHeldBackMs(held_back.get()),
             Self::KindChanged => ReplyMessage::KindChanged(nothing()),
+            Self::AlarmCleared => ReplyMessage::AlarmCleared(nothing()),
             Self::Done => ReplyMessage::Done(nothing()),
             Self::Refused(refusal) => ReplyMessage::Refused(refusal.to_wire()),
         };
@@ -186,6 +187,7 @@ impl Wire for Reply {
             }
             ReplyMessage::RevokedHeldBackMs(held_back) => Self::Revoked { held_back: Millis::new(held_back) },
             ReplyMessage::KindChanged(pb::Nothing {}) => Self::KindChanged,
+            ReplyMessage::AlarmCleared(pb::Nothing {}) => Self::AlarmCleared,
             ReplyMessage::Done(pb::Nothing {}) => Self::Done,
             ReplyMessage::Refused(refusal) => Self::Refused(Refusal::from_wire(refusal)?),
         })

@@ -1,11 +1,13 @@
 //! Resources, sessions and past leases as people see them.
 
-use leasehold_core::table::{HolderView, HoldingState, LeaseView, PastView, SessionView, WaiterView};
+use leasehold_core::table::{
+    AlarmView, HolderView, HoldingState, LeaseView, PastView, SessionView, WaiterView,
+};
 use leasehold_core::{Millis, SessionId, Token};
 
 use super::{
-    Checked, Wire, from_usize, label, list, name, named_values, needed, optional_millis, to_list, to_u32,
-    to_usize, value,
+    Checked, Wire, from_usize, label, list, name, named_values, needed, optional, optional_millis, to_list,
+    to_u32, to_usize, value,
 };
 use crate::proto as pb;
 
@@ -22,6 +24,7 @@ impl Wire for LeaseView {
             waiting: from_usize(self.waiting),
             cool_down_ms: self.cool_down.map(Millis::get),
             transitions: self.transitions,
+            alarm: self.alarm.as_ref().map(Wire::to_wire),
         }
     }
 
@@ -35,6 +38,29 @@ impl Wire for LeaseView {
             waiting: to_usize("lease.waiting", m.waiting)?,
             cool_down: optional_millis(m.cool_down_ms),
             transitions: m.transitions,
+            alarm: optional(m.alarm)?,
+        })
+    }
+}
+
+impl Wire for AlarmView {
+    type Message = pb::AlarmView;
+
+    fn to_wire(&self) -> pb::AlarmView {
+        pb::AlarmView {
+            resource: self.resource.to_string(),
+            token: self.token.get(),
+            by: self.by.to_string(),
+            age_ms: self.age.get(),
+        }
+    }
+
+    fn from_wire(m: pb::AlarmView) -> Checked<Self> {
+        Ok(Self {
+            resource: name("alarm.resource", &m.resource)?,
+            token: Token::from_u64(m.token),
+            by: label("alarm.by", &m.by)?,
+            age: Millis::new(m.age_ms),
         })
     }
 }

@@ -5,7 +5,7 @@ use proptest::option;
 use proptest::prelude::*;
 
 use super::items::{ending, grant};
-use super::{few, label, name, register_key, revision, session, token, value};
+use super::{few, label, name, reason, register_key, revision, session, token, value};
 
 pub(crate) fn changes() -> BoxedStrategy<Changes> {
     (revision(), few(change())).prop_map(|(revision, changes)| Changes { revision, changes }).boxed()
@@ -24,6 +24,14 @@ pub(crate) fn change() -> BoxedStrategy<Change> {
         }),
         (name(), token(), session(), label(), ending()).prop_map(|(resource, token, session, label, how)| {
             Change::Ended { resource, token, session, label, how }
+        }),
+        (name(), token(), label()).prop_map(|(resource, token, by)| Change::AlarmRaised {
+            resource,
+            token,
+            by
+        }),
+        (name(), token(), label(), reason()).prop_map(|(resource, token, by, reason)| {
+            Change::AlarmCleared { resource, token, by, reason }
         }),
     ]
     .boxed()

@@ -127,6 +127,9 @@ pub(crate) fn operator() -> BoxedStrategy<Operator> {
             mode,
             by
         }),
+        (name(), token(), label(), reason()).prop_map(|(resource, token, by, reason)| {
+            Operator::ClearAlarm { resource, token, by, reason }
+        }),
     ]
     .boxed()
 }
@@ -145,6 +148,7 @@ pub(crate) fn query() -> BoxedStrategy<Query> {
         (name(), register_key()).prop_map(|(resource, key)| Query::Register { resource, key }),
         Just(Query::Status),
         Just(Query::Cluster),
+        Just(Query::Alarms),
     ]
     .boxed()
 }

@@ -98,6 +98,7 @@ pub(crate) fn unavailable() -> BoxedStrategy<Unavailable> {
         (token(), millis()).prop_map(|(token, remaining)| Unavailable::RevokePending { token, remaining }),
         millis().prop_map(|remaining| Unavailable::CoolDown { remaining }),
         millis().prop_map(|remaining| Unavailable::RestoreWait { remaining }),
+        token().prop_map(|token| Unavailable::Alarm { token }),
     ]
     .boxed()
 }
@@ -115,6 +116,16 @@ pub(crate) fn refusal() -> BoxedStrategy<Refusal> {
         Just(Refusal::WrongSessionKind),
         (millis(), millis(), millis()).prop_map(|(ttl, min, max)| Refusal::TtlOutOfRange { ttl, min, max }),
         Just(Refusal::BadPolicies),
+        (name(), token(), super::number()).prop_map(|(resource, token, newest)| Refusal::TokenAhead {
+            resource,
+            token,
+            newest
+        }),
+        (name(), token(), option::of(token())).prop_map(|(resource, token, raised)| Refusal::NoSuchAlarm {
+            resource,
+            token,
+            raised
+        }),
         bad_request().prop_map(|what| Refusal::BadRequest { what }),
         mode().prop_map(|has| Refusal::WrongKind { has }),
         (name(), unavailable()).prop_map(|(resource, why)| Refusal::NotFree { resource, why }),

@@ -3,7 +3,9 @@
 use leasehold_core::Drift;
 use leasehold_core::answer::{HeldLease, Holdings, Opened, Renewed, Reply, Waited};
 use leasehold_core::protocol::{Failure, ReadAnswer, Response, Status, ToClient, TokenCheck};
-use leasehold_core::table::{HolderView, HoldingState, LeaseView, PastView, SessionView, WaiterView};
+use leasehold_core::table::{
+    AlarmView, HolderView, HoldingState, LeaseView, PastView, SessionView, WaiterView,
+};
 use proptest::option;
 use proptest::prelude::*;
 
@@ -75,6 +77,7 @@ pub(crate) fn reply() -> BoxedStrategy<Reply> {
         (token(), label()).prop_map(|(token, holder)| Reply::Asked { token, holder }),
         millis().prop_map(|held_back| Reply::Revoked { held_back }),
         Just(Reply::KindChanged),
+        Just(Reply::AlarmCleared),
         Just(Reply::Done),
         refusal().prop_map(Reply::Refused),
     ]
@@ -99,7 +102,8 @@ pub(crate) fn read_answer() -> BoxedStrategy<ReadAnswer> {
     let check = prop_oneof![
         Just(TokenCheck::Current),
         ending().prop_map(TokenCheck::Ended),
-        Just(TokenCheck::NotKnown)
+        Just(TokenCheck::NotKnown),
+        number().prop_map(|newest| TokenCheck::Ahead { newest }),
     ];
     prop_oneof![
         option::of(lease_view()).prop_map(ReadAnswer::Lease),
@@ -111,8 +115,15 @@ pub(crate) fn read_answer() -> BoxedStrategy<ReadAnswer> {
         option::of((value(), token())).prop_map(ReadAnswer::Register),
         status().prop_map(ReadAnswer::Status),
         cluster::view().prop_map(ReadAnswer::Cluster),
+        few(alarm_view()).prop_map(ReadAnswer::Alarms),
     ]
     .boxed()
+}
+
+fn alarm_view() -> BoxedStrategy<AlarmView> {
+    (name(), token(), label(), millis())
+        .prop_map(|(resource, token, by, age)| AlarmView { resource, token, by, age })
+        .boxed()
 }
 
 fn status() -> BoxedStrategy<Status> {
@@ -130,8 +141,9 @@ fn status() -> BoxedStrategy<Status> {
 }
 
 fn lease_view() -> BoxedStrategy<LeaseView> {
-    (name(), mode(), few(holder_view()), few(waiter_view()), size(), option::of(millis()), number())
-        .prop_map(|(resource, mode, holders, queue, waiting, cool_down, transitions)| LeaseView {
+    let alarm = option::of(alarm_view());
+    (name(), mode(), few(holder_view()), few(waiter_view()), size(), option::of(millis()), number(), alarm)
+        .prop_map(|(resource, mode, holders, queue, waiting, cool_down, transitions, alarm)| LeaseView {
             holding: holders.len() + waiting % 7,
             resource,
             mode,
@@ -140,6 +152,7 @@ fn lease_view() -> BoxedStrategy<LeaseView> {
             waiting,
             cool_down,
             transitions,
+            alarm,
         })
         .boxed()
 }
