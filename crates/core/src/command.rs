@@ -122,6 +122,14 @@ pub enum Command {
         /// Which session.
         session: SessionId,
     },
+    /// A streamed command that there was no room on the disk for: it gets its number and is refused, so that what follows it in its
+    /// stream can be taken in.
+    NoRoom {
+        /// Whose.
+        session: SessionId,
+        /// Its place in the stream.
+        sequence: Sequence,
+    },
 }
 
 /// Begins a session.

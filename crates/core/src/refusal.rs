@@ -205,6 +205,9 @@ pub enum Refusal {
         /// The token of the alarm that is raised, if there is one.
         raised: Option<Token>,
     },
+    /// The disk is full.
+    #[error("the disk is full; only what renews, ends or frees something is taken in")]
+    NoRoom,
 }
 
 /// What is wrong with a request.

@@ -176,6 +176,7 @@ impl LeaseTable {
                 unreachable!("renewals are answered before all other commands")
             }
             Command::Session(command) => self.session_command(out, command),
+            Command::NoRoom { session, sequence } => self.no_room(out, *session, sequence),
             Command::Operator(operator) => self.operator(out, operator),
             Command::Tidy(due) => self.tidy(out, due),
             Command::System(system) => self.system(out, system),
@@ -185,7 +186,7 @@ impl LeaseTable {
     /// One command of a session: its place in the stream is checked first, then it is carried out and answered.
     fn session_command(&mut self, out: &mut Applied, command: &SessionCommand) -> Reply {
         let id = command.session;
-        let number = match self.admit(id, &command.sequence, &command.op) {
+        let number = match self.admit(id, &command.sequence, Some(&command.op)) {
             Ok(number) => number,
             Err(reply) => return reply,
         };
@@ -203,6 +204,18 @@ impl LeaseTable {
                 let renewal = self.sessions.get(&id).map_or_else(Default::default, |session| session.renewal);
                 Reply::Plain { number, answer, renewal }
             }
+        }
+    }
+
+    /// One command of a stream that was not taken in, and must not hold up the others.
+    fn no_room(&mut self, out: &mut Applied, id: SessionId, sequence: &Sequence) -> Reply {
+        match self.admit(id, sequence, None) {
+            Ok(number) => {
+                let answer = Answer::Refused(Refusal::NoRoom);
+                self.push_item(out, id, ItemKind::Answer { command: number, answer });
+                Reply::Applied { number }
+            }
+            Err(reply) => reply,
         }
     }
 

@@ -120,6 +120,7 @@ fn without_seen(command: &Command) -> Command {
                 *seen = ItemNumber::NONE;
             }
         }
+        Command::NoRoom { sequence: Sequence::Streamed { seen, .. }, .. } => *seen = ItemNumber::NONE,
         _ => {}
     }
     command

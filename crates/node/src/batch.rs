@@ -47,6 +47,11 @@ impl Queue {
         self.renewals.is_empty() && self.waiting.is_empty()
     }
 
+    /// Whether nothing waits that would not be sent again anyway.
+    pub(crate) fn has_only_renewals(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
     /// How many commands wait, and what they weigh.
     pub(crate) fn size(&self) -> (usize, usize) {
         (self.renewals.len() + self.waiting.len(), self.bytes)

@@ -82,10 +82,16 @@ pub struct Node {
     installing: Option<u64>,
     /// Writes handed out and not yet synced, with what may only be sent afterwards.
     writes: VecDeque<(u64, Vec<Message>)>,
-    /// How much of the time until the present write is synced may still count.
+    /// How much of the time until the present write is synced, and the entry in it committed, may still count.
     write_allowance: Duration,
     /// For how long the present write has been on its way, while this loop was running.
     write_waited: Duration,
+    /// How long writes have taken lately.
+    write_took: Duration,
+    /// The last write on its way that has a new term or vote in it.
+    vote_write: Option<u64>,
+    /// Leadership was offered to others because there is no room here; once is enough until there is.
+    passed_on_full: bool,
     applied: u64,
     applied_term: u64,
     stamped: Option<(LogTime, Option<Anchor>)>,
@@ -143,8 +149,10 @@ impl Node {
         self.write_waited = if self.writes.is_empty() { Duration::ZERO } else { self.write_waited + passed };
         self.now = now;
         if let Some(leadership) = &mut self.leadership {
-            // While a write is on its way nothing can be proposed: a disk that stands still costs nobody more than the cap.
-            let most = if self.writes.is_empty() { STALL_CAP } else { self.write_allowance };
+            // While a write or an entry is on its way nothing can be proposed: a disk that stands still, and others that do not
+            // answer, cost nobody more than the cap.
+            let free = self.writes.is_empty() && self.proposed.is_empty();
+            let most = if free { STALL_CAP } else { self.write_allowance };
             let counted = leadership.clock.turn(now, most);
             self.write_allowance = self.write_allowance.saturating_sub(counted);
         }

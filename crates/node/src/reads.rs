@@ -1,8 +1,10 @@
 //! Reads: linearizable by a quorum check that all reads in flight share; no disk write.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use leasehold_core::LeaseTable;
+use leasehold_core::holder::Reading;
 use leasehold_core::protocol::{MAX_PAGE, Query, ReadAnswer, RequestId, TokenCheck};
 
 use crate::routes::ConnectionId;
@@ -14,6 +16,9 @@ const MAX_PAGE_BYTES: usize = 1024 * 1024;
 pub(crate) const MAX_READS: usize = 4_096;
 /// Listings answered in one turn at most: a page may have a megabyte, and renewals wait for the turn to end.
 pub(crate) const MAX_PAGES_PER_TURN: usize = 8;
+
+/// After so long the question how far the leader is, or its answer, counts as lost.
+const ASK_AGAIN: Duration = Duration::from_millis(200);
 
 #[derive(Debug)]
 pub(crate) struct Read {
@@ -29,6 +34,14 @@ pub(crate) struct Reads {
     pub(crate) asked: VecDeque<(Vec<u8>, Vec<Read>)>,
     pub(crate) confirmed: VecDeque<(u64, Vec<Read>)>,
     counter: u64,
+    position: Position,
+}
+
+/// How far the leader is: asked for, and known.
+#[derive(Debug, Default)]
+struct Position {
+    asked: Option<(Vec<u8>, Reading)>,
+    known: Option<u64>,
 }
 
 impl Reads {
@@ -63,17 +76,42 @@ impl Reads {
         if self.new.is_empty() {
             return None;
         }
-        self.counter += 1;
-        let mut context = Vec::with_capacity(24);
-        for part in [node, term, self.counter] {
-            context.extend_from_slice(&part.to_be_bytes());
-        }
+        let context = self.context(node, term);
         self.asked.push_back((context.clone(), std::mem::take(&mut self.new)));
         Some(context)
     }
 
+    /// A context that no other check of any node or term has.
+    fn context(&mut self, node: u64, term: u64) -> Vec<u8> {
+        self.counter += 1;
+        [node, term, self.counter].iter().flat_map(|part| part.to_be_bytes()).collect()
+    }
+
+    /// A context to ask the leader how far it is, unless it was asked just now. Questions are lost in silence.
+    pub(crate) fn ask_position(&mut self, node: u64, term: u64, now: Reading) -> Option<Vec<u8>> {
+        let waits = |(_, at): &(Vec<u8>, Reading)| now.since(*at).smaller() < ASK_AGAIN;
+        if self.position.asked.as_ref().is_some_and(waits) {
+            return None;
+        }
+        let context = self.context(node, term);
+        self.position.asked = Some((context.clone(), now));
+        Some(context)
+    }
+
+    /// How far the leader was when it was asked.
+    pub(crate) const fn position(&self) -> Option<u64> {
+        self.position.known
+    }
+
+    pub(crate) fn forget_position(&mut self) {
+        self.position = Position::default();
+    }
+
     /// The quorum has confirmed a context: its reads may be answered once `index` is applied.
     pub(crate) fn confirm(&mut self, context: &[u8], index: u64) {
+        if self.position.asked.as_ref().is_some_and(|(asked, _)| asked == context) {
+            self.position.known = Some(index);
+        }
         if let Some(position) = self.asked.iter().position(|(asked, _)| asked == context) {
             let (_, reads) = self.asked.remove(position).expect("the position was just found");
             self.confirmed.push_back((index, reads));

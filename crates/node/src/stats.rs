@@ -58,6 +58,7 @@ impl Operation {
             Command::Renew { .. } | Command::RenewPlain { .. } => Self::Renew,
             Command::Session(command) => Self::of_op(&command.op),
             Command::Operator(operator) => Self::of_operator(operator),
+            Command::NoRoom { .. } => Self::Acquire,
             Command::Tidy(_) | Command::System(_) => return None,
         })
     }
@@ -239,6 +240,7 @@ impl NodeStats {
                 {
                     Outcome::Refused
                 }
+                (Command::NoRoom { .. }, _) => Outcome::Refused,
                 (_, Reply::Refused(_) | Reply::Plain { answer: Answer::Refused(_), .. }) => Outcome::Refused,
                 _ => Outcome::Done,
             };

@@ -269,9 +269,10 @@ impl LeaseTable {
         &mut self,
         id: SessionId,
         sequence: &Sequence,
-        op: &Op,
+        op: Option<&Op>,
     ) -> Result<CommandNumber, Reply> {
-        let gives_up = self.living(id).map_err(Reply::Refused)?.gives_up(op);
+        let living = self.living(id).map_err(Reply::Refused)?;
+        let gives_up = op.is_some_and(|op| living.gives_up(op));
         let hard_limit = self.config.limits.unseen.saturating_mul(2);
         let session = self.sessions.get_mut(&id).expect("a living session is in the table");
         let expected = session.last_command.next();

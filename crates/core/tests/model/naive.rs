@@ -203,7 +203,10 @@ impl Naive {
             Command::Renew { .. } | Command::RenewPlain { .. } => {
                 unreachable!("renewals are applied before all others")
             }
-            Command::Session(command) => self.session_command(out, command),
+            Command::Session(command) => {
+                self.session_command(out, command.session, command.sequence, Some(&command.op))
+            }
+            Command::NoRoom { session, sequence } => self.session_command(out, *session, *sequence, None),
             Command::Operator(operator) => self.operator(out, operator),
             Command::Tidy(due) => self.tidy(out, due),
             Command::System(system) => self.system(out, system),

@@ -145,6 +145,14 @@ impl<'a> Resolver<'a> {
                         seen: pick_seen(session, *seen),
                     },
                 };
+                if matches!(op, OpStep::NoRoom) {
+                    // Plain sessions are refused without the log.
+                    if session.kind == SessionKind::Plain {
+                        return None;
+                    }
+                    self.taken.push(session.id);
+                    return Some(Command::NoRoom { session: session.id, sequence });
+                }
                 let op = self.op(session, op);
                 self.taken.push(session.id);
                 Command::Session(SessionCommand { session: session.id, sequence, op })
@@ -283,6 +291,7 @@ impl<'a> Resolver<'a> {
                 let (resource, token) = self.token(Some(session.id), *r, *token);
                 Op::Release { resource, token, drained: *drained }
             }
+            OpStep::NoRoom => unreachable!("it has no operation"),
             OpStep::Close => Op::Close,
         }
     }

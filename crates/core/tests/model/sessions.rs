@@ -4,7 +4,7 @@ use leasehold_core::limits::MIN_TTL;
 
 use super::*;
 use leasehold_core::answer::{BadRequest, LimitedThing};
-use leasehold_core::{Attach, Due, HeldLease, Holdings, Op, Open, Sequence, SessionCommand, Waited};
+use leasehold_core::{Attach, Due, HeldLease, Holdings, Op, Open, Sequence, Waited};
 
 impl Naive {
     pub(super) fn open(&mut self, out: &mut Applied, open: &Open) -> Reply {
@@ -136,25 +136,31 @@ impl Naive {
         Reply::Renewed(Renewed { number, after: ItemNumber::new(session.last_item), holdings })
     }
 
-    pub(super) fn session_command(&mut self, out: &mut Applied, command: &SessionCommand) -> Reply {
-        let id = command.session;
+    /// A command of a session; nothing stands for one that there was no room for.
+    pub(super) fn session_command(
+        &mut self,
+        out: &mut Applied,
+        id: SessionId,
+        sequence: Sequence,
+        op: Option<&Op>,
+    ) -> Reply {
         if self.is_over(id) {
             return Reply::Refused(Refusal::SessionEnded { session: id });
         }
         let limit = self.config.limits.unseen * 2;
-        let gives_up = match &command.op {
-            Op::Release { resource, token, .. } => {
+        let gives_up = match op {
+            Some(Op::Release { resource, token, .. }) => {
                 self.lease(resource, *token).is_some_and(|lease| lease.session == id)
             }
-            Op::Cancel { acquire } => {
+            Some(Op::Cancel { acquire }) => {
                 self.waits.iter().any(|wait| (wait.session, wait.command) == (id, *acquire))
             }
-            Op::Close => true,
+            Some(Op::Close) => true,
             _ => false,
         };
         let session = self.session_mut(id).expect("it is not over");
         let expected = CommandNumber::new(session.last_command + 1);
-        match (command.sequence, session.kind) {
+        match (sequence, session.kind) {
             (Sequence::Plain, SessionKind::Plain) => {}
             (Sequence::Streamed { attach, number, seen }, SessionKind::Streamed) => {
                 if attach.get() != session.attach {
@@ -177,11 +183,14 @@ impl Naive {
             _ => return Reply::Refused(Refusal::WrongSessionKind),
         }
         session.last_command = expected.get();
-        if matches!(command.op, Op::Close) {
+        if matches!(op, Some(Op::Close)) {
             self.end_session(out, id, &Ending::SessionClosed, &mut usize::MAX.clone());
             return Reply::Closed;
         }
-        let answer = self.op(out, id, expected, &command.op);
+        let answer = match op {
+            Some(op) => self.op(out, id, expected, op),
+            None => leasehold_core::Answer::Refused(Refusal::NoRoom),
+        };
         let session = self.session(id).expect("only a close ends the own session");
         if session.kind == SessionKind::Plain {
             return Reply::Plain { number: expected, answer, renewal: RenewalNumber::new(session.renewal) };

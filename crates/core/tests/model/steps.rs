@@ -119,14 +119,42 @@ pub(crate) enum SeenPick {
 
 #[derive(Debug, Clone)]
 pub(crate) enum OpStep {
-    Acquire { requests: Vec<(u8, ModePick)>, wait: Option<u16> },
-    Cancel { nth: u8 },
-    SetValue { resource: u8, token: TokenPick },
-    WriteRegister { resource: u8, token: TokenPick, key: u8, value: bool, with_lease: bool },
-    Offer { resource: u8, token: TokenPick, to: SuccessorPick, length: u16 },
-    Accept { resource: u8, token: TokenPick },
-    Release { resource: u8, token: TokenPick, drained: bool },
+    Acquire {
+        requests: Vec<(u8, ModePick)>,
+        wait: Option<u16>,
+    },
+    Cancel {
+        nth: u8,
+    },
+    SetValue {
+        resource: u8,
+        token: TokenPick,
+    },
+    WriteRegister {
+        resource: u8,
+        token: TokenPick,
+        key: u8,
+        value: bool,
+        with_lease: bool,
+    },
+    Offer {
+        resource: u8,
+        token: TokenPick,
+        to: SuccessorPick,
+        length: u16,
+    },
+    Accept {
+        resource: u8,
+        token: TokenPick,
+    },
+    Release {
+        resource: u8,
+        token: TokenPick,
+        drained: bool,
+    },
     Close,
+    /// One that there was no room for.
+    NoRoom,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -277,6 +305,7 @@ fn op() -> impl Strategy<Value = OpStep> {
         6 => (r, token(), any::<bool>())
             .prop_map(|(resource, token, drained)| OpStep::Release { resource, token, drained }),
         1 => Just(OpStep::Close),
+        1 => Just(OpStep::NoRoom),
     ]
 }
 

@@ -124,8 +124,7 @@ impl Node {
         if let Some(leader) = self.leader() {
             self.answer_transfers(out, Some(leader));
         }
-        let committed = self.raft.raft.raft_log.committed;
-        self.caught_up |= present.is_some() && committed > 0 && self.applied >= committed;
+        self.catch_up();
         if self.is_alone() {
             return;
         }
@@ -140,6 +139,29 @@ impl Node {
                 id,
                 unavailable("no node leads: too few of them run or reach each other"),
             );
+        }
+    }
+
+    /// Finds out whether this node has come as far as its leader. What it knows to be committed does not say it: a heartbeat names
+    /// no more than this node has. So it asks, as a read would, until an answer is here.
+    fn catch_up(&mut self) {
+        if self.caught_up {
+            return;
+        }
+        if self.is_leader() {
+            self.caught_up = self.is_serving();
+            return;
+        }
+        if self.leader().is_none() {
+            self.reads.forget_position();
+            return;
+        }
+        if let Some(position) = self.reads.position() {
+            self.caught_up = self.applied >= position;
+        } else if let Some(context) =
+            self.reads.ask_position(self.raft.raft.id, self.raft.raft.term, self.now)
+        {
+            self.raft.read_index(context);
         }
     }
 
@@ -246,7 +268,8 @@ impl Node {
             self.forwards.calls().filter(|(_, request)| holds(request)).map(|(id, _)| id).collect();
         for id in held {
             self.abandon_forwarded(out, CALLS, id);
-            respond(out, CALLS, id, unavailable("the service is stopping; the wait was withdrawn"));
+            // The leader may have granted it already, or may yet before it hears that nobody waits.
+            respond(out, CALLS, id, Response::Failed(Failure::OutcomeUnknown));
         }
     }
 

@@ -1,6 +1,7 @@
 //! Handing leadership over: asked for, in order to stop, or because the disk does not answer.
 //!
-//! What was taken in is finished first, and what arrives meanwhile waits for the new leader. While raft hands over, nothing is
+//! What was taken in is finished first, and what arrives meanwhile waits for the new leader, except renewals: log time goes on, and
+//! sessions that live must not be found overdue by the last entries of this leadership. While raft hands over, nothing is
 //! proposed: raft would drop it.
 
 use std::time::Duration;
@@ -51,14 +52,26 @@ impl Node {
         }
     }
 
-    /// The disk has room, or not. A leader without it lets another try, once: that one may have none either.
+    /// The disk has room, or not.
     pub(super) fn note_space(&mut self, enough: bool) {
-        let was_full = std::mem::replace(&mut self.full, !enough);
-        if !enough
-            && !was_full
-            && self.is_leader()
-            && let Some(to) = self.successor()
-        {
+        self.full = !enough;
+        if enough {
+            self.passed_on_full = false;
+        }
+        self.pass_on_if_full();
+    }
+
+    /// A leader without room lets the next one try, once until it has room again: that one may have none either, and passes it on in
+    /// the same way, so that leadership comes to rest with one that has room or has been round.
+    pub(super) fn pass_on_if_full(&mut self) {
+        if !self.full || self.passed_on_full || !self.is_leader() {
+            return;
+        }
+        let me = self.id();
+        let heard = self.other_voters().filter(|id| self.is_heard(*id));
+        // In a ring: those with greater ids first.
+        if let Some(to) = heard.min_by_key(|id| (*id < me, *id)) {
+            self.passed_on_full = true;
             self.begin_handover(to, None);
         }
     }
@@ -75,7 +88,8 @@ impl Node {
             self.begin_handover(to, None);
         }
         let stuck = self.write_waited >= STUCK_DISK;
-        let finished = self.queue.is_empty() && self.proposed.is_empty() && self.writes.is_empty();
+        // Renewals may arrive for ever; their clients send those that are left again.
+        let finished = self.queue.has_only_renewals() && self.proposed.is_empty() && self.writes.is_empty();
         let Some(handover) = &mut self.handover else { return };
         if !handover.asked && (finished || stuck) {
             handover.asked = true;

@@ -26,7 +26,9 @@ impl Node {
             Input::Request { connection, id, request } => {
                 // Nothing overtakes what waits already.
                 let now = self.early.is_empty();
-                if now && self.is_serving() && self.handover.is_none() {
+                if (now && self.is_serving() && self.handover.is_none())
+                    || self.may_overtake(connection, &request)
+                {
                     self.take_request(out, connection, id, request);
                 } else if now && self.can_forward() {
                     self.forward(out, Early { connection, id, request, since: self.now });
@@ -69,6 +71,17 @@ impl Node {
             Input::Space { enough } => self.note_space(enough),
             Input::Drain => self.leave(out),
         }
+    }
+
+    /// Whether this may go before what waits for the end of a handover: a renewal has its own number and no place in any order.
+    fn may_overtake(&self, connection: ConnectionId, request: &Request) -> bool {
+        let not_asked = self.handover.as_ref().is_some_and(|handover| !handover.asked);
+        let renews = match request {
+            Request::Renew { session, .. } => self.routes.is_proven(connection, *session),
+            Request::Plain { plain: Plain::Renew, .. } => true,
+            _ => false,
+        };
+        not_asked && renews && self.is_serving()
     }
 
     /// Takes in nothing more. Callers that are kept waiting are answered once their waits are withdrawn.
@@ -177,6 +190,15 @@ impl Node {
                 return Err(Response::Failed(Failure::BadRequest { why }));
             }
         };
+        let command = match command {
+            // Its number is used up all the same: else nothing that follows in its stream, a release say, could be taken in.
+            Command::Session(SessionCommand {
+                session,
+                sequence: sequence @ Sequence::Streamed { .. },
+                op,
+            }) if self.full && makes_something(&op) => Command::NoRoom { session, sequence },
+            other => other,
+        };
         if self.full && takes_room(&command) {
             return Err(unavailable(
                 "the disk is full; only what renews, ends or frees something is taken in",
@@ -217,16 +239,16 @@ impl Node {
 const fn takes_room(command: &Command) -> bool {
     match command {
         Command::Open(_) => true,
-        Command::Session(command) => matches!(
-            command.op,
-            Op::Acquire(_)
-                | Op::SetValue { .. }
-                | Op::WriteRegister { .. }
-                | Op::Offer(_)
-                | Op::Accept { .. }
-        ),
+        Command::Session(command) => makes_something(&command.op),
         _ => false,
     }
+}
+
+const fn makes_something(op: &Op) -> bool {
+    matches!(
+        op,
+        Op::Acquire(_) | Op::SetValue { .. } | Op::WriteRegister { .. } | Op::Offer(_) | Op::Accept { .. }
+    )
 }
 
 /// What a request that was not placed is counted as.

@@ -8,7 +8,7 @@ use super::intake::{respond, unavailable};
 use super::{Early, Fatal, Leadership, Node, Output, Place};
 use crate::anchor::{Anchor, Resume, resume};
 use crate::batch::{Origin, Proposed};
-use crate::clock::LogClock;
+use crate::clock::{LogClock, STALL_CAP};
 use crate::payload::Payload;
 use crate::reads::Read;
 
@@ -97,6 +97,7 @@ impl Node {
         if let Some(leadership) = &mut self.leadership {
             leadership.opening = Some(index);
         }
+        self.pass_on_if_full();
         Ok(())
     }
 
@@ -135,6 +136,7 @@ impl Node {
         let payload = Payload { entry: Entry { at, commands }, anchor, outcomes };
         self.raft.propose(Vec::new(), payload.encode()).map_err(|error| Fatal::Raft(error.to_string()))?;
         let index = self.raft.raft.raft_log.last_index();
+        self.write_allowance = STALL_CAP;
         self.proposed.push_back(Proposed { term, index, origins, since: self.now });
         Ok(index)
     }

@@ -1,11 +1,12 @@
 //! Raft's readies: what must be written, sent and applied, in the order that keeps promises.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use leasehold_core::Revision;
 use leasehold_core::protocol::MemberId;
 use raft::Ready;
-use raft::eraftpb::{EntryType, HardState, Message, Snapshot};
+use raft::eraftpb::{EntryType, HardState, Message, MessageType, Snapshot};
 
 use super::start::{from_conf_state, to_conf_state};
 use super::{Fatal, LogEntry, LogWrite, Node, Output, SavedSnapshot, SinceSnapshot, Vote};
@@ -13,6 +14,9 @@ use crate::changes::ChangeLog;
 use crate::clock::STALL_CAP;
 use crate::payload::{NodeSnapshot, Payload};
 use crate::peer::PeerMessage;
+
+/// A node whose disk has not finished a write for so long says nothing any more: it counts as gone.
+const DEAD_DISK: Duration = Duration::from_secs(2);
 
 impl Node {
     pub(super) fn handle_ready(&mut self, out: &mut Vec<Output>) -> Result<(), Fatal> {
@@ -48,6 +52,16 @@ impl Node {
         let (now, mut later) = (ready.take_messages(), ready.take_persisted_messages());
         let must_write = vote_changed || !entries.is_empty() || install.is_some();
         if vote_changed {
+            self.vote_write = Some(number);
+        }
+        if self.vote_write.is_none() && self.write_waited < DEAD_DISK {
+            // That this node lives and in which term does not depend on entries that are still being written. A slow disk must not
+            // look like a dead node.
+            let (alive, rest) = later.into_iter().partition(says_only_alive);
+            later = rest;
+            send(out, alive);
+        }
+        if vote_changed {
             // A changed term or vote is synced before any message of its ready goes out, leader or not.
             later.splice(0..0, now);
         } else {
@@ -63,8 +77,10 @@ impl Node {
             self.installing = install.as_ref().map(|_| number).or(self.installing);
             out.push(Output::Write(LogWrite { number, install, vote, entries }));
             if self.writes.is_empty() {
-                self.write_allowance = STALL_CAP;
-                self.write_waited = std::time::Duration::ZERO;
+                if self.proposed.is_empty() {
+                    self.write_allowance = STALL_CAP;
+                }
+                self.write_waited = Duration::ZERO;
             }
             self.writes.push_back((number, later));
         } else if self.writes.is_empty() {
@@ -88,6 +104,11 @@ impl Node {
             send(out, messages);
         }
         self.raft.on_persist_ready(number);
+        if self.vote_write.is_some_and(|write| write <= number) {
+            self.vote_write = None;
+        }
+        // The slow ones are remembered for a while.
+        self.write_took = self.write_waited.max(self.write_took * 7 / 8);
         if self.installing.is_some_and(|installing| installing <= number) {
             self.installing = None;
             let log = &self.raft.raft.raft_log;
@@ -96,7 +117,7 @@ impl Node {
                 self.raft.advance_apply_to(reached);
             }
         }
-        self.write_waited = std::time::Duration::ZERO;
+        self.write_waited = Duration::ZERO;
     }
 
     /// A snapshot of another member takes the place of everything here. Nobody is answered from it before it is on disk: whoever
@@ -202,6 +223,11 @@ fn outcomes(before: u64, applied: &leasehold_core::Applied, newest: u64) -> u64 
     bytes.expect("a vector grows as needed").iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
+}
+
+/// Whether a message promises nothing about the log.
+fn says_only_alive(message: &Message) -> bool {
+    message.get_msg_type() == MessageType::MsgHeartbeatResponse
 }
 
 fn send(out: &mut Vec<Output>, messages: Vec<Message>) {

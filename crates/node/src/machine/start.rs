@@ -4,7 +4,7 @@ use leasehold_core::LeaseTable;
 use leasehold_core::holder::Reading;
 use leasehold_core::protocol::{Member, MemberId};
 use raft::eraftpb::{ConfState, Entry, EntryType, HardState};
-use raft::{Config as RaftConfig, RawNode};
+use raft::{Config as RaftConfig, RawNode, StateRole};
 
 use super::{Fatal, LogEntry, Node, SavedSnapshot, Setup, SinceSnapshot, Start};
 use crate::batch::Queue;
@@ -28,6 +28,8 @@ pub(super) const TICK_NANOS: u64 = 10_000_000;
 pub(super) const ELECTION_TICKS: usize = 30;
 /// Heartbeats go out this often: every 50 ms.
 const HEARTBEAT_TICKS: usize = 5;
+/// A vote is waited for as long as this many times two, where disks are slow.
+const SLOWEST_VOTE: Duration = Duration::from_secs(2);
 /// Bytes proposed and not committed at most; beyond it proposals wait in our own queue.
 const MAX_UNCOMMITTED: u64 = 64 * 1024 * 1024;
 /// Messages with entries on their way to one member at most, so that one whose disk stands still costs bounded memory.
@@ -137,6 +139,9 @@ impl Node {
             writes: VecDeque::new(),
             write_allowance: STALL_CAP,
             write_waited: Duration::ZERO,
+            write_took: Duration::ZERO,
+            vote_write: None,
+            passed_on_full: false,
             applied: covered.0,
             applied_term: covered.1,
             stamped,
@@ -167,6 +172,11 @@ impl Node {
         if ticks == 0 || self.installing.is_some() {
             return;
         }
+        if self.vote_write.is_some() && !self.is_leader() {
+            // Nobody hears of its vote before it is written: until then no time passes for the election.
+            self.last_tick = now;
+            return;
+        }
         if self.is_alone() && !self.is_leader() && !self.writes.is_empty() {
             // It would lead at once, and raft wants everything written before.
             return;
@@ -187,7 +197,15 @@ impl Node {
         let stands = [raft.id, raft.term, raft.state as u64, raft.leader_id];
         let bits = stands.into_iter().fold(self.seed, |bits, part| mix(bits ^ mix(part)));
         let extra = usize::try_from(bits % ELECTION_TICKS as u64).expect("a handful of ticks");
-        self.raft.raft.set_randomized_election_timeout(ELECTION_TICKS + extra);
+        // Votes are written down on both sides before they count. Whoever campaigns with a slow disk, which others may have as well,
+        // waits for that, or no election would ever end.
+        let slow = if raft.state == StateRole::Candidate {
+            2 * self.write_took.min(SLOWEST_VOTE)
+        } else {
+            Duration::ZERO
+        };
+        let slow = usize::try_from(slow.as_nanos() / u128::from(TICK_NANOS)).expect("it is bounded");
+        self.raft.raft.set_randomized_election_timeout(ELECTION_TICKS + extra + slow);
     }
 }
 
@@ -213,11 +231,17 @@ pub(super) fn to_conf_state(voters: Voters) -> ConfState {
 
 /// The members as a snapshot has them.
 pub(super) fn from_conf_state(conf: &ConfState) -> Voters {
+    // Raft keeps them in no order: equal states must have equal bytes.
+    let sorted = |ids: &[u64]| {
+        let mut ids = ids.to_vec();
+        ids.sort_unstable();
+        ids
+    };
     Voters {
-        voters: conf.voters.clone(),
-        learners: conf.learners.clone(),
-        outgoing: conf.voters_outgoing.clone(),
-        learners_next: conf.learners_next.clone(),
+        voters: sorted(&conf.voters),
+        learners: sorted(&conf.learners),
+        outgoing: sorted(&conf.voters_outgoing),
+        learners_next: sorted(&conf.learners_next),
         auto_leave: conf.auto_leave,
     }
 }

@@ -50,6 +50,7 @@ impl Wire for Refusal {
                 Message::LimitReached(pb::LimitReached { what: what.to_wire(), limit: from_usize(*limit) })
             }
             Self::TokensExhausted => Message::TokensExhausted(nothing()),
+            Self::NoRoom => Message::NoRoom(nothing()),
             Self::TokenAhead { resource, token, newest } => Message::TokenAhead(pb::TokenAhead {
                 resource: resource.to_string(),
                 token: token.get(),
@@ -112,6 +113,7 @@ impl Wire for Refusal {
                 limit: to_usize("refusal.limit_reached.limit", m.limit)?,
             },
             Message::TokensExhausted(pb::Nothing {}) => Self::TokensExhausted,
+            Message::NoRoom(pb::Nothing {}) => Self::NoRoom,
             Message::TokenAhead(m) => Self::TokenAhead {
                 resource: name("refusal.token_ahead.resource", &m.resource)?,
                 token: Token::from_u64(m.token),

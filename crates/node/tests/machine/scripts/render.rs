@@ -29,6 +29,7 @@ fn command(command: &Command) -> String {
         Command::RenewPlain { session } => format!("renew {session}"),
         Command::Session(command) => format!("{} of {}", op(&command.op), command.session),
         Command::Operator(_) => "operator".to_owned(),
+        Command::NoRoom { session, .. } => format!("no room for a command of session {session}"),
         Command::Tidy(due) => format!("tidy {}", due.len()),
         Command::System(System::Found(_)) => "found".to_owned(),
         Command::System(System::Rebooted) => "rebooted".to_owned(),

@@ -116,6 +116,7 @@ pub(crate) fn refusal() -> BoxedStrategy<Refusal> {
         Just(Refusal::WrongSessionKind),
         (millis(), millis(), millis()).prop_map(|(ttl, min, max)| Refusal::TtlOutOfRange { ttl, min, max }),
         Just(Refusal::BadPolicies),
+        Just(Refusal::NoRoom),
         (name(), token(), super::number()).prop_map(|(resource, token, newest)| Refusal::TokenAhead {
             resource,
             token,
