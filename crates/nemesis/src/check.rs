@@ -4,6 +4,7 @@
 //! takes the order in which nothing is wrong. So a violation that is reported is one.
 
 pub mod exclusion;
+pub mod fence;
 pub mod healing;
 pub mod kept;
 pub mod queue;
@@ -49,7 +50,7 @@ pub struct Rules {
 /// All checkers that apply.
 pub fn all(lines: &[Line], rules: Rules) -> Vec<Verdict> {
     let story = story::Story::of(lines);
-    let mut verdicts = vec![tokens::check(&story), queue::check(&story, rules.ttl)];
+    let mut verdicts = vec![tokens::check(&story), queue::check(&story, rules.ttl), fence::check(&story)];
     if rules.exclusion {
         verdicts.push(exclusion::check(&story));
     }
@@ -110,6 +111,20 @@ pub(crate) mod planted {
 
     pub(crate) fn giving_back(at: u64, client: u32, token: u64) -> Line {
         let what = What::GivingBack { client: ClientId(client), token: Token::from_u64(token) };
+        Line { at: ms(at), what }
+    }
+
+    pub(crate) fn wrote(
+        asked: u64,
+        at: u64,
+        client: u32,
+        resource: &str,
+        token: u64,
+        accepted: bool,
+    ) -> Line {
+        let (client, token) = (ClientId(client), Token::from_u64(token));
+        let refused = (!accepted).then(|| "not-current: planted".to_owned());
+        let what = What::Wrote { client, resource: resource.into(), token, asked: ms(asked), refused };
         Line { at: ms(at), what }
     }
 

@@ -3,6 +3,7 @@
  *
  * SHIM_RATE   how fast CLOCK_BOOTTIME and CLOCK_MONOTONIC_RAW run, for example 1.05
  * SHIM_WALL   a file with one 64-bit number: nanoseconds added to the time of day. It may change at any time: a step.
+ * SHIM_WALL_RATE  how fast the time of day runs, for example 2
  *
  * The program reads its two clocks past the C library, through the vDSO, which it finds in its auxiliary vector. So the vDSO is
  * left out wherever it may ask for that vector, and it falls back to system calls. A filter turns each of them that asks for one of
@@ -34,7 +35,7 @@
 #define PR_GET_AUXV 0x41555856
 #endif
 
-static double rate = 1.0;
+static double rate = 1.0, wall_rate = 1.0;
 static const volatile int64_t *wall;
 static int64_t began[16];
 static unsigned long vector[128];
@@ -57,8 +58,8 @@ static void answer(int clock, struct timespec *to)
 	int64_t nanos = real_nanos(clock);
 	if (is_scaled(clock))
 		nanos = began[clock] + (int64_t)((double)(nanos - began[clock]) * rate);
-	else if (clock == CLOCK_REALTIME && wall)
-		nanos += *wall;
+	else if (clock == CLOCK_REALTIME)
+		nanos = began[clock] + (int64_t)((double)(nanos - began[clock]) * wall_rate) + (wall ? *wall : 0);
 	to->tv_sec = nanos / 1000000000;
 	to->tv_nsec = nanos % 1000000000;
 }
@@ -137,6 +138,9 @@ __attribute__((constructor)) static void begin(void)
 	const char *text = getenv("SHIM_RATE");
 	if (text)
 		rate = atof(text);
+	text = getenv("SHIM_WALL_RATE");
+	if (text)
+		wall_rate = atof(text);
 	text = getenv("SHIM_WALL");
 	if (text) {
 		int file = open(text, O_RDONLY | O_CLOEXEC);
@@ -145,6 +149,7 @@ __attribute__((constructor)) static void begin(void)
 		must(wall != MAP_FAILED, "shim: SHIM_WALL cannot be mapped\n");
 		close(file);
 	}
+	began[CLOCK_REALTIME] = real_nanos(CLOCK_REALTIME);
 	began[CLOCK_BOOTTIME] = real_nanos(CLOCK_BOOTTIME);
 	began[CLOCK_MONOTONIC_RAW] = real_nanos(CLOCK_MONOTONIC_RAW);
 	if (rate == 1.0)

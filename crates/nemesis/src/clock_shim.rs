@@ -37,7 +37,7 @@ impl Shim {
     pub fn load<'a>(&self, command: &'a mut Command, rate: f64, wall: Option<&Wall>) -> &'a mut Command {
         command.env("LD_PRELOAD", &self.object).env("SHIM_RATE", rate.to_string());
         if let Some(wall) = wall {
-            command.env("SHIM_WALL", &wall.path);
+            command.env("SHIM_WALL", &wall.path).env("SHIM_WALL_RATE", wall.rate.to_string());
         }
         command
     }
@@ -47,17 +47,18 @@ impl Shim {
 #[derive(Debug)]
 pub struct Wall {
     path: PathBuf,
+    rate: f64,
     file: File,
 }
 
 impl Wall {
-    /// A time of day that is right, kept in a new file.
+    /// A time of day that runs at `rate` from the start of its process on, kept in a new file.
     ///
     /// # Errors
     /// When the file cannot be made.
-    pub fn create(path: PathBuf) -> Result<Self> {
+    pub fn create(path: PathBuf, rate: f64) -> Result<Self> {
         let file = File::create(&path).with_context(|| format!("{} cannot be made", path.display()))?;
-        let wall = Self { path, file };
+        let wall = Self { path, rate, file };
         wall.step_to(0)?;
         Ok(wall)
     }
@@ -78,7 +79,7 @@ impl Wall {
 mod tests {
     use super::*;
 
-    /// Prints how many nanoseconds its raw clock counts in a while, asking the kernel without the C library's function, and the year.
+    /// Prints how fast its clocks are, asking the kernel without the C library's function, and the time of day at both ends.
     const PROGRAM: &str = r#"
         #define _GNU_SOURCE
         #include <stdio.h>
@@ -91,13 +92,14 @@ mod tests {
             return t.tv_sec * 1000000000LL + t.tv_nsec;
         }
         int main(void) {
+            struct timespec now, then;
+            clock_gettime(CLOCK_REALTIME, &then);
             long long real = count(CLOCK_MONOTONIC), boot = count(CLOCK_BOOTTIME), raw = count(CLOCK_MONOTONIC_RAW);
             while (count(CLOCK_MONOTONIC) - real < 100000000) {}
             real = count(CLOCK_MONOTONIC) - real;
-            struct timespec now;
+            double rates[2] = {(double)(count(CLOCK_BOOTTIME) - boot) / real, (double)(count(CLOCK_MONOTONIC_RAW) - raw) / real};
             clock_gettime(CLOCK_REALTIME, &now);
-            printf("%f %f %ld\n", (double)(count(CLOCK_BOOTTIME) - boot) / real,
-                   (double)(count(CLOCK_MONOTONIC_RAW) - raw) / real, now.tv_sec);
+            printf("%f %f %ld %ld\n", rates[0], rates[1], then.tv_sec, now.tv_sec - then.tv_sec);
         }"#;
 
     fn numbers(command: &mut Command) -> Vec<f64> {
@@ -115,7 +117,7 @@ mod tests {
         std::fs::write(&source, PROGRAM).unwrap();
         shell::run("cc", &["-o", program.to_str().unwrap(), source.to_str().unwrap()]).unwrap();
         let shim = Shim::compile(&directory).unwrap();
-        let wall = Wall::create(directory.join("wall")).unwrap();
+        let wall = Wall::create(directory.join("wall"), 100.0).unwrap();
         wall.step_to(86_400).unwrap();
         let right = numbers(&mut Command::new(&program));
         let wrong = numbers(shim.load(&mut Command::new(&program), 1.5, Some(&wall)));
@@ -123,5 +125,7 @@ mod tests {
         assert!((right[0] - 1.0).abs() < 0.01 && (right[1] - 1.0).abs() < 0.01, "{right:?}");
         assert!((wrong[0] - 1.5).abs() < 0.01 && (wrong[1] - 1.5).abs() < 0.01, "{wrong:?}");
         assert!((wrong[2] - right[2] - 86_400.0).abs() < 60.0, "{right:?} {wrong:?}");
+        // A tenth of a second is ten seconds at a hundred times the speed.
+        assert!(right[3] < 5.0 && wrong[3] >= 9.0, "{right:?} {wrong:?}");
     }
 }

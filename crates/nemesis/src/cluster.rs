@@ -33,8 +33,14 @@ pub struct Cluster {
 }
 
 /// How a cluster stands, as `cluster status --json` says.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Status {
+    /// Which life of the state it is.
+    pub incarnation: String,
+    /// How often the state was restored.
+    pub epoch: u64,
+    /// The term of the leader, as text.
+    pub term: String,
     /// The name of the leader.
     pub leader: Option<String>,
     /// The members.
@@ -43,10 +49,14 @@ pub struct Status {
 }
 
 /// How a member stands.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct MemberStatus {
     /// Its name.
     pub name: String,
+    /// Its id.
+    pub id: String,
+    /// Where it is reached.
+    pub address: String,
     /// `voter` or `learner`.
     pub role: String,
     /// Whether the leader has heard of it lately.

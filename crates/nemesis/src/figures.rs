@@ -1,5 +1,6 @@
 //! Figures of a run: how long there were no grants around each fault, and how long calls waited.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use crate::history::{At, ClientId, Line, What};
@@ -51,7 +52,9 @@ pub fn gaps(lines: &[Line]) -> Lengths {
         lines.iter().filter(|line| matches!(line.what, What::Granted { .. })).map(|line| line.at).collect();
     let faults: Vec<At> =
         lines.iter().filter(|line| matches!(line.what, What::Fault { .. })).map(|line| line.at).collect();
-    let end = lines.last().map_or(At(0), |line| line.at);
+    // From then on there are no grants because nobody asks.
+    let finishing = lines.iter().find(|line| line.what == What::Finishing);
+    let end = finishing.or(lines.last()).map_or(At(0), |line| line.at);
     let mut gaps = Vec::new();
     for (place, fault) in faults.iter().enumerate() {
         let next = faults.get(place + 1).copied().unwrap_or(end);
@@ -74,11 +77,45 @@ pub fn gaps(lines: &[Line]) -> Lengths {
     Lengths::of(gaps)
 }
 
-/// How long calls of some clients waited for their grant.
-pub fn waits(lines: &[Line], of: impl Fn(ClientId) -> bool) -> Lengths {
-    let story = crate::check::story::Story::of(lines);
-    let waits = story.grants.iter().filter(|grant| of(grant.client));
-    Lengths::of(waits.map(|grant| grant.granted.since(grant.asked)).collect())
+/// How long requests waited that nobody contends for: acquires of some clients, releases of all, and looks. A request counts whatever
+/// came of it, and one that was never answered waited to the end.
+pub fn requests(lines: &[Line], of: impl Fn(ClientId) -> bool) -> Lengths {
+    let mut lengths = Vec::new();
+    let (mut acquires, mut releases) = (HashMap::new(), HashMap::new());
+    for Line { at, what } in lines {
+        match what {
+            What::Asked { client, call, .. } if of(*client) => {
+                acquires.insert((*client, *call), *at);
+            }
+            What::Granted { client, call, .. }
+            | What::Refused { client, call, .. }
+            | What::Unknown { client, call, .. } => {
+                lengths.extend(acquires.remove(&(*client, *call)).map(|asked| at.since(asked)));
+            }
+            What::GivingBack { client, token } => {
+                releases.insert((*client, *token), *at);
+            }
+            What::GaveBack { client, token, .. } => {
+                lengths.extend(releases.remove(&(*client, *token)).map(|asked| at.since(asked)));
+            }
+            What::Looked { asked, .. } => lengths.push(at.since(*asked)),
+            _ => {}
+        }
+    }
+    let end = lines.last().map_or(At(0), |line| line.at);
+    lengths.extend(acquires.values().chain(releases.values()).map(|asked| end.since(*asked)));
+    Lengths::of(lengths)
+}
+
+/// The longest time without any grant between two points of time.
+pub fn longest_gap(lines: &[Line], from: At, to: At) -> Duration {
+    let grants = lines.iter().filter(|line| matches!(line.what, What::Granted { .. })).map(|line| line.at);
+    let (mut last, mut longest) = (from, Duration::ZERO);
+    for at in grants.filter(|at| (from..=to).contains(at)).chain([to]) {
+        longest = longest.max(at.since(last));
+        last = at;
+    }
+    longest
 }
 
 /// How many lines of some kind there are.
@@ -89,7 +126,7 @@ pub fn count(lines: &[Line], kind: impl Fn(&What) -> bool) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::planted::{granted, ms};
+    use crate::check::planted::{asked, giving_back, granted, looked, ms};
 
     #[test]
     fn shares_of_a_thousand() {
@@ -98,6 +135,32 @@ mod tests {
         assert_eq!(lengths.per_mille(990), Duration::from_millis(990));
         assert_eq!(lengths.longest(), Duration::from_secs(1));
         assert_eq!(Lengths::default().per_mille(990), Duration::ZERO);
+    }
+
+    #[test]
+    fn requests_are_acquires_releases_and_looks() {
+        let token = leasehold::Token::from_u64(1);
+        let gave_back =
+            Line { at: ms(80), what: What::GaveBack { client: ClientId(1), token, trouble: None } };
+        let lines = [
+            asked(0, 1, "r"),
+            granted(30, 1, "r", 1),
+            giving_back(40, 1, 1),
+            gave_back,
+            looked(90, 95, "r", None),
+        ];
+        let lengths = |all: &[u64]| Lengths::of(all.iter().copied().map(Duration::from_millis).collect());
+        assert_eq!(requests(&lines, |_| true), lengths(&[5, 30, 40]));
+        assert_eq!(requests(&lines, |_| false), lengths(&[5, 40]));
+        let never = [asked(0, 1, "r"), asked(10, 2, "s"), granted(20, 2, "s", 1), looked(90, 95, "r", None)];
+        assert_eq!(requests(&never, |_| true), lengths(&[5, 10, 95]));
+    }
+
+    #[test]
+    fn the_longest_gap_counts_both_ends() {
+        let lines = [granted(0, 1, "r", 1), granted(310, 1, "r", 2), granted(400, 1, "r", 3)];
+        assert_eq!(longest_gap(&lines, ms(10), ms(450)), Duration::from_millis(300));
+        assert_eq!(longest_gap(&lines, ms(10), ms(1000)), Duration::from_millis(600));
     }
 
     #[test]

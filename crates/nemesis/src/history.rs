@@ -133,6 +133,30 @@ pub enum What {
         #[serde(with = "text")]
         token: Token,
     },
+    /// The call that gives the lease back has ended.
+    GaveBack {
+        /// Who.
+        client: ClientId,
+        /// Which lease.
+        #[serde(with = "text")]
+        token: Token,
+        /// What went wrong, if the service did not say that it took it back.
+        trouble: Option<String>,
+    },
+    /// A client wrote to the register of a resource, under a lease that it has or had.
+    Wrote {
+        /// Who.
+        client: ClientId,
+        /// Beside which resource.
+        resource: String,
+        /// The token that it showed.
+        #[serde(with = "text")]
+        token: Token,
+        /// When it was about to ask.
+        asked: At,
+        /// Why the write was not taken, if it was not. A write whose outcome nobody knows is not recorded.
+        refused: Option<String>,
+    },
     /// The service ended a lease that the client had not given back.
     Lost {
         /// Who.
@@ -167,6 +191,8 @@ pub enum What {
     },
     /// Nothing is broken any more: from here on everybody must be served.
     AllHealed,
+    /// Clients were told to finish: from here on they ask for nothing new.
+    Finishing,
 }
 
 /// Writes a history while it is made, and keeps it.
@@ -211,6 +237,11 @@ impl Recorder {
         }
         inner.lines.push(line);
         at
+    }
+
+    /// How many grants there were so far.
+    pub fn grants(&self) -> usize {
+        self.lock().lines.iter().filter(|line| matches!(line.what, What::Granted { .. })).count()
     }
 
     /// Everything so far, and on disk.
@@ -285,6 +316,9 @@ mod tests {
         let all = [
             What::Asked { client, call: Call(1), resource: "a/b".into() },
             What::Granted { client, call: Call(1), resource: "a/b".into(), token, until: at, promised: at },
+            What::GaveBack { client, token, trouble: Some("unknown".into()) },
+            What::Finishing,
+            What::Wrote { client, resource: "a/b".into(), token, asked: at, refused: None },
             What::Lost { client, token, why: "expired".into(), revoked: false },
             What::Looked { asked: at, resource: "a/b".into(), token: None },
             What::Looked { asked: at, resource: "a/b".into(), token: Some(token) },

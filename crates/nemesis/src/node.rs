@@ -54,6 +54,8 @@ pub struct Node {
     program: PathBuf,
     namespace: String,
     log: PathBuf,
+    /// How long the log was when it was last started.
+    log_before: u64,
     shim: Option<Shim>,
     child: Option<Child>,
     /// Ends whose kind the scenario did not ask for.
@@ -74,6 +76,7 @@ impl Node {
             program: program.to_owned(),
             namespace,
             log: home.join(format!("{name}.log")),
+            log_before: 0,
             shim: None,
             child: None,
             deaths: Vec::new(),
@@ -97,6 +100,7 @@ impl Node {
             .with_context(|| format!("{} cannot be made", self.data.display()))?;
         let log = OpenOptions::new().create(true).append(true).open(&self.log);
         let log = log.with_context(|| format!("{} cannot be opened", self.log.display()))?;
+        self.log_before = log.metadata().map_or(0, |meta| meta.len());
         let mut command = self.command();
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
         let child = command.spawn().with_context(|| format!("{} does not start", self.name))?;
@@ -168,6 +172,26 @@ impl Node {
     pub fn forgive(&mut self) {
         self.is_running();
         self.deaths.clear();
+    }
+
+    /// What it wrote to its log since it was last started.
+    pub fn said(&self) -> String {
+        let text = std::fs::read(&self.log).unwrap_or_default();
+        let from = usize::try_from(self.log_before).unwrap_or(usize::MAX).min(text.len());
+        String::from_utf8_lossy(&text[from..]).into_owned()
+    }
+
+    /// Waits until it ends by itself, which the scenario expects, and gives what it said. Nothing if it still runs after `patience`.
+    pub fn ends_by_itself(&mut self, patience: Duration) -> Option<String> {
+        let end = At::now().plus(patience);
+        while self.is_running() {
+            if At::now() > end {
+                return None;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        self.forgive();
+        Some(self.said())
     }
 
     /// Kills it, with no time to do anything.

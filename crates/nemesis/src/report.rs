@@ -18,18 +18,25 @@ pub struct Figure {
     pub value: String,
     /// What is wrong with it.
     pub beyond: Option<String>,
+    /// Whether the scenario is there to measure it.
+    pub matters: bool,
 }
 
 impl Figure {
     /// A figure without a bound.
     pub fn told(name: &str, value: impl Into<String>) -> Self {
-        Self { name: name.to_owned(), value: value.into(), beyond: None }
+        Self { name: name.to_owned(), value: value.into(), beyond: None, matters: false }
+    }
+
+    /// A figure without a bound that the scenario is there to measure.
+    pub fn main(name: &str, value: impl Into<String>) -> Self {
+        Self { matters: true, ..Self::told(name, value) }
     }
 
     /// A length of time that may not exceed a bound.
     pub fn bounded(name: &str, value: impl Into<String>, length: Duration, bound: Duration) -> Self {
         let beyond = (length > bound).then(|| format!("{length:?} is above {bound:?}"));
-        Self { name: name.to_owned(), value: value.into(), beyond }
+        Self { name: name.to_owned(), value: value.into(), beyond, matters: true }
     }
 }
 

@@ -1,12 +1,14 @@
 //! Scenarios: each breaks one kind of thing, again and again, under load.
 
 mod clocks;
+mod damage;
 mod leader;
 mod members;
 mod partitions;
+mod replace;
+mod restore;
 mod rolling;
 mod slow;
-mod storage;
 mod ttl;
 
 use anyhow::{Result, bail};
@@ -55,12 +57,17 @@ pub const ALL: [Scenario; 15] = [
         partitions::bridge,
     ),
     scenario("flap", "links break and heal faster than anybody can settle", false, partitions::flap),
-    scenario("rolling", "every node is restarted by SIGTERM, one after the other", true, rolling::restart),
+    scenario(
+        "rolling",
+        "every node is restarted by SIGTERM under a thousand leases that come and go",
+        true,
+        rolling::restart,
+    ),
     scenario(
         "replace-all",
-        "every node is replaced by one with an empty directory",
+        "every node is replaced, and the old ones come back from their old directories",
         false,
-        members::replace_all,
+        replace::replace_all,
     ),
     scenario("grow", "one node becomes three, and is killed at every step", false, members::grow),
     scenario(
@@ -70,8 +77,18 @@ pub const ALL: [Scenario; 15] = [
         clocks::within,
     ),
     scenario("fast-clocks", "clocks of the service that run five percent too fast", false, clocks::beyond),
-    scenario("damage", "every node's log is damaged in another place", false, storage::damage),
-    scenario("restore", "a backup is restored after ten thousand grants", false, storage::restore),
+    scenario(
+        "damage",
+        "nodes are damaged in different ways, one by one and all at once",
+        false,
+        damage::damage,
+    ),
+    scenario(
+        "restore",
+        "a backup is restored after ten thousand grants, and then once more",
+        false,
+        restore::restore,
+    ),
 ];
 
 impl Scenario {

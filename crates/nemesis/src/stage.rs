@@ -13,6 +13,7 @@ use crate::figures;
 use crate::history::{At, Line, Recorder, What};
 use crate::progress::Progress;
 use crate::random::Random;
+use crate::replicas;
 use crate::report::{Figure, Report};
 use crate::shell;
 use crate::workload::{Shape, Workload};
@@ -21,6 +22,9 @@ use crate::workload::{Shape, Workload};
 pub const FOUNDING: Duration = Duration::from_secs(20);
 /// How long everybody may take to be served after the healing.
 pub const HEALING: Duration = Duration::from_secs(10);
+
+/// How long sessions that nobody closed may take to expire, and nodes to come to one entry.
+const SETTLING: Duration = Duration::from_secs(60);
 
 /// What decides a run.
 #[derive(Debug, Clone)]
@@ -35,12 +39,19 @@ pub struct Options {
     pub quick: bool,
     /// How many nodes a cluster has, where the scenario does not decide it.
     pub nodes: usize,
+    /// How often a scenario breaks something, if not as often as it says itself.
+    pub rounds: Option<usize>,
 }
 
 impl Options {
     /// One of two, as the run is quick or not.
     pub fn pick<T>(&self, whole: T, quick: T) -> T {
         if self.quick { quick } else { whole }
+    }
+
+    /// How often something is broken: as asked for, or as the run is quick or not.
+    pub fn rounds(&self, whole: usize, quick: usize) -> usize {
+        self.rounds.unwrap_or_else(|| self.pick(whole, quick))
     }
 }
 
@@ -156,6 +167,11 @@ impl Stage {
         self.verdicts.push(Verdict { name, compared, violations });
     }
 
+    /// Checks a part of the history by rules of its own; its verdicts count as all others do.
+    pub fn judge_part(&mut self, lines: &[Line], rules: Rules) {
+        self.verdicts.extend(check::all(lines, rules));
+    }
+
     /// Runs something of the clients' kind to its end.
     pub fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
         self.runtime.block_on(future)
@@ -185,6 +201,11 @@ impl Stage {
         self.judge("every call ends", 1, late.into_iter().collect());
         let deaths = self.cluster.deaths();
         self.judge("no node ends by itself", self.cluster.nodes.len(), deaths);
+        let found = replicas::compare(&self.cluster, SETTLING, &self.home);
+        if found.orders > 0 {
+            self.figure(Figure::told("nodes whose backup differs in bytes", found.orders.to_string()));
+        }
+        self.judge("all nodes have the same state", found.compared, found.violations);
         self.recorder.lines()
     }
 

@@ -6,11 +6,14 @@
 //! - *Stranded* clients contend for the first of the names, and as soon as one has it, the proxies of its links swallow everything
 //!   for longer than a ttl.
 //! - *Callers* contend over plain HTTP, every call to another node.
+//! - *Crowds* are sessions with very many leases each; every lease has a name of its own and is taken, held for a while and given back,
+//!   again and again. Each lease counts as a client.
 //! - One *looker* asks who holds what.
 //!
 //! Clients are numbered in this order, from 0. Every client has a connection of its own.
 
 mod client;
+mod crowd;
 mod looker;
 mod strander;
 mod web;
@@ -23,6 +26,8 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use leasehold::SessionOptions;
 use tokio::task::JoinHandle;
+
+pub(crate) use self::web::post;
 
 use crate::history::{ClientId, Recorder};
 use crate::random::Random;
@@ -44,6 +49,12 @@ pub struct Shape {
     pub stranded: u32,
     /// Clients that contend over plain HTTP.
     pub callers: u32,
+    /// Whether callers write to registers, and now and then sleep through their ttl before they do.
+    pub writes: bool,
+    /// Sessions with very many leases.
+    pub crowds: u32,
+    /// How many leases each of them has.
+    pub crowd_leases: u32,
     /// The ttl of all but keepers.
     pub ttl: Duration,
     /// The ttl of keepers.
@@ -64,6 +75,9 @@ impl Default for Shape {
             keepers: 1,
             stranded: 1,
             callers: 1,
+            writes: false,
+            crowds: 0,
+            crowd_leases: 0,
             ttl: Duration::from_secs(2),
             keeper_ttl: Duration::from_secs(3),
             hold: Duration::from_millis(5)..Duration::from_millis(300),
@@ -92,7 +106,18 @@ impl Shape {
 
     /// Whether this client speaks HTTP.
     pub const fn is_caller(&self, client: ClientId) -> bool {
-        client.0 >= self.contenders + self.pulses + self.keepers + self.stranded
+        let first = self.contenders + self.pulses + self.keepers + self.stranded;
+        client.0 >= first && client.0 < first + self.callers
+    }
+
+    /// Whether this client is a lease of a crowd.
+    pub const fn is_in_crowd(&self, client: ClientId) -> bool {
+        client.0 >= self.singles()
+    }
+
+    /// Clients that are not in a crowd.
+    const fn singles(&self) -> u32 {
+        self.contenders + self.pulses + self.keepers + self.stranded + self.callers
     }
 }
 
@@ -145,9 +170,8 @@ impl Workload {
             healing: Arc::new(AtomicBool::new(false)),
             settled: Arc::new(AtomicU32::new(0)),
         };
-        let count = shape.contenders + shape.pulses + shape.keepers + shape.stranded + shape.callers;
         let mut tasks = Vec::new();
-        for number in 0..count {
+        for number in 0..shape.singles() {
             let id = ClientId(number);
             if shape.is_caller(id) {
                 let (caller, shape) = (web::Caller::new(id, life.clone(), random.split()), shape.clone());
@@ -178,6 +202,14 @@ impl Workload {
                 }
             }));
         }
+        for number in 0..shape.crowds {
+            let options = SessionOptions::new().ttl(shape.ttl).label(format!("crowd-{number}"));
+            options.numbers()?;
+            let first = shape.singles() + number * shape.crowd_leases;
+            let ids = (first..first + shape.crowd_leases).map(ClientId);
+            tasks.push(runtime.spawn(crowd::churn(ids, life.clone(), options, random.split())));
+        }
+        let count = shape.singles() + shape.crowds * shape.crowd_leases;
         tasks.push(runtime.spawn(looker::look(life.clone(), shape.names, random.split())));
         Ok(Self { life, tasks, count })
     }
@@ -207,6 +239,7 @@ impl Workload {
 
     /// Lets every client finish and waits for that. Gives how many did not.
     pub fn finish(self, runtime: &tokio::runtime::Runtime, patience: Duration) -> usize {
+        self.life.recorder.record(crate::history::What::Finishing);
         self.life.over.store(true, Ordering::Relaxed);
         runtime.block_on(async {
             let mut late = 0;

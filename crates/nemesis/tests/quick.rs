@@ -15,7 +15,7 @@ fn clusters_keep_their_promises_under_faults() {
     let program = target.join("leasehold");
     assert!(program.exists(), "{} is missing: build leasehold-cli first", program.display());
     let out: PathBuf = target.join("nemesis-histories");
-    let options = Options { program, out, seed: 1, quick: true, nodes: 3 };
+    let options = Options { program, out, seed: 1, quick: true, nodes: 3, rounds: None };
     let mut failed = Vec::new();
     for scenario in scenario::named("quick").unwrap() {
         match scenario.run(&options) {

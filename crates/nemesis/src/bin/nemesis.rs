@@ -1,14 +1,17 @@
 //! Runs scenarios and says what came of them.
 
+use std::fs::File;
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Parser;
 use leasehold_nemesis::check::{self, Rules};
-use leasehold_nemesis::history;
-use leasehold_nemesis::scenario::{self, ALL};
+use leasehold_nemesis::history::{self, At};
+use leasehold_nemesis::scenario::{self, ALL, Scenario};
 use leasehold_nemesis::stage::Options;
+use leasehold_nemesis::summary::{Outcome, Summary};
 
 /// Breaks clusters of real processes on purpose, and checks what their clients saw.
 #[derive(Debug, Parser)]
@@ -22,6 +25,9 @@ struct Cli {
     /// Fewer faults and shorter lengths
     #[arg(long)]
     quick: bool,
+    /// How often something is broken, where the scenario counts that
+    #[arg(long)]
+    rounds: Option<usize>,
     /// How many nodes a cluster has, where the scenario does not decide it
     #[arg(long, default_value_t = 3)]
     nodes: usize,
@@ -31,6 +37,12 @@ struct Cli {
     /// Where histories and logs go
     #[arg(long, default_value = "target/nemesis")]
     out: PathBuf,
+    /// A line of JSON for each scenario on standard output, and everything else on standard error
+    #[arg(long)]
+    json: bool,
+    /// The same lines into a file
+    #[arg(long)]
+    json_file: Option<PathBuf>,
     /// For check: the history to check again
     #[arg(long)]
     history: Option<PathBuf>,
@@ -61,29 +73,79 @@ fn run(cli: &Cli) -> Result<bool> {
     let drawn = || u64::from(std::process::id()) ^ (leasehold_clock::read().boot >> 10);
     let seed = cli.seed.unwrap_or_else(drawn) & 0xffff_ffff;
     let quick = cli.quick || cli.scenario == "quick";
-    let options = Options { program, out: cli.out.clone(), seed, quick, nodes: cli.nodes };
-    let mut failed = Vec::new();
-    for scenario in scenario::named(&cli.scenario)? {
-        match scenario.run(&options) {
-            Ok(report) => {
-                println!("{report}");
-                if !report.is_good() {
-                    failed.push(scenario.name);
-                }
-            }
-            Err(error) => {
-                println!(
-                    "{}  seed {seed}\n  could not be run to its end: {error:#}\n  FAILED",
-                    scenario.name
-                );
-                failed.push(scenario.name);
-            }
-        }
+    let (out, nodes, rounds) = (cli.out.clone(), cli.nodes, cli.rounds);
+    let options = Options { program, out, seed, quick, nodes, rounds };
+    let mut lines = Lines::to(cli)?;
+    let scenarios = scenario::named(&cli.scenario)?;
+    let began = At::now();
+    let mut outcomes: Vec<Outcome> = Vec::new();
+    for (number, scenario) in scenarios.iter().enumerate() {
+        let failed = outcomes.iter().filter(|outcome| !outcome.is_good()).count();
+        let passed = At::now().since(began).as_secs();
+        let (place, of) = (number + 1, scenarios.len());
+        eprintln!("[{place}/{of}] {}: {failed} failed so far, {passed} s passed", scenario.name);
+        let outcome = play(*scenario, &options);
+        lines.add(&outcome)?;
+        outcomes.push(outcome);
     }
+    if outcomes.len() > 1 {
+        lines.say(&Summary(&outcomes).to_string());
+    }
+    let failed: Vec<&str> =
+        outcomes.iter().filter(|outcome| !outcome.is_good()).map(|outcome| outcome.scenario).collect();
     if !failed.is_empty() {
-        println!("failed: {}; again with --seed {seed}", failed.join(", "));
+        lines.say(&format!("failed: {}; again with --seed {seed}", failed.join(", ")));
     }
     Ok(failed.is_empty())
+}
+
+fn play(scenario: Scenario, options: &Options) -> Outcome {
+    let began = At::now();
+    let report = scenario.run(options).map_err(|error| format!("{error:#}"));
+    Outcome { scenario: scenario.name, seed: options.seed, length: At::now().since(began), report }
+}
+
+/// Where outcomes are told.
+struct Lines {
+    json: bool,
+    file: Option<File>,
+}
+
+impl Lines {
+    fn to(cli: &Cli) -> Result<Self> {
+        let file = cli
+            .json_file
+            .as_ref()
+            .map(|path| File::create(path).with_context(|| format!("{} cannot be made", path.display())));
+        Ok(Self { json: cli.json, file: file.transpose()? })
+    }
+
+    /// Each at once: a run that is ended in the middle has told what it knows.
+    fn add(&mut self, outcome: &Outcome) -> Result<()> {
+        match &outcome.report {
+            Ok(report) => self.say(&report.to_string()),
+            Err(error) => self.say(&format!(
+                "{}  seed {}\n  could not be run to its end: {error}\n  FAILED",
+                outcome.scenario, outcome.seed
+            )),
+        }
+        let line = outcome.json();
+        if self.json {
+            println!("{line}");
+        }
+        match &mut self.file {
+            Some(file) => writeln!(file, "{line}").context("the file of outcomes cannot be written"),
+            None => Ok(()),
+        }
+    }
+
+    fn say(&self, text: &str) {
+        if self.json {
+            eprintln!("{text}");
+        } else {
+            println!("{text}");
+        }
+    }
 }
 
 /// Checks a history that was made before.

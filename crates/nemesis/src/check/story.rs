@@ -27,6 +27,8 @@ pub struct Grant {
     pub promised: At,
     /// How it ended, if it did.
     pub end: Option<End>,
+    /// When the call that gave it back ended.
+    pub gave_back: Option<At>,
 }
 
 /// How a lease ended.
@@ -84,6 +86,21 @@ pub struct Look {
     pub token: Option<Token>,
 }
 
+/// A write to the register of a resource.
+#[derive(Debug, Clone)]
+pub struct Write {
+    /// Who.
+    pub client: ClientId,
+    /// Beside which resource.
+    pub resource: String,
+    /// The token that was shown.
+    pub token: Token,
+    /// When the client was about to ask.
+    pub asked: At,
+    /// Why it was not taken, if it was not.
+    pub refused: Option<String>,
+}
+
 /// An acquire, whatever became of it.
 #[derive(Debug, Clone)]
 struct Asking {
@@ -98,6 +115,8 @@ pub struct Story {
     pub grants: Vec<Grant>,
     /// Every look.
     pub looks: Vec<Look>,
+    /// Every write whose outcome is known.
+    pub writes: Vec<Write>,
     /// Who asked for anything, and when for the last time.
     pub clients: BTreeMap<ClientId, At>,
     /// When nothing was broken any more.
@@ -136,6 +155,7 @@ impl Story {
                         confirmations: vec![(at, *until)],
                         promised: *promised,
                         end: None,
+                        gave_back: None,
                     });
                 }
                 What::Confirmed { client, token, until, promised } => {
@@ -149,6 +169,18 @@ impl Story {
                         grant.end.get_or_insert(End::GivenBack(at));
                     }
                 }
+                What::GaveBack { client, token, .. } => {
+                    if let Some(grant) = story.grant(&places, *client, *token) {
+                        grant.gave_back = Some(at);
+                    }
+                }
+                What::Wrote { client, resource, token, asked, refused } => story.writes.push(Write {
+                    client: *client,
+                    resource: resource.clone(),
+                    token: *token,
+                    asked: *asked,
+                    refused: refused.clone(),
+                }),
                 What::Lost { client, token, revoked, .. } => {
                     if let Some(grant) = story.grant(&places, *client, *token) {
                         grant.end.get_or_insert(if *revoked { End::Revoked(at) } else { End::Lost(at) });
@@ -162,7 +194,7 @@ impl Story {
                 What::Refused { client, call, .. } | What::Unknown { client, call, .. } => {
                     askings.remove(&(*client, *call));
                 }
-                What::Fault { .. } | What::Healed { .. } => {}
+                What::Fault { .. } | What::Healed { .. } | What::Finishing => {}
             }
         }
         story

@@ -5,6 +5,7 @@ use std::time::Duration;
 use anyhow::Result;
 
 use crate::figures;
+use crate::history::At;
 use crate::net::Spot;
 use crate::report::{Figure, Report};
 use crate::stage::{HEALING, Options, Stage};
@@ -12,21 +13,27 @@ use crate::workload::Shape;
 
 /// How long a majority may take to serve when it can be reached by everybody.
 const AGAIN: Duration = Duration::from_secs(3);
+/// The same while links break and heal at the pace of elections.
+const AGAIN_FLAPPING: Duration = Duration::from_secs(5);
+/// Half a period of links that flap: around the election timeout, which is drawn between 300 and 600 ms.
+const FLAP: std::ops::Range<Duration> = Duration::from_millis(200)..Duration::from_millis(800);
 
 /// Nothing that one node sends to another arrives; the worst is a leader that still hears everybody.
 pub(super) fn one_way(options: &Options) -> Result<Report> {
     let mut stage = Stage::new("one-way", options, 3, Shape::default())?;
     stage.begin()?;
     let length = stage.shape.ttl * 2;
-    let rounds = options.pick(12, 2);
+    let rounds = options.rounds(12, 2);
     stage.progress.steps(rounds);
     for round in 0..rounds {
         let leader = stage.cluster.leader(HEALING)?;
         let other = (leader + 1 + stage.random.below(2)) % 3;
-        // In turn: the leader is not heard by one, does not hear one, and is not heard by anybody.
-        let cuts: Vec<(usize, usize)> = match round % 3 {
-            0 => vec![(leader, (leader + 1) % 3), (leader, (leader + 2) % 3)],
-            1 => vec![(leader, other)],
+        let (next, last) = ((leader + 1) % 3, (leader + 2) % 3);
+        // In turn: the leader is not heard by anybody, hears nobody, is not heard by one, and does not hear one.
+        let cuts: Vec<(usize, usize)> = match round % 4 {
+            0 => vec![(leader, next), (leader, last)],
+            1 => vec![(next, leader), (last, leader)],
+            2 => vec![(leader, other)],
             _ => vec![(other, leader)],
         };
         let words: Vec<String> =
@@ -45,7 +52,7 @@ pub(super) fn bridge(options: &Options) -> Result<Report> {
     let mut stage = Stage::new("bridge", options, 3, Shape::default())?;
     stage.begin()?;
     let length = stage.shape.ttl * 2;
-    let rounds = options.pick(12, 2);
+    let rounds = options.rounds(12, 2);
     stage.progress.steps(rounds);
     for round in 0..rounds {
         let leader = stage.cluster.leader(HEALING)?;
@@ -65,12 +72,56 @@ pub(super) fn bridge(options: &Options) -> Result<Report> {
     finish(stage)
 }
 
-/// Links break and heal faster than anybody can settle. There may be no grants for long; nothing may go wrong.
+/// Links break and heal. At first those of one node, at the pace of elections: the others are a majority and must serve. Then any
+/// link, faster than anybody can settle: there may be no grants for long; nothing may go wrong.
 pub(super) fn flap(options: &Options) -> Result<Report> {
     let mut stage = Stage::new("flap", options, options.nodes, Shape::default())?;
     stage.begin()?;
-    let changes = options.pick(250, 40);
-    stage.progress.steps(changes);
+    let changes = options.rounds(250, 40);
+    stage.progress.steps(changes + changes / 5);
+    let (from, to) = flap_one(&mut stage, changes / 5)?;
+    stage.cluster.whole(HEALING)?;
+    flap_any(&mut stage, changes)?;
+    let lines = stage.heal()?;
+    let gap = figures::longest_gap(&lines, from, to);
+    let name = "grants again while one node flaps, longest";
+    stage.figure(Figure::bounded(name, format!("{gap:?}"), gap, AGAIN_FLAPPING));
+    let rules = stage.rules();
+    Ok(stage.judged(&lines, rules))
+}
+
+/// All links of one node to the others flap: of the leader, whoever that is. Gives from when to when.
+fn flap_one(stage: &mut Stage, changes: usize) -> Result<(At, At)> {
+    let began = At::now();
+    let nodes = stage.cluster.nodes.len();
+    for _ in 0..changes {
+        // Nobody may lead just now; then the one that was to be cut off is any.
+        let node = stage.cluster.leader(Duration::ZERO).unwrap_or_else(|_| stage.random.below(nodes));
+        let others: Vec<usize> = (0..nodes).filter(|other| *other != node).collect();
+        // In one direction or in both.
+        let way = stage.random.below(3);
+        for other in others {
+            if way != 1 {
+                stage.cluster.net.cut(Spot::Node(node), Spot::Node(other))?;
+            }
+            if way != 0 {
+                stage.cluster.net.cut(Spot::Node(other), Spot::Node(node))?;
+            }
+        }
+        let words = ["nobody hears", "nobody is heard by", "nothing passes to or from"];
+        stage.fault(&format!("{} n{}", words[way], node + 1));
+        let pause = stage.random.between(&FLAP);
+        stage.pass(pause);
+        stage.cluster.net.mend_all()?;
+        stage.healed("all links are whole");
+        let pause = stage.random.between(&FLAP);
+        stage.pass(pause);
+        stage.progress.step();
+    }
+    Ok((began, At::now()))
+}
+
+fn flap_any(stage: &mut Stage, changes: usize) -> Result<()> {
     let nodes = stage.cluster.nodes.len();
     let spots: Vec<Spot> = (0..nodes).map(Spot::Node).chain([Spot::Clients]).collect();
     let mut cut = Vec::new();
@@ -93,9 +144,7 @@ pub(super) fn flap(options: &Options) -> Result<Report> {
         stage.pass(pause);
         stage.progress.step();
     }
-    let lines = stage.heal()?;
-    let rules = stage.rules();
-    Ok(stage.judged(&lines, rules))
+    Ok(())
 }
 
 fn mend_after(stage: &mut Stage, length: Duration) -> Result<()> {

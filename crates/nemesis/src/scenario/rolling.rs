@@ -12,12 +12,17 @@ use crate::workload::Shape;
 
 /// How long a node may take to finish what is under way and hand over.
 const ENDING: Duration = Duration::from_secs(10);
+/// How long a request may wait, of 999 in a thousand and of all.
+const MOST: Duration = Duration::from_millis(300);
+const ALL: Duration = Duration::from_secs(1);
 
-/// Every node is ended by SIGTERM and started again, one after the other.
+/// Every node is ended by SIGTERM and started again, one after the other, under one holder and a thousand leases that come and go.
 pub(super) fn restart(options: &Options) -> Result<Report> {
-    let mut stage = Stage::new("rolling", options, options.nodes, Shape::default())?;
+    let crowds = options.pick(10, 2);
+    let shape = Shape { keepers: 1, crowds, crowd_leases: options.pick(100, 50), ..Shape::default() };
+    let mut stage = Stage::new("rolling", options, options.nodes, shape)?;
     stage.begin()?;
-    let rounds = options.pick(5, 1);
+    let rounds = options.rounds(5, 1);
     let nodes = stage.cluster.nodes.len();
     stage.progress.steps(rounds * nodes);
     for _ in 0..rounds {
@@ -34,23 +39,15 @@ pub(super) fn restart(options: &Options) -> Result<Report> {
     }
     let lines = stage.heal()?;
     nobody_lost(&mut stage, &lines);
-    let waits = figures::waits(&lines, |client| stage.shape.is_pulse(client));
+    let shape = stage.shape.clone();
+    let requests = figures::requests(&lines, |client| shape.is_pulse(client) || shape.is_in_crowd(client));
     // The short form runs beside other tests.
     let slack = options.pick(1, 3);
-    let (most, all) = (waits.per_mille(999), waits.longest());
-    stage.figure(Figure::told("waits of calls that nobody contends for", waits.show()));
-    stage.figure(Figure::bounded(
-        "  of them, p99.9",
-        format!("{most:?}"),
-        most,
-        Duration::from_millis(300) * slack,
-    ));
-    stage.figure(Figure::bounded(
-        "  of them, longest",
-        format!("{all:?}"),
-        all,
-        Duration::from_secs(1) * slack,
-    ));
+    let (most, all) = (requests.per_mille(999), requests.longest());
+    stage.figure(Figure::main("leases that come and go", (shape.crowds * shape.crowd_leases).to_string()));
+    stage.figure(Figure::told("waits of acquires, releases and looks", requests.show()));
+    stage.figure(Figure::bounded("  of them, p99.9", format!("{most:?}"), most, MOST * slack));
+    stage.figure(Figure::bounded("  of them, longest", format!("{all:?}"), all, ALL * slack));
     let rules = stage.rules();
     Ok(stage.judged(&lines, rules))
 }

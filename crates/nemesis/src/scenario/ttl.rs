@@ -15,7 +15,38 @@ use crate::report::{Figure, Report};
 use crate::stage::{HEALING, Options, Stage};
 use crate::workload::Shape;
 
-/// Every so often a holder dies, and the leader is killed and started again every half ttl until the waiter is served.
+/// Kills the leader again and again, and starts it at once.
+#[derive(Debug)]
+struct Killer {
+    every: Duration,
+    next: At,
+    kills: usize,
+}
+
+impl Killer {
+    fn new(every: Duration) -> Self {
+        Self { every, next: At::now(), kills: 0 }
+    }
+
+    /// Lets time pass until it is enough, or until `end`, and kills whenever it is due.
+    fn pass(&mut self, stage: &mut Stage, end: At, is_enough: impl Fn() -> bool) -> Result<()> {
+        while At::now() < end && !is_enough() {
+            if At::now() >= self.next {
+                let leader = stage.cluster.leader(HEALING)?;
+                stage.fault(&format!("kill -9 of n{}, which leads, and a start", leader + 1));
+                stage.cluster.nodes[leader].kill()?;
+                stage.cluster.nodes[leader].start()?;
+                self.next = At::now().plus(self.every);
+                self.kills += 1;
+            }
+            stage.pass(Duration::from_millis(5));
+        }
+        Ok(())
+    }
+}
+
+/// Holders die one after the other, each with a waiter behind it, and the leader is killed and started again every half ttl, from the
+/// beginning to the end.
 pub(super) fn failover(options: &Options) -> Result<Report> {
     let ttl = options.pick(Duration::from_secs(10), Duration::from_secs(2));
     // The load only shows when there are no grants; it must not decide how log time goes on, so its ttl is the longer one.
@@ -24,28 +55,33 @@ pub(super) fn failover(options: &Options) -> Result<Report> {
     stage.begin()?;
     let began = At::now();
     let (mut lateness, mut rounds) = (Vec::new(), Vec::new());
-    while At::now().since(began) < ttl * options.pick(20, 3) {
-        let (from, to) = round(&mut stage, ttl, rounds.len())?;
+    let mut killer = Killer::new(ttl / 2);
+    let ttls = u32::try_from(options.rounds(20, 3))?;
+    while At::now().since(began) < ttl * ttls {
+        let (from, to) = round(&mut stage, &mut killer, ttl, rounds.len())?;
         stage.progress.say(&format!("the waiter was served {:?} after the death", to.since(from)));
         rounds.push((from, to));
     }
     let lines = stage.heal()?;
-    let mut violations = Vec::new();
+    let (mut violations, mut without) = (Vec::new(), Vec::new());
     for (from, to) in &rounds {
         let (took, outages) = (to.since(*from), outages(&lines, *from, *to));
         lateness.push(took.saturating_sub(ttl));
+        without.push(outages);
         if took > ttl * 2 + outages {
             violations.push(format!("the waiter was served {took:?} after the death of a holder with a ttl of {ttl:?}, and there were no grants for {outages:?} of that"));
         }
     }
     stage.judge("a dead holder's lease ends within two ttls and the outages", rounds.len(), violations);
-    stage.figure(Figure::told("later than the ttl", figures::Lengths::of(lateness).show()));
+    stage.figure(Figure::main("kills of leaders", killer.kills.to_string()));
+    stage.figure(Figure::main("served later than the ttl by", figures::Lengths::of(lateness).show()));
+    stage.figure(Figure::main("outages until then", figures::Lengths::of(without).show()));
     let rules = stage.rules();
     Ok(stage.judged(&lines, rules))
 }
 
 /// A holder dies with a waiter behind it. Gives when it died and when the waiter was served.
-fn round(stage: &mut Stage, ttl: Duration, number: usize) -> Result<(At, At)> {
+fn round(stage: &mut Stage, killer: &mut Killer, ttl: Duration, number: usize) -> Result<(At, At)> {
     let resource = format!("dead/{number}");
     let mut hold = stage.cluster.command();
     hold.args(["hold", &resource, "--ttl", &format!("{}ms", ttl.as_millis())]);
@@ -70,23 +106,13 @@ fn round(stage: &mut Stage, ttl: Duration, number: usize) -> Result<(At, At)> {
         }
     });
     // The waiter must stand in the queue, and the holder have renewed.
-    stage.pass(ttl / 2);
+    killer.pass(stage, At::now().plus(ttl / 2), || false)?;
     holder.kill().context("a holder cannot be killed")?;
     holder.wait().context("a holder cannot be waited for")?;
     cleanup::done(&undo);
     let died = At::now();
     let _ = line;
-    while !waiter.is_finished() && At::now().since(died) < ttl * 20 {
-        let leader = stage.cluster.leader(HEALING)?;
-        let name = stage.cluster.nodes[leader].name.clone();
-        stage.fault(&format!("kill -9 of {name}, which leads, and a start"));
-        stage.cluster.nodes[leader].kill()?;
-        stage.cluster.nodes[leader].start()?;
-        let end = At::now().plus(ttl / 2);
-        while At::now() < end && !waiter.is_finished() {
-            stage.pass(Duration::from_millis(5));
-        }
-    }
+    killer.pass(stage, died.plus(ttl * 20), || waiter.is_finished())?;
     let served = stage.block_on(async { tokio::time::timeout(HEALING, waiter).await });
     let served =
         served.with_context(|| format!("the waiter for {resource} was not served within 20 ttls"))???;

@@ -30,13 +30,13 @@ pub(super) struct Client {
 }
 
 /// A connection and a session on it.
-struct Open {
-    store: Store,
-    session: Session,
+pub(super) struct Open {
+    pub(super) store: Store,
+    pub(super) session: Session,
 }
 
 /// Whether nothing can be done with the session any more.
-const fn is_over(error: &Error) -> bool {
+pub(super) const fn is_over(error: &Error) -> bool {
     matches!(error, Error::SessionEnded(_) | Error::Unreachable(_) | Error::OutcomeUnknown)
 }
 
@@ -114,14 +114,8 @@ impl Client {
             *open = self.open().await;
         }
         let Open { session, .. } = open.as_ref()?;
-        match self.acquire(session, resource, wait).await {
-            Ok(lease) => {
-                if !self.served {
-                    self.served = true;
-                    self.life.settled.fetch_add(1, Ordering::Relaxed);
-                }
-                Some(lease)
-            }
+        match self.acquire(session, resource, wait, true).await {
+            Ok(lease) => Some(lease),
             Err(error) => {
                 if is_over(&error) {
                     self.close(open.take()).await;
@@ -137,16 +131,25 @@ impl Client {
         if lost {
             return;
         }
-        self.life.recorder.record(What::GivingBack { client: self.id, token: lease.token() });
-        if let Err(error) = lease.release().await
+        if let Err(error) = self.release(lease).await
             && is_over(&error)
         {
             self.close(open.take()).await;
         }
     }
 
+    /// Gives a lease back and records that.
+    pub(super) async fn release(&self, lease: Lease) -> Result<(), Error> {
+        let (client, token) = (self.id, lease.token());
+        self.life.recorder.record(What::GivingBack { client, token });
+        let released = lease.release().await;
+        let trouble = released.as_ref().err().map(ToString::to_string);
+        self.life.recorder.record(What::GaveBack { client, token, trouble });
+        released
+    }
+
     /// Connects and opens a session; nothing if it is over before that.
-    async fn open(&self) -> Option<Open> {
+    pub(super) async fn open(&self) -> Option<Open> {
         while !self.life.is_over() {
             let options = ConnectOptions::new().patience(PATIENCE);
             if let Ok(store) = Store::connect_with(&self.life.url, options).await {
@@ -171,10 +174,17 @@ impl Client {
         }
     }
 
-    async fn acquire(&mut self, session: &Session, resource: &str, wait: Duration) -> Result<Lease, Error> {
+    /// Asks for a name and records what comes of it; that it was queued only if it listens to the session.
+    pub(super) async fn acquire(
+        &mut self,
+        session: &Session,
+        resource: &str,
+        wait: Duration,
+        listens: bool,
+    ) -> Result<Lease, Error> {
         self.calls += 1;
         let (client, call, recorder) = (self.id, Call(self.calls), &self.life.recorder);
-        let mut events = session.events();
+        let mut events = listens.then(|| session.events());
         recorder.record(What::Asked { client, call, resource: resource.to_owned() });
         let granted = async { session.acquire(resource).wait(wait).await };
         tokio::pin!(granted);
@@ -183,7 +193,7 @@ impl Client {
                 // Whoever is granted at once is told so, not that it was queued before.
                 biased;
                 granted = &mut granted => break granted,
-                Some(event) = events.next() => {
+                Some(event) = async { events.as_mut()?.next().await } => {
                     if let SessionEvent::Resolved { outcome: Outcome::Answered(Answer::Queued { .. }), .. } = event {
                         recorder.record(What::Queued { client, call });
                     }
@@ -192,6 +202,10 @@ impl Client {
         };
         match &granted {
             Ok(lease) => {
+                if !self.served {
+                    self.served = true;
+                    self.life.settled.fetch_add(1, Ordering::Relaxed);
+                }
                 let (until, promised) = self.belief(lease);
                 let (resource, token) = (resource.to_owned(), lease.token());
                 recorder.record(What::Granted { client, call, resource, token, until, promised });

@@ -101,17 +101,57 @@ impl Caller {
         }
         let sent = At::now();
         let listed = self.renew(key).await;
+        let oversleeps = shape.writes && self.random.below(4) == 0 && !self.life.is_healing();
         if listed.as_ref().is_ok_and(|listed| listed.contains(&token)) {
             let promised = sent.plus(shape.ttl);
             let until = sent.plus(shape.ttl.saturating_sub(margin));
             recorder.record(What::Confirmed { client, token, until, promised });
             tokio::time::sleep(self.random.between(&shape.hold).min(until.since(At::now()))).await;
+            if oversleeps {
+                // It does not look at its clock any more, as a process that was paused does not.
+                tokio::time::sleep(shape.ttl * 3 / 2).await;
+            }
+            if shape.writes && oversleeps {
+                self.write_late(&resource, token).await;
+            } else if shape.writes {
+                self.write(key, &resource, token).await;
+            }
         }
         recorder.record(What::GivingBack { client, token });
         let give = json!({"session_key": key, "resource": resource, "token": token.to_string()});
-        match self.call("/v1/lease/release", &give, PATIENCE).await {
-            Answer::Done(_) => listed.map(|_| ()),
-            Answer::Not(why) | Answer::Unknown(why) => bail!("not given back: {why}"),
+        let trouble = match self.call("/v1/lease/release", &give, PATIENCE).await {
+            Answer::Done(_) => None,
+            Answer::Not(why) | Answer::Unknown(why) => Some(why),
+        };
+        recorder.record(What::GaveBack { client, token, trouble: trouble.clone() });
+        match trouble {
+            None => listed.map(|_| ()),
+            Some(why) => bail!("not given back: {why}"),
+        }
+    }
+
+    /// Writes to the register of a resource, with this token.
+    async fn write(&mut self, key: &str, resource: &str, token: Token) {
+        let asked = At::now();
+        let shown = token.to_string();
+        let write = json!({"session_key": key, "resource": resource, "token": shown, "key": "fenced", "value": shown});
+        let refused = match self.call("/v1/register/write", &write, PATIENCE).await {
+            Answer::Done(_) => None,
+            Answer::Not(why) => Some(why),
+            Answer::Unknown(_) => return,
+        };
+        let (client, resource) = (self.id, resource.to_owned());
+        self.life.recorder.record(What::Wrote { client, resource, token, asked, refused });
+    }
+
+    /// The same through a session that lives, as a process does that came back and still has the token: only the token can be refused.
+    async fn write_late(&mut self, resource: &str, token: Token) {
+        let open = json!({"ttl_ms": 2000, "label": format!("late-{}", self.id.0)});
+        if let Answer::Done(opened) = self.call("/v1/session/open", &open, PATIENCE).await
+            && let Some(key) = opened["session_key"].as_str()
+        {
+            self.write(key, resource, token).await;
+            self.call("/v1/session/close", &json!({"session_key": key}), PATIENCE).await;
         }
     }
 
@@ -133,7 +173,8 @@ impl Caller {
         match tokio::time::timeout(patience, post(&node, path, body)).await {
             Ok(Ok((200, answer))) => Answer::Done(answer),
             Ok(Ok((_, answer))) => {
-                let why = answer["error"]["message"].as_str().unwrap_or("an answer without words").to_owned();
+                let message = answer["error"]["message"].as_str().unwrap_or("an answer without words");
+                let why = format!("{}: {message}", answer["error"]["code"].as_str().unwrap_or("no code"));
                 match answer["error"]["kind"].as_str() {
                     Some("refused" | "failed") => Answer::Not(why),
                     _ => Answer::Unknown(why),
@@ -146,7 +187,7 @@ impl Caller {
 }
 
 /// One call on a connection of its own.
-async fn post(node: &str, path: &str, body: &Value) -> Result<(u16, Value)> {
+pub(crate) async fn post(node: &str, path: &str, body: &Value) -> Result<(u16, Value)> {
     let mut stream = TcpStream::connect(node).await?;
     let body = body.to_string();
     let head = format!(

@@ -1,42 +1,36 @@
-//! A client that remembers its numbers, and the process that it speaks with. It decides nothing: tests say what it sends.
+//! A client and the process of a cluster that it speaks with.
+
+#[path = "../common/actor.rs"]
+mod common;
+
+use std::ops::{Deref, DerefMut};
 
 use leasehold_core::protocol::{ClusterCommand, Plain, Query, ReadAnswer, Request, RequestId, Response};
-use leasehold_core::{
-    Acquire, Answer, Attach, AttachNumber, CommandNumber, Item, ItemKind, ItemNumber, Label, Millis, Mode,
-    Nonce, Op, Open, Policies, RenewalNumber, Reply, ResourceName, Sequence, SessionCommand, SessionId,
-    SessionKind, Token, Value, command,
-};
+use leasehold_core::{Answer, Item, ItemKind, Op, Reply, SessionKind, Token, Value};
 use leasehold_node::{CALLS, ConnectionId};
+
+pub(crate) use common::{granted, name};
 
 use crate::world::World;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Actor {
     pub(crate) at: usize,
-    pub(crate) connection: ConnectionId,
-    pub(crate) nonce: Nonce,
-    pub(crate) session: SessionId,
-    pub(crate) attach: AttachNumber,
-    pub(crate) command: CommandNumber,
-    pub(crate) renewal: RenewalNumber,
-    pub(crate) seen: ItemNumber,
-    pub(crate) ttl: u64,
-    pub(crate) kind: SessionKind,
+    client: common::Actor,
 }
 
-pub(crate) fn name(text: &str) -> ResourceName {
-    ResourceName::new(text).expect("tests use good names")
+impl Deref for Actor {
+    type Target = common::Actor;
+
+    fn deref(&self) -> &common::Actor {
+        &self.client
+    }
 }
 
-/// Tokens granted by items, in order.
-pub(crate) fn granted(items: &[Item]) -> Vec<Token> {
-    let grants = items.iter().filter_map(|item| match &item.kind {
-        ItemKind::Answer { answer: Answer::Granted(grants), .. } | ItemKind::WaitGranted { grants, .. } => {
-            Some(grants)
-        }
-        _ => None,
-    });
-    grants.flatten().map(|grant| grant.token).collect()
+impl DerefMut for Actor {
+    fn deref_mut(&mut self) -> &mut common::Actor {
+        &mut self.client
+    }
 }
 
 /// The token that a plain acquire was granted.
@@ -58,28 +52,12 @@ pub(crate) fn tag_of(request: &Request) -> Option<u64> {
     }
 }
 
-fn acquire(resource: &str, wait: Option<u64>, value: Value) -> Op {
-    let requests = vec![command::Request { resource: name(resource), mode: Mode::Exclusive }];
-    Op::Acquire(Acquire { requests, value, wait: wait.map(Millis::new) })
-}
-
 impl Actor {
     /// Not opened yet.
     pub(crate) fn new(at: usize, connection: ConnectionId, number: u64, ttl: u64) -> Self {
         let mut nonce = [7; 16];
         nonce[..8].copy_from_slice(&number.to_be_bytes());
-        Self {
-            at,
-            connection,
-            nonce: Nonce(nonce),
-            session: SessionId::from_u64(0),
-            attach: AttachNumber::NONE,
-            command: CommandNumber::NONE,
-            renewal: RenewalNumber::NONE,
-            seen: ItemNumber::NONE,
-            ttl,
-            kind: SessionKind::Streamed,
-        }
+        Self { at, client: common::Actor::unknown(connection, nonce, ttl) }
     }
 
     /// A streamed session, opened and attached through a process.
@@ -94,7 +72,8 @@ impl Actor {
     /// A plain session, which speaks in single calls.
     #[track_caller]
     pub(crate) fn plain(world: &mut World, at: usize, number: u64, ttl: u64) -> Self {
-        let mut actor = Self { kind: SessionKind::Plain, ..Self::new(at, CALLS, number, ttl) };
+        let mut actor = Self::new(at, CALLS, number, ttl);
+        actor.kind = SessionKind::Plain;
         actor.opens(world);
         actor
     }
@@ -119,58 +98,10 @@ impl Actor {
         }
     }
 
-    pub(crate) fn open(&self) -> Request {
-        Request::Open(Open {
-            nonce: self.nonce,
-            label: Label::new("client").expect("a short label"),
-            ttl: Millis::new(self.ttl),
-            policies: Policies::default(),
-            kind: self.kind,
-        })
-    }
-
-    pub(crate) fn attach(&mut self) -> Request {
-        self.attach = self.attach.next();
-        let attach = Attach { session: self.session, attach: self.attach, seen: self.seen };
-        Request::Attach { attach, nonce: self.nonce }
-    }
-
-    pub(crate) fn renew(&mut self) -> Request {
-        self.renewal = self.renewal.next();
-        Request::Renew { session: self.session, number: self.renewal, seen: self.seen }
-    }
-
-    pub(crate) fn op(&mut self, op: Op) -> Request {
-        self.command = self.command.next();
-        let sequence = Sequence::Streamed { attach: self.attach, number: self.command, seen: self.seen };
-        Request::Command(SessionCommand { session: self.session, sequence, op })
-    }
-
-    /// Waits in the queue for so many milliseconds, or not at all.
-    pub(crate) fn acquire(&mut self, resource: &str, wait: Option<u64>) -> Request {
-        self.op(acquire(resource, wait, Value::default()))
-    }
-
-    pub(crate) fn release(&mut self, resource: &str, token: Token) -> Request {
-        self.op(Op::Release { resource: name(resource), token, drained: false })
-    }
-
-    pub(crate) fn plain_renew(&self) -> Request {
-        Request::Plain { session: self.session, nonce: self.nonce, plain: Plain::Renew }
-    }
-
-    pub(crate) fn plain_op(&self, op: Op, hold: bool) -> Request {
-        Request::Plain { session: self.session, nonce: self.nonce, plain: Plain::Command { op, hold } }
-    }
-
     /// Waits for so long, and is answered when the wait is over. The tag finds it in the log.
     pub(crate) fn held_acquire(&self, resource: &str, wait: u64, tag: u64) -> Request {
         let value = Value::new(tag.to_be_bytes().to_vec()).expect("a short value");
-        self.plain_op(acquire(resource, Some(wait), value), true)
-    }
-
-    pub(crate) fn plain_release(&self, resource: &str, token: Token) -> Request {
-        self.plain_op(Op::Release { resource: name(resource), token, drained: false }, false)
+        self.held_acquire_with(resource, wait, value)
     }
 
     pub(crate) fn send(&self, world: &mut World, request: Request) -> RequestId {

@@ -24,6 +24,8 @@ pub(crate) struct Checks {
     leaders: BTreeMap<u64, u64>,
     /// For whom a member voted in a term.
     votes: BTreeMap<(u64, u64), u64>,
+    /// Who has asked for votes, or whether it might.
+    candidates: BTreeSet<u64>,
     committed: BTreeMap<u64, LogEntry>,
     applied: u64,
     pub(crate) table: LeaseTable,
@@ -54,6 +56,7 @@ impl Checks {
             violations: Vec::new(),
             leaders: BTreeMap::new(),
             votes: BTreeMap::new(),
+            candidates: BTreeSet::new(),
             committed: BTreeMap::new(),
             // The founding snapshot.
             applied: 1,
@@ -111,12 +114,25 @@ impl Checks {
                 self.violated(format!("{voter} voted twice in term {term}: for {first} and {}", message.to));
             }
         }
+        if matches!(message.get_msg_type(), MessageType::MsgRequestVote | MessageType::MsgRequestPreVote) {
+            self.candidates.insert(message.from);
+        }
         if leads {
             let first = *self.leaders.entry(message.term).or_insert(message.from);
             if first != message.from {
                 self.violated(format!("two leaders in term {}: {first} and {}", message.term, message.from));
             }
         }
+    }
+
+    /// Whether a member has asked for votes, or whether it might ask.
+    pub(crate) fn is_candidate(&self, id: u64) -> bool {
+        self.candidates.contains(&id)
+    }
+
+    /// In how many terms a member has voted for somebody else.
+    pub(crate) fn votes_of(&self, id: u64) -> usize {
+        self.votes.keys().filter(|(voter, _)| *voter == id).count()
     }
 
     /// A node has applied this entry. Says whether it is the first to do so.

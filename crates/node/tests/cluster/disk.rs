@@ -1,4 +1,5 @@
-//! A disk per process: it keeps what was synced, and a crash loses the rest, or all but the first of it.
+//! A disk per process: it keeps what was synced, and a crash loses the rest, or all but the first of it. A crash may also fall into the
+//! middle of one write, where the log on disk writes it in several batches; a batch is there or it is not.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -104,11 +105,13 @@ impl Disk {
         self.covered() >= entry.index || self.entry(entry.index) == Some(entry)
     }
 
-    /// The process is gone; of what was on its way the first `kept` writes are there.
+    /// The process is gone; of what was on its way the first `kept` batches are there.
     pub(crate) fn crash(&mut self, kept: usize) {
         self.lied.clear();
-        for (_, write) in self.in_flight.drain(..).take(kept).collect::<Vec<_>>() {
-            self.keep(write);
+        let in_flight = std::mem::take(&mut self.in_flight).into_iter();
+        let batches: Vec<LogWrite> = in_flight.flat_map(|(_, write)| batches(write, self.mistake)).collect();
+        for batch in batches.into_iter().take(kept) {
+            self.keep(batch);
         }
         self.saving = None;
         self.stuck = false;
@@ -117,14 +120,20 @@ impl Disk {
     /// What the next process finds.
     pub(crate) fn recovered(&self) -> Recovered {
         let last = self.log.keys().next_back().copied().unwrap_or(0).max(self.covered());
-        // A disk that lies about votes and entries lies about the commit beside them as well.
-        let commit =
-            if self.mistake == Mistake::None { self.vote.commit } else { self.vote.commit.min(last) };
+        // A disk that lies about entries lies about the commit beside them as well.
+        let lies = self.mistake == Mistake::SyncsLate;
+        let commit = if lies { self.vote.commit.min(last) } else { self.vote.commit };
         Recovered {
             vote: Vote { commit, ..self.vote },
             entries: self.log.values().filter(|entry| entry.index > self.covered()).cloned().collect(),
             snapshot: self.snapshot.clone(),
         }
+    }
+
+    /// How many batches are on their way.
+    pub(crate) fn batches_in_flight(&self) -> usize {
+        let writes = self.in_flight.iter().map(|(_, write)| batches(write.clone(), self.mistake).len());
+        writes.sum()
     }
 
     /// A copy of what is synced, to be put back later.
@@ -143,4 +152,27 @@ impl Disk {
         let snapshot = self.snapshot.as_mut().expect("there is a snapshot");
         snapshot.bytes = change(&snapshot.bytes);
     }
+}
+
+/// What the log on disk writes of this one after the other, if every entry were as large as a batch may be. Each batch says how far
+/// the log is committed, and none says more than it and those before it hold.
+fn batches(write: LogWrite, mistake: Mistake) -> Vec<LogWrite> {
+    let LogWrite { number, install, vote, entries } = write;
+    let batch = |vote: Option<Vote>, entries| LogWrite { number, install: None, vote, entries };
+    let capped = |last: u64| vote.map(|vote| Vote { commit: vote.commit.min(last), ..vote });
+    let vote_alone = vote.map(|vote| batch(Some(vote), Vec::new()));
+    let is_bare = entries.is_empty();
+    let with_entries = entries.into_iter().map(|entry| match mistake {
+        Mistake::EntriesFirst | Mistake::VotesFirst => batch(None, vec![entry]),
+        _ => batch(capped(entry.index), vec![entry]),
+    });
+    let mut batches: Vec<LogWrite> = with_entries.collect();
+    match mistake {
+        Mistake::EntriesFirst => batches.extend(vote_alone),
+        Mistake::VotesFirst => batches.splice(0..0, vote_alone).for_each(drop),
+        _ if is_bare => batches.extend(vote_alone),
+        _ => {}
+    }
+    let install = install.map(|install| LogWrite { install: Some(install), ..batch(None, Vec::new()) });
+    install.into_iter().chain(batches).collect()
 }

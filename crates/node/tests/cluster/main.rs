@@ -9,7 +9,9 @@ mod net;
 mod random;
 mod world;
 
+mod blank;
 mod copies;
+mod cut_writes;
 mod elections;
 mod forwarding;
 mod handover;
@@ -17,4 +19,5 @@ mod links;
 mod members;
 mod planted;
 mod schedule;
+mod versions;
 mod waiting;

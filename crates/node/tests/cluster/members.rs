@@ -149,6 +149,38 @@ fn a_removed_member_that_has_not_heard_of_it_disturbs_nobody() {
 }
 
 #[test]
+fn a_member_that_was_down_while_it_was_removed_is_on_every_list_of_the_removed() {
+    // No entry reaches it any more: whoever it dials finds it on this list, and says so.
+    let mut world = World::cluster(3);
+    let (leader, gone) = (world.the_leader(), world.followers()[0]);
+    let stays = 3 - leader - gone;
+    world.crash(gone);
+    let voted = world.checks.votes_of(id_of(gone).0);
+    changed(&remove(&mut world, leader, gone));
+    let new = world.add_process(None);
+    changed(&add(&mut world, leader, new));
+    world.run(500);
+    let plain = Actor::plain(&mut world, leader, 1, 60_000);
+    world.start(gone);
+    for _ in 0..2 {
+        world.run(3_000);
+        for process in [leader, stays, new] {
+            assert_eq!(world.node(process).membership().removed, [id_of(gone)]);
+        }
+        assert!(!world.node(gone).is_serving());
+        assert_eq!(world.node(gone).membership().removed, [], "it was told nothing");
+        // What they know does not depend on who runs.
+        for process in [leader, stays, new] {
+            world.crash(process);
+            world.start(process);
+        }
+        world.run_until(3_000, |world| world.leader().is_some());
+    }
+    assert_eq!(world.checks.votes_of(id_of(gone).0), voted, "nobody has asked for its vote");
+    plain.take(&mut world, "job");
+}
+
+#[test]
 fn a_leader_that_is_to_be_removed_hands_over_first() {
     let mut world = World::cluster(3);
     let leader = world.the_leader();

@@ -10,6 +10,10 @@ pub(crate) enum Mistake {
     ForgetsVotes,
     /// Disks that report a write as synced when the next one is.
     SyncsLate,
+    /// Disks that write entries first, and in a batch of its own how far they are committed.
+    EntriesFirst,
+    /// Disks that write first how far entries are committed, and those in batches of their own.
+    VotesFirst,
     /// A network that delivers a forwarded acquire twice.
     RepeatsRequests,
     /// A network that loses answers to forwarded calls and reports nothing.

@@ -207,7 +207,7 @@ impl Play {
             let token = late.take(&mut self.world, resource);
             self.world.call(at, late.plain_release(resource, token));
         }
-        self.world.call(at, late.plain_op(leasehold_core::Op::Close, false));
+        self.world.call(at, late.plain_op(leasehold_core::Op::Close));
         self.world.run(200);
         if self.world.node(at).applied() != self.world.checks.applied() {
             return Err(format!("member {at} has not come as far as the others"));

@@ -1,11 +1,14 @@
 //! Requests while nobody leads, and while there is no room.
 
-use leasehold_core::protocol::{Failure, Response};
+use leasehold_core::protocol::{Failure, RequestId, Response};
 use leasehold_core::{Answer, ItemKind, Reply};
-use leasehold_node::{CALLS, Input};
+use leasehold_node::{CALLS, Input, PeerMessage};
 
 use crate::actor::{Actor, look, plain_grant};
-use crate::world::{World, is_unavailable};
+use crate::world::{World, id_of, is_unavailable};
+
+/// Requests that wait at most, for a leader or for a leader's disk.
+const MAX_QUEUED: usize = 65_536;
 
 #[test]
 fn requests_wait_for_somebody_to_lead() {
@@ -39,6 +42,61 @@ fn nobody_waits_for_a_leader_for_ever() {
     world.run_until(3_000, |world| world.leader().is_some());
     world.run(500);
     assert_eq!(world.checks.count(1), 0, "what was refused takes no effect");
+}
+
+#[test]
+fn a_request_that_was_sent_in_vain_has_waited_since_it_came() {
+    // A leader is silent for 300 to 600 ms before it counts as lost; or it says, after a while, that it does not lead.
+    for says_so in [false, true] {
+        let mut world = World::cluster(3);
+        let (leader, followers) = (world.the_leader(), world.followers());
+        world.crash(followers[1]);
+        world.processes[leader].stalled = true;
+        let begin = world.now;
+        let asks = world.ask(followers[0], CALLS, look("job"));
+        world.run(200);
+        if says_so {
+            let message = PeerMessage::NotLeading { connection: CALLS, id: asks };
+            world.processes[followers[0]].inbox.push(Input::Peer { from: id_of(leader), message });
+        }
+        assert!(is_unavailable(&world.wait(asks)));
+        let waited = (world.now - begin) / 1_000_000;
+        assert!((4_990..=5_020).contains(&waited), "told after {waited} ms");
+    }
+}
+
+#[test]
+fn more_than_may_wait_for_a_leader_is_refused_at_once() {
+    let mut world = World::cluster(3);
+    let (leader, followers) = (world.the_leader(), world.followers());
+    world.crash(leader);
+    world.crash(followers[1]);
+    world.run_until(2_000, |world| world.node(followers[0]).leader().is_none());
+    let ids: Vec<RequestId> = (0..=MAX_QUEUED).map(|_| world.ask(followers[0], CALLS, look("job"))).collect();
+    world.turn(followers[0]);
+    assert_eq!(world.sent.len(), 1);
+    assert!(is_unavailable(&world.response(ids[MAX_QUEUED]).expect("there is no room for it")));
+    world.run(6_000);
+    assert_eq!(world.sent.len(), MAX_QUEUED, "and everybody else is told in the end");
+}
+
+#[test]
+fn what_a_leader_has_no_room_for_is_refused_through_a_follower() {
+    let mut world = World::cluster(3);
+    let (leader, follower) = (world.the_leader(), world.followers()[0]);
+    let plain = Actor::plain(&mut world, follower, 1, 60_000);
+    world.processes[leader].disk.stuck = true;
+    let first = world.ask(follower, CALLS, plain.plain_renew());
+    world.run(20);
+    // That one is on its way to the disk; these wait for it.
+    let ids: Vec<RequestId> =
+        (0..=MAX_QUEUED).map(|_| world.ask(follower, CALLS, plain.plain_renew())).collect();
+    world.run(20);
+    assert!(is_unavailable(&world.response(ids[MAX_QUEUED]).expect("there is no room for it")));
+    assert!(world.response(first).is_none() && world.response(ids[MAX_QUEUED - 1]).is_none());
+    world.processes[leader].disk.stuck = false;
+    world.run(200);
+    assert_eq!(world.sent.len(), MAX_QUEUED + 1);
 }
 
 #[test]

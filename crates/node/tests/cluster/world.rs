@@ -200,7 +200,7 @@ impl World {
         Ok(())
     }
 
-    /// The process is gone; the first `kept` of the writes under way had reached the disk.
+    /// The process is gone; the first `kept` of the batches under way had reached the disk.
     pub(crate) fn crash_keeping(&mut self, process: usize, kept: usize) {
         self.processes[process].disk.crash(kept);
         self.stop(process);

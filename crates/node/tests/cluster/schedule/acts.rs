@@ -135,7 +135,7 @@ impl Play {
             }
             _ => {
                 client.closes();
-                let close = client.actor.plain_op(Op::Close, false);
+                let close = client.actor.plain_op(Op::Close);
                 self.ask_call(number, close);
             }
         }

@@ -78,7 +78,7 @@ impl Play {
         if !self.world.is_up(process) {
             return;
         }
-        let kept = self.random.index(3);
+        let kept = self.random.index(4);
         self.world.crash_keeping(process, kept);
         if self.mistake == Mistake::WipedKeepsId {
             // As it was when it was founded: it has forgotten what it said.
