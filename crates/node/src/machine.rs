@@ -60,8 +60,10 @@ pub struct Node {
     forwards: Forwards,
     /// Connections of clients at other members.
     visitors: Visitors,
-    /// When other members were last heard of.
-    heard: BTreeMap<MemberId, Reading>,
+    /// For how long this loop has run, stalls cut: what others said meanwhile may still be in its inbox.
+    running: Duration,
+    /// When other members were last heard of, by that.
+    heard: BTreeMap<MemberId, Duration>,
     /// A change of the members that was proposed here and is not applied.
     change: Option<cluster::Change>,
     handover: Option<handover::Handover>,
@@ -127,6 +129,7 @@ struct SinceSnapshot {
 /// What is known only while leading, and discarded with the leadership.
 struct Leadership {
     term: u64,
+    began: Reading,
     clock: LogClock,
     /// The index of the first entry of this leadership: before it is applied nothing is judged.
     opening: Option<u64>,
@@ -146,6 +149,7 @@ impl Node {
     ) -> Result<Vec<Output>, Fatal> {
         let mut out = Vec::new();
         let passed = now.since(self.now).smaller().min(STALL_CAP);
+        self.running += passed;
         self.write_waited = if self.writes.is_empty() { Duration::ZERO } else { self.write_waited + passed };
         self.now = now;
         if let Some(leadership) = &mut self.leadership {

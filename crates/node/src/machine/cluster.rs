@@ -115,6 +115,13 @@ impl Node {
         }
         let heard = |voter: u64| voter == self.raft.raft.id || self.is_heard(MemberId(voter));
         let reachable = left.iter().filter(|voter| heard(**voter)).count();
+        let began = self.leadership.as_ref().map(|leadership| leadership.began);
+        if reachable <= left.len() / 2
+            && began.is_some_and(|began| self.now.since(began).smaller() < super::forward::ELECTION_TIMEOUT)
+        {
+            // It has heard of those whose votes it needed, and of the others not yet: followers say nothing to each other.
+            return Err(ClusterRefusal::HandingOver { name: name() });
+        }
         if reachable <= left.len() / 2 {
             return Err(ClusterRefusal::NoMajorityLeft { name: name(), reachable, voters: left.len() });
         }

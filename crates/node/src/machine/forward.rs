@@ -5,7 +5,6 @@
 
 use std::time::Duration;
 
-use leasehold_core::holder::Reading;
 use leasehold_core::protocol::{
     ClusterCommand, ClusterReply, Failure, MemberId, Plain, Request, RequestId, Response, ToClient,
 };
@@ -19,7 +18,7 @@ use crate::peer::PeerMessage;
 use crate::routes::{CALLS, ConnectionId};
 
 /// Whoever is silent for so long may be gone.
-const ELECTION_TIMEOUT: Duration = Duration::from_nanos(TICK_NANOS * ELECTION_TICKS as u64);
+pub(super) const ELECTION_TIMEOUT: Duration = Duration::from_nanos(TICK_NANOS * ELECTION_TICKS as u64);
 /// How long a request waits for somebody to lead. Elections take less than a second; a client that is told can try elsewhere.
 const MAX_WAIT_FOR_LEADER: Duration = Duration::from_secs(5);
 
@@ -85,7 +84,7 @@ impl Node {
         if message.from != from.0 || message.to != me || only_here {
             return;
         }
-        self.heard.insert(from, self.now);
+        self.heard.insert(from, self.running);
         let last = self.raft.raft.raft_log.last_index();
         if kind == MessageType::MsgHeartbeat && message.commit > last {
             let commit = message.commit;
@@ -128,17 +127,18 @@ impl Node {
         if self.is_alone() {
             return;
         }
-        while let Some(early) = self.early.front() {
-            if self.now.since(early.since).smaller() < MAX_WAIT_FOR_LEADER {
-                break;
-            }
-            let Early { connection, id, .. } = self.early.pop_front().expect("the front was just looked at");
-            respond(
-                out,
-                connection,
-                id,
-                unavailable("no node leads: too few of them run or reach each other"),
-            );
+        // Not in the order of their arrival: what was sent in vain comes back behind what arrived meanwhile.
+        let now = self.now;
+        let is_late = |early: &Early| now.since(early.since).smaller() >= MAX_WAIT_FOR_LEADER;
+        if !self.early.iter().any(is_late) {
+            return;
+        }
+        let (late, early) = std::mem::take(&mut self.early).into_iter().partition(is_late);
+        self.early = early;
+        let late: std::collections::VecDeque<Early> = late;
+        for Early { connection, id, .. } in late {
+            let why = "no node leads: too few of them run or reach each other";
+            respond(out, connection, id, unavailable(why));
         }
     }
 
@@ -300,7 +300,7 @@ impl Node {
     /// for the quorum, and says nothing until the next answers are here.
     pub(super) fn is_heard(&self, id: MemberId) -> bool {
         let noted = self.raft.raft.prs().get(id.0).is_some_and(|progress| progress.recent_active);
-        let lately = |at: &Reading| self.now.since(*at).smaller() < ELECTION_TIMEOUT;
+        let lately = |at: &Duration| self.running.saturating_sub(*at) < ELECTION_TIMEOUT;
         noted || self.heard.get(&id).is_some_and(lately)
     }
 }

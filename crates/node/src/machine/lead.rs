@@ -91,7 +91,7 @@ impl Node {
         };
         let term = self.raft.raft.term;
         let clock = LogClock::start(base, now);
-        self.leadership = Some(Leadership { term, clock, opening: None, last_stamp: base });
+        self.leadership = Some(Leadership { term, began: now, clock, opening: None, last_stamp: base });
         let origins = commands.iter().map(|_| Origin::Node).collect();
         let index = self.propose(commands, origins)?;
         if let Some(leadership) = &mut self.leadership {

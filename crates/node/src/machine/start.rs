@@ -28,8 +28,10 @@ pub(super) const TICK_NANOS: u64 = 10_000_000;
 pub(super) const ELECTION_TICKS: usize = 30;
 /// Heartbeats go out this often: every 50 ms.
 const HEARTBEAT_TICKS: usize = 5;
-/// A vote is waited for as long as this many times two, where disks are slow.
+/// Where disks are slow, two votes of at most this length are waited for.
 const SLOWEST_VOTE: Duration = Duration::from_secs(2);
+/// The same in ticks.
+const MAX_EXTRA_TICKS: usize = 2 * 2_000 / 10;
 /// Bytes proposed and not committed at most; beyond it proposals wait in our own queue.
 const MAX_UNCOMMITTED: u64 = 64 * 1024 * 1024;
 /// Messages with entries on their way to one member at most, so that one whose disk stands still costs bounded memory.
@@ -97,7 +99,8 @@ impl Node {
             election_tick: ELECTION_TICKS,
             heartbeat_tick: HEARTBEAT_TICKS,
             min_election_tick: ELECTION_TICKS,
-            max_election_tick: 2 * ELECTION_TICKS,
+            // Raft's own draws are replaced; this only bounds ours.
+            max_election_tick: 2 * ELECTION_TICKS + MAX_EXTRA_TICKS + 1,
             applied: covered.0,
             max_uncommitted_size: MAX_UNCOMMITTED,
             max_size_per_msg: 1024 * 1024,
@@ -124,6 +127,7 @@ impl Node {
             early: VecDeque::new(),
             forwards: Forwards::default(),
             visitors: Visitors::default(),
+            running: Duration::ZERO,
             heard: BTreeMap::new(),
             change: None,
             handover: None,

@@ -357,3 +357,44 @@ fn a_change_that_is_half_way_survives_a_restart_and_is_completed() {
     let acquires = world.ask(plain.at, CALLS, plain.held_acquire("job", 1, 1));
     plain_grant(&world.wait(acquires));
 }
+
+#[test]
+fn a_new_leader_that_has_not_heard_of_everybody_yet_takes_nobody_for_lost() {
+    let mut world = World::cluster(3);
+    let (leader, to) = (world.the_leader(), world.followers()[0]);
+    let third = 3 - leader - to;
+    world.run(1_000);
+    assert_eq!(refused(remove(&mut world, to, leader)), ClusterRefusal::HandingOver { name: name(leader) });
+    // Asked again at once, while one that only follows says nothing for a moment.
+    world.processes[third].stalled = true;
+    let again = ClusterCommand::Remove { name: name(leader) };
+    let asks = world.ask(to, CALLS, Request::Cluster(again));
+    world.run(120);
+    world.processes[third].stalled = false;
+    let answer = world.wait(asks);
+    let refusal = ClusterRefusal::HandingOver { name: name(leader) };
+    assert_eq!(answer, Response::Cluster(ClusterReply::Refused(refusal)));
+    world.run(100);
+    changed(&remove(&mut world, to, leader));
+}
+
+#[test]
+fn a_leader_that_stood_still_does_not_take_the_others_for_lost() {
+    for (phase, stall) in (0..300).step_by(10).flat_map(|phase| [200, 310, 400].map(|stall| (phase, stall))) {
+        let mut world = World::cluster(3);
+        let (leader, gone) = (world.the_leader(), world.followers()[0]);
+        world.run(500 + phase);
+        // What arrived first is taken in first; the answers of the others to its heartbeats are behind it.
+        world.processes[leader].stalled = true;
+        world.run(stall);
+        let asks = Request::Cluster(ClusterCommand::Remove { name: name(gone) });
+        let id = world.ask(leader, CALLS, asks);
+        let request = world.processes[leader].inbox.pop().expect("it was just pushed");
+        world.processes[leader].inbox.insert(0, request);
+        world.processes[leader].stalled = false;
+        world.run(5);
+        let response = world.response(id);
+        let refused = matches!(response, Some(Response::Cluster(ClusterReply::Refused(_))));
+        assert!(!refused, "after {phase} ms, a stall of {stall} ms: {response:?}");
+    }
+}

@@ -152,3 +152,22 @@ fn a_full_disk_refuses_what_takes_room_and_takes_in_what_renews_or_ends() {
     world.processes[leader].inbox.push(Input::Space { enough: true });
     plain.take(&mut world, "job");
 }
+
+#[test]
+fn a_later_request_does_not_keep_an_earlier_one_waiting() {
+    let mut world = World::cluster(3);
+    let (leader, followers) = (world.the_leader(), world.followers());
+    let one = followers[0];
+    world.crash(followers[1]);
+    world.processes[leader].stalled = true;
+    let begin = world.now;
+    let first = world.ask(one, CALLS, look("job"));
+    // Somebody asks in every turn, so also in the one in which the silence of the leader is noticed.
+    for _ in 0..140 {
+        world.hop();
+        world.ask(one, CALLS, look("job"));
+    }
+    world.wait(first);
+    let waited = (world.now - begin) / 1_000_000;
+    assert!((4_990..=5_020).contains(&waited), "told after {waited} ms");
+}
