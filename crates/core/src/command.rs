@@ -445,4 +445,9 @@ pub enum System {
         /// How long nothing is granted.
         wait: Millis,
     },
+    /// Every member knows what this version may put into the log: from here on it may.
+    ClusterVersion {
+        /// The version.
+        version: u32,
+    },
 }

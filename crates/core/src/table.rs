@@ -225,7 +225,7 @@ impl LeaseTable {
             Op::Cancel { acquire } => self.cancel(out, id, *acquire),
             Op::SetValue { resource, token, value } => self.set_value(out, id, resource, *token, value),
             Op::WriteRegister { resource, token, key, value, with_lease } => {
-                self.write_register(out, id, resource, *token, key, value.as_ref(), *with_lease)
+                self.write_register(out, id, (resource, *token, key), value.as_ref(), *with_lease)
             }
             Op::Offer(offer) => self.offer(out, id, offer),
             Op::Accept { resource, token, value } => self.accept(out, id, number, resource, *token, value),
@@ -242,6 +242,8 @@ impl LeaseTable {
                     self.config = config.clone();
                 }
             }
+            // What may stand in the log is for those who keep it.
+            System::ClusterVersion { .. } => {}
             System::Rebooted => self.end_everything(out, &crate::answer::Ending::Rebooted),
             System::Restored { epoch, wait } => {
                 self.epoch = self.epoch.max(*epoch);

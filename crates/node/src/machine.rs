@@ -64,6 +64,10 @@ pub struct Node {
     running: Duration,
     /// When other members were last heard of, by that.
     heard: BTreeMap<MemberId, Duration>,
+    /// Which version of what may stand in a log others know.
+    known_versions: BTreeMap<MemberId, u32>,
+    /// The version that this leadership has proposed.
+    raising: Option<u32>,
     /// A change of the members that was proposed here and is not applied.
     change: Option<cluster::Change>,
     handover: Option<handover::Handover>,

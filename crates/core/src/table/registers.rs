@@ -11,9 +11,7 @@ impl LeaseTable {
         &mut self,
         out: &mut Applied,
         id: SessionId,
-        name: &ResourceName,
-        token: Token,
-        key: &RegisterKey,
+        (name, token, key): (&ResourceName, Token, &RegisterKey),
         value: Option<&Value>,
         with_lease: bool,
     ) -> Result<Answer, Refusal> {

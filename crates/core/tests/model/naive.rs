@@ -222,6 +222,7 @@ impl Naive {
                     self.config = config.clone();
                 }
             }
+            System::ClusterVersion { .. } => {}
             System::Rebooted => self.end_everything(out, &Ending::Rebooted),
             System::Restored { epoch, wait } => {
                 self.epoch = self.epoch.max(epoch.get());

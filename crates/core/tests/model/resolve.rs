@@ -188,6 +188,7 @@ impl<'a> Resolver<'a> {
                 epoch: Epoch::new(self.naive.epoch + u16::from(*epoch_up)).expect("scripts restore seldom"),
                 wait: Millis::new(u64::from(*wait)),
             }),
+            Step::Version => Command::System(System::ClusterVersion { version: 7 }),
             Step::Found => Command::System(System::Found(Config::default())),
         })
     }

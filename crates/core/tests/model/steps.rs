@@ -107,6 +107,7 @@ pub(crate) enum Step {
         wait: u16,
     },
     Found,
+    Version,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -341,5 +342,6 @@ fn rare() -> impl Strategy<Value = Step> {
         1 => Just(Step::Rebooted),
         2 => (0_u8..3, wait).prop_map(|(epoch_up, wait)| Step::Restored { epoch_up, wait }),
         3 => Just(Step::Found),
+        1 => Just(Step::Version),
     ]
 }

@@ -68,6 +68,9 @@ impl Node {
                     self.raft.mut_store().forget_snapshot();
                 }
             }
+            Input::PeerKnows { member, version } => {
+                self.known_versions.insert(member, version);
+            }
             Input::Space { enough } => self.note_space(enough),
             Input::Drain => self.leave(out),
         }

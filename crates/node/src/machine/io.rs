@@ -6,7 +6,7 @@ use leasehold_core::Config;
 use leasehold_core::protocol::{Changes, MemberId, Request, RequestId, ToClient};
 
 use crate::anchor::{Machine, ResumeError};
-use crate::members::Membership;
+use crate::members::{CLUSTER_VERSION, Membership};
 use crate::payload::PayloadError;
 use crate::peer::PeerMessage;
 use crate::routes::ConnectionId;
@@ -57,6 +57,13 @@ pub enum Input {
         to: MemberId,
         /// Whether all of it arrived.
         arrived: bool,
+    },
+    /// Another member knows this version of what may stand in the log.
+    PeerKnows {
+        /// Who.
+        member: MemberId,
+        /// The greatest version that it knows.
+        version: u32,
     },
     /// There is room on the disk, or only what is kept for those who end things.
     Space {
@@ -217,12 +224,14 @@ pub struct Options {
     pub snapshot_entries: u64,
     /// Or after this many bytes of entries.
     pub snapshot_bytes: u64,
+    /// The greatest version of what may stand in a log that this release knows.
+    pub cluster_version: u32,
 }
 
 impl Default for Options {
     fn default() -> Self {
         // A restart reads the snapshot and what came after it: this keeps that to tens of milliseconds.
-        Self { snapshot_entries: 8_192, snapshot_bytes: 8 * 1024 * 1024 }
+        Self { snapshot_entries: 8_192, snapshot_bytes: 8 * 1024 * 1024, cluster_version: CLUSTER_VERSION }
     }
 }
 
@@ -253,6 +262,14 @@ pub enum Fatal {
         ours: u64,
         /// What they came to there.
         theirs: u64,
+    },
+    /// The log may hold what this release does not know.
+    #[error("the cluster is of version {needs}, and this release knows up to {knows}: upgrade it")]
+    TooOld {
+        /// The version of the cluster.
+        needs: u32,
+        /// The greatest that is known here.
+        knows: u32,
     },
     /// The others have removed this member.
     #[error(

@@ -40,6 +40,7 @@ impl Node {
             // Nobody waits for anything: time and tidying go on when the service does. A slow disk would never be done with them.
             return Ok(false);
         }
+        self.raise_version();
         let (mut origins, mut commands) = self.queue.take();
         let stamp = self.leadership.as_ref().expect("it leads").clock.stamp();
         if self.table.next_due().is_some_and(|due| stamp > due) {
@@ -55,6 +56,21 @@ impl Node {
         }
         self.propose(commands, origins)?;
         Ok(true)
+    }
+
+    /// Raises the version of what may stand in the log to the greatest that every member knows.
+    fn raise_version(&mut self) {
+        let (me, own, present) = (self.id(), self.options.cluster_version, self.roster.version);
+        if present >= own || self.roster.members.is_empty() {
+            return;
+        }
+        // Whoever has not been heard of since this process began may have been set back to an older release.
+        let knows = |id| if id == me { own } else { self.known_versions.get(&id).copied().unwrap_or(0) };
+        let common = self.roster.members.iter().map(|member| knows(member.id)).min().unwrap_or(0);
+        if common > present && self.raising.is_none_or(|raising| raising < common) {
+            self.raising = Some(common);
+            self.push_own([Command::System(System::ClusterVersion { version: common })]);
+        }
     }
 
     /// Whether time must be moved though nothing else happens.
@@ -145,6 +161,7 @@ impl Node {
     fn step_down(&mut self, out: &mut Vec<Output>) {
         let Some(leadership) = self.leadership.take() else { return };
         self.cut_before = self.cut_before.saturating_add(leadership.clock.cut());
+        self.raising = None;
         // Whoever leads next does not know these connections: their clients attach anew.
         let attached =
             self.routes.clear().into_iter().filter(|connection| !self.visitors.is_calls(*connection));

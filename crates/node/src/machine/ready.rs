@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold_core::Revision;
 use leasehold_core::protocol::MemberId;
+use leasehold_core::{Command, Revision, System};
 use raft::Ready;
 use raft::eraftpb::{EntryType, HardState, Message, MessageType, Snapshot};
 
-use super::start::{from_conf_state, to_conf_state};
+use super::start::{check_version, from_conf_state, to_conf_state};
 use super::{Fatal, LogEntry, LogWrite, Node, Output, SavedSnapshot, SinceSnapshot, Vote};
 use crate::changes::ChangeLog;
 use crate::clock::STALL_CAP;
@@ -126,6 +126,7 @@ impl Node {
         let meta = snapshot.get_metadata();
         let (index, term) = (meta.index, meta.term);
         let read = NodeSnapshot::decode(&snapshot.data)?;
+        check_version(read.roster.version, &self.options)?;
         read.table.check_invariants().map_err(Fatal::Invariant)?;
         self.raft.mut_store().install(index, term, to_conf_state(read.voters));
         self.table = read.table;
@@ -165,6 +166,7 @@ impl Node {
                 (None, theirs) => self.outcomes = theirs,
                 _ => {}
             }
+            self.note_version(out, &payload.entry.commands)?;
             self.stamped = Some((payload.entry.at, payload.anchor));
             let applied = self.table.apply(&payload.entry);
             self.outcomes = self.outcomes.map(|before| outcomes(before, &applied, self.table.newest()));
@@ -182,6 +184,21 @@ impl Node {
         self.since_snapshot.entries += 1;
         self.since_snapshot.bytes += entry.data.len() as u64;
         self.raft.advance_apply_to(entry.index);
+        Ok(())
+    }
+
+    /// From here on entries of a later version may follow.
+    fn note_version(&mut self, out: &mut Vec<Output>, commands: &[Command]) -> Result<(), Fatal> {
+        let raised = |command: &Command| match command {
+            Command::System(System::ClusterVersion { version }) => Some(*version),
+            _ => None,
+        };
+        let Some(version) = commands.iter().filter_map(raised).max() else { return Ok(()) };
+        check_version(version, &self.options)?;
+        if version > self.roster.version {
+            self.roster.version = version;
+            out.push(Output::Members(Arc::new(self.membership())));
+        }
         Ok(())
     }
 

@@ -6,7 +6,7 @@ use leasehold_core::protocol::{Member, MemberId};
 use raft::eraftpb::{ConfState, Entry, EntryType, HardState};
 use raft::{Config as RaftConfig, RawNode, StateRole};
 
-use super::{Fatal, LogEntry, Node, SavedSnapshot, Setup, SinceSnapshot, Start};
+use super::{Fatal, LogEntry, Node, Options, SavedSnapshot, Setup, SinceSnapshot, Start};
 use crate::batch::Queue;
 use crate::changes::ChangeLog;
 use crate::clock::STALL_CAP;
@@ -74,6 +74,7 @@ impl Node {
                 let changes = snapshot.changes.unwrap_or_else(unknown);
                 let covered = (saved.index, saved.term);
                 let (roster, outcomes) = (snapshot.roster, snapshot.outcomes);
+                check_version(roster.version, &options)?;
                 (snapshot.table, snapshot.stamped, changes, conf, covered, roster, outcomes)
             }
         };
@@ -129,6 +130,8 @@ impl Node {
             visitors: Visitors::default(),
             running: Duration::ZERO,
             heard: BTreeMap::new(),
+            known_versions: BTreeMap::new(),
+            raising: None,
             change: None,
             handover: None,
             leaving: None,
@@ -211,6 +214,12 @@ impl Node {
         let slow = usize::try_from(slow.as_nanos() / u128::from(TICK_NANOS)).expect("it is bounded");
         self.raft.raft.set_randomized_election_timeout(ELECTION_TICKS + extra + slow);
     }
+}
+
+/// Refuses a log that may hold what this release does not know.
+pub(super) const fn check_version(needs: u32, options: &Options) -> Result<(), Fatal> {
+    let knows = options.cluster_version;
+    if needs > knows { Err(Fatal::TooOld { needs, knows }) } else { Ok(()) }
 }
 
 /// One step of splitmix64.

@@ -19,5 +19,6 @@ mod links;
 mod members;
 mod planted;
 mod schedule;
+mod strain;
 mod versions;
 mod waiting;

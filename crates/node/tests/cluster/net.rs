@@ -41,12 +41,19 @@ pub(crate) struct Net {
     pub(crate) delay: (u64, u64),
     /// So many of a thousand messages of raft are lost.
     pub(crate) loss: u64,
+    /// On this way nothing of the log arrives, everything else does.
+    pub(crate) held_up: Option<(usize, usize)>,
     pub(crate) mistake: Mistake,
     pub(crate) random: Random,
 }
 
 fn is_snapshot(message: &PeerMessage) -> bool {
     matches!(message, PeerMessage::Raft(raft) if raft.get_msg_type() == MessageType::MsgSnapshot)
+}
+
+fn brings_entries(message: &PeerMessage) -> bool {
+    let PeerMessage::Raft(raft) = message else { return false };
+    matches!(raft.get_msg_type(), MessageType::MsgAppend | MessageType::MsgSnapshot)
 }
 
 impl Net {
@@ -56,6 +63,7 @@ impl Net {
             reports: Vec::new(),
             delay: (1_000_000, 1_000_000),
             loss: 0,
+            held_up: None,
             mistake,
             random: Random::new(seed),
         }
@@ -73,6 +81,9 @@ impl Net {
             self.lose_queue(to, from, now);
             self.reports.push((now, to, News::Lost { peer: from }));
             return Some(News::Lost { peer: to });
+        }
+        if self.held_up == Some((from, to)) && brings_entries(&message) {
+            return None;
         }
         if is_raft && !is_snapshot(&message) && self.random.below(1_000) < self.loss {
             return None;

@@ -3,11 +3,11 @@
 use leasehold_core::protocol::{ClusterCommand, Query, ReadAnswer, Request, Response};
 use leasehold_node::members::CLUSTER_VERSION;
 use leasehold_node::payload::NodeSnapshot;
-use leasehold_node::{Options, SavedSnapshot, founding_snapshot};
+use leasehold_node::{Fatal, Input, Options, SavedSnapshot, founding_snapshot};
 
 use crate::actor::{Actor, order};
 use crate::mistake::Mistake;
-use crate::world::{World, member};
+use crate::world::{World, id_of, member};
 
 /// The version that a node knows, that it has told its driver, and that its leader shows.
 fn versions(world: &mut World, at: usize) -> (u32, Option<u32>, u32) {
@@ -45,7 +45,7 @@ fn a_later_version_is_kept_by_entries_snapshots_and_restarts() {
     let changes = read.changes.expect("it has changes");
     let bytes =
         NodeSnapshot::encode(read.voters, &read.roster, read.outcomes, read.stamped, &changes, &read.table);
-    let options = Options { snapshot_entries: 10, ..Options::default() };
+    let options = Options { snapshot_entries: 10, cluster_version: later, ..Options::default() };
     let mut world = World::founded(3, options, 3, Mistake::None);
     for process in 0..3 {
         world.crash(process);
@@ -74,4 +74,46 @@ fn a_later_version_is_kept_by_entries_snapshots_and_restarts() {
     for process in 0..4 {
         assert_eq!(versions(&mut world, process).2, later);
     }
+}
+
+/// What each process tells every other when they meet.
+fn meet(world: &mut World, knows: [u32; 3]) {
+    for one in 0..3 {
+        for other in (0..3).filter(|other| *other != one) {
+            let knows = Input::PeerKnows { member: id_of(one), version: knows[one] };
+            world.processes[other].inbox.push(knows);
+        }
+    }
+    world.run(500);
+}
+
+#[test]
+fn the_version_is_raised_when_the_last_member_knows_it_and_not_before() {
+    let (now, later) = (CLUSTER_VERSION, CLUSTER_VERSION + 1);
+    let mut world = World::cluster(3);
+    meet(&mut world, [now; 3]);
+    let mut knows = [now; 3];
+    world.options.cluster_version = later;
+    for upgraded in 0..3 {
+        assert!((0..3).all(|process| world.node(process).membership().version == now));
+        world.crash(upgraded);
+        world.start(upgraded);
+        world.run_until(3_000, |world| world.leader().is_some());
+        knows[upgraded] = later;
+        meet(&mut world, knows);
+    }
+    world.run(1_000);
+    for process in 0..3 {
+        let versions = versions(&mut world, process);
+        assert_eq!((versions.0, versions.2), (later, later));
+    }
+    // Whoever is set back to a release that does not know it stops, rather than to read what it does not understand.
+    world.options.cluster_version = now;
+    world.crash(1);
+    let begun = world.try_start(1).map(|()| {
+        world.run(2_000);
+        world.processes[1].fatal.clone()
+    });
+    let too_old = Fatal::TooOld { needs: later, knows: now };
+    assert!(begun == Ok(Some(too_old.clone())) || begun == Err(too_old), "{begun:?}");
 }

@@ -63,7 +63,7 @@ pub(crate) struct World {
     pub(crate) hop: Duration,
     pub(crate) founders: usize,
     config: Config,
-    options: Options,
+    pub(crate) options: Options,
     seed: u64,
     requests: u64,
     connections: u64,

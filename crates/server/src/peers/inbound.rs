@@ -50,6 +50,8 @@ async fn try_serve(shared: &Arc<Shared>, stream: &mut TcpStream) -> io::Result<(
         PeerPurpose::Messages => {
             // Whoever is not known here yet must be answered all the same.
             shared.work.send(Work::Met(hello.from, hello.address.clone()));
+            let knows = Input::PeerKnows { member: hello.from, version: hello.cluster_version };
+            shared.tell(ToLoop::Node(knows));
             let ends = shared.ends_of(hello.from);
             let outcome = tokio::select! {
                 outcome = read_messages(shared, &hello, stream, frames) => outcome,

@@ -32,6 +32,7 @@ fn command(command: &Command) -> String {
         Command::NoRoom { session, .. } => format!("no room for a command of session {session}"),
         Command::Tidy(due) => format!("tidy {}", due.len()),
         Command::System(System::Found(_)) => "found".to_owned(),
+        Command::System(System::ClusterVersion { version }) => format!("version {version}"),
         Command::System(System::Rebooted) => "rebooted".to_owned(),
         Command::System(System::Restored { wait, .. }) => format!("end all, wait {wait}"),
     }
