@@ -68,9 +68,17 @@ pub enum FilesError {
         /// The newest version known here.
         known: u32,
     },
-    /// Only a directory that does not exist can be made.
-    #[error("{path} exists already; name a directory that does not")]
+    /// Only a directory without anything in it can be made.
+    #[error(
+        "{path} exists already and has something in it; name an empty directory, or one that does not exist"
+    )]
     Exists {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A file system is mounted there, and nothing can take its place by one rename.
+    #[error("a file system is mounted at {path}; name a directory within it, such as {path}/data")]
+    Mounted {
         /// The directory.
         path: PathBuf,
     },
@@ -106,10 +114,11 @@ pub enum FilesError {
         /// Why not.
         why: String,
     },
-    /// Several members kept this log, and damage can be healed from the others.
+    /// Several members may keep this log, and damage can be healed from the others.
     #[error(
-        "{path} is one of {members} members: remove it from its cluster and add it with an empty directory, and the others send it \
-         everything; if no others are left, say --only-survivor, or --above with the greatest token that is known"
+        "before the damage {path} has {members} members, and behind it others may have been added: if there are others, remove it from \
+         its cluster and add it with an empty directory, and they send it everything; if there are none, say --only-survivor, or --above \
+         with the greatest token that is known"
     )]
     NotAlone {
         /// The directory.
@@ -119,8 +128,8 @@ pub enum FilesError {
     },
     /// Whether greater epochs were handed out is not known.
     #[error(
-        "nothing says whether {path} was {what} before, and tokens must be greater than all that were ever granted; say {sure} if it \
-         was not, or --above with the greatest token that is known"
+        "tokens must be greater than all that were ever granted, and {path} cannot know whether {what}; say {sure} if not, else --above \
+         with the greatest token that any receiver has seen"
     )]
     EpochUnknown {
         /// The file or directory.

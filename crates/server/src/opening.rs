@@ -45,6 +45,14 @@ pub enum ServeError {
         /// Why.
         source: Fatal,
     },
+    /// Another cluster expects one of its members where this directory was served.
+    #[error("{why} ({mark} says so since an earlier start; remove that file if this store is wanted all the same)", mark = mark.display())]
+    Elsewhere {
+        /// The file that says it.
+        mark: std::path::PathBuf,
+        /// What happened.
+        why: String,
+    },
     /// Something of the machine.
     #[error("cannot serve {path}: {source}")]
     Machine {

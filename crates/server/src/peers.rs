@@ -5,6 +5,7 @@
 //! an unknown fate. Raft's messages may be dropped (raft repeats them); no other message is ever dropped without such a report.
 
 mod convert;
+mod elsewhere;
 mod founding;
 mod inbound;
 mod link;
@@ -12,6 +13,7 @@ mod opening;
 mod snapshots;
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
@@ -23,6 +25,7 @@ use tokio::sync::{Notify, mpsc};
 
 use crate::driver::ToLoop;
 use crate::inbox::Inbox;
+pub(crate) use elsewhere::marked;
 pub use founding::Founders;
 use link::Link;
 
@@ -72,6 +75,7 @@ pub(crate) struct Shared {
     membership: Mutex<Arc<Membership>>,
     /// Ends the connections that a member has begun.
     accepted: Mutex<HashMap<MemberId, Arc<Notify>>>,
+    suspicion: elsewhere::Suspicion,
     pub(crate) inbox: Inbox,
     pub(crate) work: ToPeers,
 }
@@ -126,6 +130,7 @@ pub struct Peers {
 impl Peers {
     /// Starts the thread. A blank founder looks for the others.
     pub(crate) fn start(
+        directory: &Path,
         introduction: Introduction,
         membership: Membership,
         founders: Option<Founders>,
@@ -136,6 +141,7 @@ impl Peers {
             introduction,
             membership: Mutex::new(Arc::new(membership)),
             accepted: Mutex::default(),
+            suspicion: elsewhere::Suspicion::new(directory),
             inbox,
             work: ToPeers(sender),
         });
@@ -198,6 +204,11 @@ impl Asking {
     /// In words, when nobody does, or something else.
     pub async fn ask(&self, address: &str) -> Result<PeerWelcome, String> {
         opening::ask(&self.0, address).await
+    }
+
+    /// Where this node says that it is reached, which may not be what its cluster has recorded.
+    pub fn advertised(&self) -> &str {
+        &self.0.introduction.address
     }
 
     /// Who this node is, and this life of its cluster.

@@ -19,7 +19,7 @@ use crate::frames::WRITE_TIME;
 use crate::hub::Hub;
 use crate::inbox::{Inbox, inbox};
 use crate::opening::{ServeError, Who, open};
-use crate::peers::{Founders, Introduction, Peers};
+use crate::peers::{Founders, Introduction, Peers, marked};
 
 /// How a directory is served.
 #[derive(Debug, Clone)]
@@ -87,6 +87,9 @@ pub fn serve(path: &Path, options: ServedOptions) -> Result<Served, ServeError> 
         let pid = lock_holder(path).map(|holder| holder.pid);
         return Err(ServeError::InUse { path: PathBuf::from(path), pid: pid.unwrap_or(0) });
     };
+    if let Some((mark, why)) = marked(path) {
+        return Err(ServeError::Elsewhere { mark, why });
+    }
     let member = member_id(path, locked.founded)?;
     let founder = || Member { id: member, name: options.name.clone(), address: options.address.clone() };
     let (start, founder) = match &options.founding {
@@ -121,8 +124,8 @@ pub fn serve(path: &Path, options: ServedOptions) -> Result<Served, ServeError> 
         drift_ppm: options.config.drift.ppm(),
     };
     let founders = founders.filter(|_| node.membership().is_blank());
-    let peers =
-        Peers::start(introduction, node.membership(), founders, to_loop.clone()).map_err(machine_error)?;
+    let peers = Peers::start(path, introduction, node.membership(), founders, to_loop.clone())
+        .map_err(machine_error)?;
     let outside = Outside { hub, present, peers: Some(peers.work()) };
     let node = driver::start(node, wal, locked, arrivals, to_loop.clone(), outside).map_err(machine_error)?;
     Ok(Served { inbox: to_loop, caller, door, peers, node: Some(node) })

@@ -111,6 +111,7 @@ pub(crate) fn router(state: HttpState) -> Router {
         .route("/v1/watch", looked_at(watch::watch))
         .route("/v1/backup", looked_at(cluster::backup))
         .route("/v1/cluster/status", asked(cluster::status))
+        .route("/v1/cluster/local", asked(cluster::local))
         .route("/v1/cluster/add", posted(cluster::add))
         .route("/v1/cluster/promote", posted(cluster::promote))
         .route("/v1/cluster/remove", posted(cluster::remove))

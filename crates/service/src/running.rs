@@ -111,6 +111,13 @@ pub fn start(config: &Config) -> Result<Service, StartError> {
     let served = serve(&config.data, options)?;
     let (served, inspection) = until_it_answers(&network, served, config)?;
     let found = if is_new { None } else { Some(look(&inspection)) };
+    if is_new && inspection.is_alone() {
+        found::warn_of_a_new_store(&config.data);
+    }
+    // A port that is drawn anew at every start is nobody's to look for.
+    if config.listen.port() != 0 {
+        found::warn_of_another_address(&inspection.membership, &config.reached_at(address));
+    }
     let (stop, stopping) = watch::channel(Stopping::No);
     let counts = Arc::new(Counts::default());
     let metrics = Arc::new(Metrics::new(config.name.clone(), served.caller().clone(), Arc::clone(&counts)));

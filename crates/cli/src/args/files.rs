@@ -11,12 +11,13 @@ use super::values;
 pub(super) const BACKUP_EXAMPLES: &str = "\
 Examples:
   leasehold --store leasehold://10.0.0.5:7420 backup /backups/leases
+  leasehold --store leasehold://10.0.0.5:7420 backup --stale /backups/last-words
   leasehold verify /backups/leases";
 
 pub(super) const RESTORE_EXAMPLES: &str = "\
 Examples:
   leasehold restore /backups/leases --data /var/lib/leasehold --first-restore
-  leasehold restore copy-of-leases --data new --above 281474976710672";
+  leasehold restore older-backup --data new --above 281474976710672";
 
 pub(super) const RECOVER_EXAMPLES: &str = "\
 Examples:
@@ -27,13 +28,16 @@ Examples:
   leasehold verify /var/lib/leasehold
   leasehold verify /backups/leases
   leasehold verify /var/lib/leasehold --cut          show what would be lost
-  leasehold verify /var/lib/leasehold --cut --yes    give it up";
+  leasehold verify /var/lib/leasehold --cut --yes --only-survivor    give it up";
 
 /// `backup`.
 #[derive(Debug, Args)]
 pub(crate) struct BackupArgs {
     /// The file to write; one that is there is replaced when the new one is whole
     pub(crate) file: PathBuf,
+    /// Take what the node has, though it may be old: for a node whose cluster has lost its majority
+    #[arg(long)]
+    pub(crate) stale: bool,
 }
 
 /// What every new life of a state needs to know.
@@ -61,10 +65,10 @@ pub(crate) struct LifeArgs {
 pub(crate) struct RestoreArgs {
     /// The backup
     pub(crate) file: PathBuf,
-    /// The directory to make; it must not exist
+    /// The directory to make; one that exists must be empty and no mount point
     #[arg(long, value_name = "DIR")]
     pub(crate) data: PathBuf,
-    /// This backup, or a copy of it, was never restored before
+    /// Since this backup was made, no backup of its store was restored and no node of it recovered
     #[arg(long)]
     pub(crate) first_restore: bool,
     #[command(flatten)]
@@ -77,7 +81,7 @@ pub(crate) struct RecoverArgs {
     /// The directory of the node
     #[arg(long, value_name = "DIR")]
     pub(crate) data: PathBuf,
-    /// No other node of its cluster is, or ever will be, recovered or started again
+    /// No other node of its cluster was or will be recovered or started again, and no backup of it restored
     #[arg(long)]
     pub(crate) only_survivor: bool,
     #[command(flatten)]
@@ -96,7 +100,7 @@ pub(crate) struct VerifyArgs {
     /// Do it
     #[arg(long, short, requires = "cut")]
     pub(crate) yes: bool,
-    /// With --cut: no other node of its cluster is, or ever will be, recovered or started again
+    /// With --cut: no other node of its cluster was or will be recovered or started again, and no backup of it restored
     #[arg(long, requires = "cut")]
     pub(crate) only_survivor: bool,
     #[command(flatten)]

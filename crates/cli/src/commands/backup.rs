@@ -14,6 +14,7 @@ use crate::place::Place;
 use crate::trouble::Trouble;
 
 const PATH: &str = "/v1/backup";
+const PATH_STALE: &str = "/v1/backup?age=any";
 
 #[derive(Serialize)]
 struct SavedJson {
@@ -22,6 +23,7 @@ struct SavedJson {
     revision: u64,
     epoch: u16,
     incarnation: String,
+    stale: bool,
 }
 
 pub(super) fn run(
@@ -36,7 +38,11 @@ pub(super) fn run(
             place.url()
         )));
     };
-    let bytes = http::get_from_any(nodes, PATH, timeout).map_err(Trouble::Files)?;
+    let path = if args.stale { PATH_STALE } else { PATH };
+    let bytes = http::get_from_any(nodes, path, timeout).map_err(|why| {
+        let hint = "; --stale takes what a node has, however old";
+        Trouble::Files(format!("{why}{}", if why.contains("might be old") { hint } else { "" }))
+    })?;
     let saved = save_backup(&args.file, &bytes).map_err(|error| Trouble::Files(error.to_string()))?;
     let json = SavedJson {
         file: args.file.display().to_string(),
@@ -44,9 +50,16 @@ pub(super) fn run(
         revision: saved.snapshot.index,
         epoch: saved.epoch,
         incarnation: saved.incarnation.to_string(),
+        stale: args.stale,
     };
-    let text =
+    let mut text =
         format!("{}: {} bytes, revision {}, epoch {}", json.file, json.bytes, json.revision, json.epoch);
+    if args.stale {
+        text.push_str(&format!(
+            "\nit may be STALE: what the service has decided after revision {} is not in it",
+            json.revision
+        ));
+    }
     console.result(text, &json)?;
     Ok(Exit::OK)
 }

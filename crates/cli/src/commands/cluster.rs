@@ -70,6 +70,46 @@ struct ChangedJson<'a> {
     revision: String,
 }
 
+/// What a node knows by itself.
+#[derive(Debug, Deserialize)]
+struct Local {
+    name: Option<String>,
+    id: String,
+    leader: Option<String>,
+    applied: String,
+    members: Vec<LocalMember>,
+}
+
+#[derive(Debug, Deserialize)]
+struct LocalMember {
+    name: String,
+    id: String,
+    address: String,
+    role: String,
+}
+
+impl Local {
+    fn row(&self, asked: &str) -> Vec<String> {
+        let role = self.members.iter().find(|member| member.id == self.id).map(|member| member.role.clone());
+        let members: Vec<String> =
+            self.members.iter().map(|member| format!("{}={}", member.name, member.address)).collect();
+        let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+        let all = if members.is_empty() { "none yet".to_owned() } else { members.join(",") };
+        vec![
+            asked.to_owned(),
+            or_none(&self.name),
+            or_none(&role),
+            self.applied.clone(),
+            or_none(&self.leader),
+            all,
+        ]
+    }
+}
+
+fn read_local(said: &Value) -> Result<Local, String> {
+    Local::deserialize(said).map_err(|error| format!("its answer is not understood: {error}"))
+}
+
 impl Status {
     fn member(&self, name: &str) -> Option<&Member> {
         self.members.iter().find(|member| member.name == name)
@@ -101,7 +141,13 @@ struct Asking<'a> {
 
 impl Asking<'_> {
     async fn status(&self) -> Result<Exit, Trouble> {
-        let said = self.nodes.ask("/v1/cluster/status", &json!({})).await?;
+        let said = match self.nodes.ask("/v1/cluster/status", &json!({})).await {
+            Ok(said) => said,
+            Err(trouble) if [Exit::UNREACHABLE, Exit::UNKNOWN].contains(&trouble.exit()) => {
+                return self.local_status(trouble).await;
+            }
+            Err(trouble) => return Err(trouble),
+        };
         let status: Status = read(said.clone())?;
         let mut table = Table::new(&["NAME", "ROLE", "LEADS", "ADDRESS", "REACHABLE", "BEHIND", "SNAPSHOT"]);
         for member in &status.members {
@@ -125,6 +171,33 @@ impl Asking<'_> {
         );
         self.console.headed_table(&head, &table, &said)?;
         Ok(Exit::OK)
+    }
+
+    /// Nobody leads: what each node that answers knows by itself.
+    async fn local_status(&self, trouble: Trouble) -> Result<Exit, Trouble> {
+        let looks = self.nodes.ask_each("/v1/cluster/local", &json!({})).await;
+        if looks.iter().all(|(_, look)| look.is_err()) {
+            return Err(trouble);
+        }
+        let mut table = Table::new(&["NODE", "NAME", "ROLE", "APPLIED", "SEES LEADING", "MEMBERS"]);
+        let mut nodes = Vec::new();
+        for (asked, look) in looks {
+            let (row, json) = match look.and_then(|said| read_local(&said).map(|local| (local, said))) {
+                Ok((local, said)) => (local.row(&asked), json!({ "asked": asked, "local": said })),
+                Err(why) => {
+                    let nothing = |_| "-".to_owned();
+                    let row =
+                        [vec![asked.clone()], (0..4).map(nothing).collect(), vec![why.clone()]].concat();
+                    (row, json!({ "asked": asked, "why": why }))
+                }
+            };
+            table.row(row);
+            nodes.push(json);
+        }
+        let head = "no leader: nothing is granted or confirmed. What each node knows by itself:";
+        self.console.headed_table(head, &table, &json!({ "leader": null, "nodes": nodes }))?;
+        // As everything else that needs a leader ends.
+        Ok(Exit::UNREACHABLE)
     }
 
     async fn add(&self, args: &AddArgs) -> Result<Exit, Trouble> {

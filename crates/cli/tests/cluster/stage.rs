@@ -188,6 +188,10 @@ impl Node {
         assert_eq!(code, Some(0), "{log}");
     }
 
+    pub(crate) fn is_running(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+    }
+
     /// Waits until its log says this.
     pub(crate) fn says(&self, words: &str) {
         eventually(words, || self.logged().contains(words).then_some(()));

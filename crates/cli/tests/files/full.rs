@@ -4,9 +4,11 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
+
+use serde_json::{Value, json};
 
 use crate::stage::{Serving, Stage};
 
@@ -73,20 +75,42 @@ fn large(stage: &Stage, serving: &Serving, name: &str) -> bool {
     false
 }
 
-/// What the service says to whoever wants a session.
-fn open(serving: &Serving) -> String {
+/// What the service says to a request.
+fn post(serving: &Serving, path: &str, body: &Value) -> String {
     let address = serving.url.strip_prefix("leasehold://").unwrap();
     let mut stream = std::net::TcpStream::connect(address).unwrap();
-    let body = r#"{"ttl_ms":2000}"#;
+    let body = body.to_string();
     write!(
         stream,
-        "POST /v1/session/open HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        "POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     )
     .unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     answer
+}
+
+/// What the service says to whoever wants a session.
+fn open(serving: &Serving) -> String {
+    post(serving, "/v1/session/open", &json!({ "ttl_ms": 2_000 }))
+}
+
+/// The key of a session that lives as long as the test.
+fn session(serving: &Serving) -> String {
+    let said = post(serving, "/v1/session/open", &json!({ "ttl_ms": 300_000 }));
+    let body: Value = serde_json::from_str(said.split("\r\n\r\n").nth(1).unwrap()).unwrap();
+    body["session_key"].as_str().unwrap().to_owned()
+}
+
+/// Names and lengths of the files of a log whose names end so.
+fn files(data: &Path, end: &str) -> Vec<(String, u64)> {
+    let entries = fs::read_dir(data.join("log")).unwrap().filter_map(Result::ok);
+    let named = entries.filter_map(|entry| {
+        let name = entry.file_name().into_string().unwrap();
+        Some((name, entry.metadata().ok()?.len()))
+    });
+    named.filter(|(name, _)| name.ends_with(end)).collect()
 }
 
 fn a_full_disk_refuses_what_is_new_and_keeps_what_is_held(stage: &Stage, mounted: &Mounted) {
@@ -137,4 +161,39 @@ fn on_ext4() {
     let stage = Stage::new();
     let mounted = Mounted::ext4(&stage, 48 << 20);
     a_full_disk_refuses_what_is_new_and_keeps_what_is_held(&stage, &mounted);
+}
+
+/// What was kept aside at the start is enough for the table of the start. Snapshot after snapshot of a larger one must fit too.
+#[test]
+fn a_table_that_has_grown_lives_on_a_full_disk_for_many_snapshots() {
+    let stage = Stage::new();
+    let mounted = Mounted::tmpfs(&stage, "96m");
+    let data = mounted.0.join("data");
+    let serving = stage.serve_with(data.to_str().unwrap(), &["--set", "snapshot_entries=64"]);
+    let (large, small) = (session(&serving), session(&serving));
+    let value = "v".repeat(60_000);
+    let renew = || post(&serving, "/v1/session/renew", &json!({ "session_key": small }));
+    for number in 0..170 {
+        let body = json!({ "session_key": large, "resource": format!("job/{number}"), "value": value });
+        let said = post(&serving, "/v1/lease/acquire", &body);
+        assert!(said.starts_with("HTTP/1.1 200"), "{number}: {said}");
+    }
+    // A snapshot of everything, and what is kept for the next one.
+    let enough = (0..2_000).find(|_| {
+        assert!(renew().starts_with("HTTP/1.1 200"));
+        let snapshot = files(&data, ".snap").iter().map(|(_, len)| *len).max().unwrap_or(0);
+        let kept = files(&data, "reserve-snapshot.zero").iter().map(|(_, len)| *len).sum::<u64>();
+        snapshot > 10_000_000 && kept > snapshot
+    });
+    assert!(enough.is_some(), "{:?}", files(&data, ""));
+    mounted.fill();
+    let mut seen = std::collections::BTreeSet::new();
+    for round in 0..700 {
+        let said = renew();
+        assert!(said.starts_with("HTTP/1.1 200"), "{round}: {said} {:?}", files(&data, ""));
+        seen.extend(files(&data, ".snap").into_iter().map(|(name, _)| name));
+    }
+    assert!(seen.len() > 5, "{seen:?}");
+    drop(serving);
+    assert_eq!(stage.json(&["verify", data.to_str().unwrap()])["good"], true);
 }

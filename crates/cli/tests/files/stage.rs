@@ -52,11 +52,16 @@ impl Stage {
 
     /// Serves a directory of the stage.
     pub(crate) fn serve(&self, data: &str) -> Serving {
+        self.serve_with(data, &[])
+    }
+
+    /// The same, with more words.
+    pub(crate) fn serve_with(&self, data: &str, more: &[&str]) -> Serving {
         let port = self.path("port");
         let _ = fs::remove_file(&port);
         let words = ["serve", "--data", data, "--listen", "127.0.0.1:0", "--port-file", "port"];
         let log = fs::File::create(self.path("service.log")).unwrap();
-        let mut child = self.command(&words).stderr(log).spawn().unwrap();
+        let mut child = self.command(&words).args(more).stderr(log).spawn().unwrap();
         for _ in 0..3_000 {
             if let Ok(address) = fs::read_to_string(&port) {
                 return Serving { child, url: format!("leasehold://{}", address.trim()) };

@@ -61,7 +61,11 @@ fn the_service_manager_is_told_when_it_serves_and_when_it_stops() {
 fn a_choice_that_an_existing_directory_does_not_take_over_is_warned_of() {
     let stage = Stage::new();
     let first = log(&stage.serve(&["--max-ttl", "1m", "--set", "drift_ppm=500"]).stop());
-    assert!(first.iter().all(|line| line["level"] != "WARN"), "{first:?}");
+    let warnings: Vec<_> = first.iter().filter(|line| line["level"] == "WARN").collect();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    let warning = warnings[0]["message"].as_str().unwrap();
+    let data = stage.path("data");
+    assert!(warning.starts_with(&format!("{} held no store: a NEW one", data.display())), "{warning}");
     assert!(first.iter().any(|line| line["message"] == "the directory is new"), "{first:?}");
 
     let again = log(&stage.serve(&["--max-ttl", "2m"]).stop());
@@ -95,6 +99,7 @@ fn what_was_recovered_is_said() {
 #[test]
 fn a_service_that_others_can_reach_says_so_every_time() {
     let stage = Stage::new();
+    stage.serve(&[]).stop();
     let lines = log(&stage.serve(&["--set", "listen=0.0.0.0:0", "--insecure"]).stop());
     let warnings: Vec<_> = lines.iter().filter(|line| line["level"] == "WARN").collect();
     assert_eq!(warnings.len(), 1, "{warnings:?}");

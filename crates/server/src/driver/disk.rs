@@ -92,9 +92,13 @@ impl Writer<'_> {
                 Some(ToDisk::Write(write)) => {
                     let number = write.number;
                     let began = leasehold_clock::read();
+                    let installs = write.install.is_some();
                     self::write(&mut self.wal, write)?;
                     self.times.add(leasehold_clock::read().since(began).smaller().as_micros());
                     self.send(Input::Written { number })?;
+                    if installs && self.wal.space() == Space::Enough {
+                        self.wal.restock()?;
+                    }
                 }
                 Some(ToDisk::Snapshot { index, term, bytes }) => {
                     self.waiting = Some(SavedSnapshot { index, term, bytes });
@@ -136,6 +140,10 @@ impl Writer<'_> {
         if is_over {
             self.waiting = None;
             self.send(Input::SnapshotSaved { index })?;
+            // The table may have grown since the last one, and with it what its next snapshot needs.
+            if self.wal.space() == Space::Enough {
+                self.wal.restock()?;
+            }
         }
         Ok(())
     }
@@ -178,8 +186,9 @@ fn patiently(
     act(wal)
 }
 
-/// Bytes of entries in one batch at most: a follower that catches up gets many megabytes at once, and a batch has a limit.
-const MAX_BATCH_BYTES: usize = 4 * 1024 * 1024;
+/// Bytes of entries in one batch at most: a follower that catches up gets many megabytes at once, and a batch has a limit. It must fit a
+/// segment that was kept aside, with what else stands in that: a full disk gives no larger one.
+const MAX_BATCH_BYTES: usize = 3 * 1024 * 1024;
 
 /// Writes and syncs everything: first a snapshot that takes the place of what was before, then vote and entries.
 fn write(wal: &mut Wal<FileDisk>, mut write: LogWrite) -> Result<(), WriteError> {
@@ -268,5 +277,21 @@ mod tests {
         let batches_of = |vote| batches(LogWrite { number: 1, install: None, vote, entries: Vec::new() });
         assert_eq!(commits(&batches_of(vote)[0]), [12]);
         assert!(batches_of(None).is_empty());
+    }
+    #[test]
+    fn on_a_full_disk_the_largest_batch_fits_a_segment_that_was_kept_aside() {
+        use leasehold_wal::mem::MemDisk;
+        use leasehold_wal::{Identity, Options, RESERVE_SEGMENTS};
+        let entries = (1..50).map(|index| entry(index, MAX_BATCH_BYTES / 6)).collect();
+        let batches = batches(LogWrite { number: 1, install: None, vote: None, entries });
+        assert!(batches.len() > RESERVE_SEGMENTS as usize);
+        let options = Options { reserve_segments: RESERVE_SEGMENTS, ..Options::default() };
+        let mut disk = MemDisk::new();
+        let (mut wal, _) = Wal::open(&mut disk, Identity { lock_inode: 1 }, options).unwrap();
+        wal.restock().unwrap();
+        wal.disk_mut().set_full(true);
+        for batch in &batches[..RESERVE_SEGMENTS as usize] {
+            wal.append(batch).unwrap();
+        }
     }
 }

@@ -18,7 +18,7 @@ use crate::disk::FileDisk;
 pub struct Choices {
     /// The greatest token that is known to have been granted.
     pub above: Option<Token>,
-    /// Nobody else has begun another life of this state: the first restore of a file, the only survivor of a cluster.
+    /// Nobody else has begun another life of this state: no backup of it was restored and no node of it recovered since.
     pub is_only_one: bool,
     /// The longest ttl that holders may have, if it is greater than the state says.
     pub max_ttl: Option<Millis>,
@@ -56,8 +56,6 @@ pub(super) struct State {
     pub(super) roster: Roster,
     pub(super) index: u64,
     pub(super) term: u64,
-    /// Whether members were added or removed behind the snapshot.
-    pub(super) members_changed: bool,
 }
 
 /// Who goes on with it.
@@ -95,7 +93,7 @@ impl State {
             ));
         }
         let (index, term) = (saved.index, saved.term);
-        Ok(Self { table: read.table, roster: read.roster, index, term, members_changed: false })
+        Ok(Self { table: read.table, roster: read.roster, index, term })
     }
 
     /// The state of a log with all its entries, committed or not: everything ends anyway, and no token that may have been granted is
@@ -111,12 +109,10 @@ impl State {
                 roster: Roster::default(),
                 index: 0,
                 term: 0,
-                members_changed: false,
             },
             None => return Err("neither a snapshot nor the beginning of the log is left".to_owned()),
         };
         for entry in &log.entries {
-            state.members_changed |= entry.kind != 0;
             if entry.kind == 0 && !entry.payload.is_empty() {
                 let place = |error: String| format!("entry {}: {error}", entry.index);
                 let payload = Payload::decode(&entry.payload).map_err(|error| place(error.to_string()))?;

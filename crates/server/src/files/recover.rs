@@ -13,7 +13,7 @@ use leasehold_wal::salvage;
 
 use super::identity::{self, draw_id};
 use super::life::{Begun, Choices, Heir, State, heir, write_log};
-use super::note::Note;
+use super::note::{Notes, for_all_beside};
 use super::whole::{exists, make_empty, open_line, sealed_line, sync_directory, write_whole};
 use super::{FilesError, failed};
 use crate::directory::{DirectoryError, Kind, Locked, lock_holder};
@@ -53,7 +53,7 @@ pub fn recover(directory: &Path, extent: Extent, choices: &Choices) -> Result<Be
     }
     let state_error = |why| FilesError::State { path: directory.to_owned(), why };
     let state = State::of_log(&log).map_err(state_error)?;
-    check_is_only_one(directory, extent, choices, &state)?;
+    check_is_only_one(directory, kind, extent, choices, &state)?;
     let wait = choices.wait(state.table.config())?;
     let id = draw_id().map_err(failed("draw an id for", directory))?;
     let heir = match kind {
@@ -67,7 +67,9 @@ pub fn recover(directory: &Path, extent: Extent, choices: &Choices) -> Result<Be
             Heir::Embedded(Anchor::new(machine, leasehold_clock::read()))
         }
     };
-    let epoch = Note::read(directory.join(NOTE))?.hand_out(directory, state.table.epoch(), choices.above)?;
+    let mut notes = notes_of(directory, kind)?;
+    let epoch = notes.hand_out(directory, state.table.epoch(), choices.above)?;
+    drop(notes);
     let (snapshot, incarnation) = state.begin(&heir, epoch, wait).map_err(state_error)?;
 
     let new_log = directory.join(NEW_LOG);
@@ -148,9 +150,17 @@ pub(super) fn lock(directory: &Path) -> Result<(Locked, Kind), FilesError> {
     Ok((locked, kind))
 }
 
+/// The note of the directory, and the one for all that lie beside it: nodes of one cluster may.
+fn notes_of(directory: &Path, kind: Kind) -> Result<Notes, FilesError> {
+    let real = std::fs::canonicalize(directory).map_err(failed("open", directory))?;
+    let beside = (kind == Kind::Served).then(|| for_all_beside(&real));
+    Notes::read(&[real.join(NOTE)], beside.as_slice())
+}
+
 /// Whether this is the only life that goes on from this log, as far as it can be known.
 fn check_is_only_one(
     directory: &Path,
+    kind: Kind,
     extent: Extent,
     choices: &Choices,
     state: &State,
@@ -162,12 +172,12 @@ fn check_is_only_one(
     let members = state.roster.members.len();
     match extent {
         Extent::Whole => {
-            let (what, sure) = ("recovered on another member", "--only-survivor");
+            let what = "another node of its cluster was recovered, or a backup of it restored";
+            let sure = "--only-survivor";
             Err(FilesError::EpochUnknown { path, what, sure })
         }
-        Extent::UpToDamage if members > 1 || state.members_changed => {
-            Err(FilesError::NotAlone { path, members })
-        }
+        // What lies before the damage knows nothing of members that were added behind it.
+        Extent::UpToDamage if kind == Kind::Served => Err(FilesError::NotAlone { path, members }),
         Extent::UpToDamage => Ok(()),
     }
 }

@@ -3,15 +3,14 @@
 //! The directory is made aside and gets its name by one rename when everything in it is durable; a restore that is interrupted leaves
 //! the name free, an epoch that is used up, and something aside that the next restore removes.
 
-use std::fs::File;
-use std::path::Path;
-
-use rustix::fs::{FlockOperation, flock};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 use super::backup::read_backup;
 use super::identity::{draw_id, write_member_id};
 use super::life::{Begun, Choices, Heir, State, heir, write_log};
-use super::note::Note;
+use super::note::{Notes, for_all_beside};
 use super::whole::{beside, exists, parent, sync_directory};
 use super::{FilesError, failed};
 use crate::directory::{Kind, Locked, lock_holder};
@@ -20,28 +19,28 @@ use crate::directory::{Kind, Locked, lock_holder};
 /// lease from before.
 ///
 /// # Errors
-/// When the file is damaged, the directory exists, or it is not known whether the epoch would be greater than all before.
+/// When the file is damaged, the directory has something in it, or it is not known whether the epoch would be greater than all before.
 pub fn restore(file: &Path, directory: &Path, choices: &Choices) -> Result<Begun, FilesError> {
-    if exists(directory) {
-        return Err(FilesError::Exists { path: directory.to_owned() });
-    }
-    // Two restores of one file at once must not read the same note.
-    let held = File::open(file).map_err(failed("open", file))?;
-    flock(&held, FlockOperation::LockExclusive).map_err(|errno| failed("lock", file)(errno.into()))?;
+    let directory = &free_place(directory)?;
+    // Notes lie beside the file itself, by whatever name it is reached.
+    let real = std::fs::canonicalize(file).map_err(failed("open", file))?;
     let backup = read_backup(file)?;
     let state_error = |why| FilesError::State { path: file.to_owned(), why };
     let state = State::of_snapshot(&backup.snapshot).map_err(state_error)?;
     let wait = choices.wait(state.table.config())?;
     let id = draw_id().map_err(failed("draw an id for", directory))?;
     let member = heir(choices, None, id)?;
-    let mut note = Note::read(beside(file, ".restores"))?;
-    if !note.is_there() && choices.above.is_none() && !choices.is_only_one {
-        let (what, sure) = ("restored", "--first-restore");
+    // A note cannot stand in for this word: it knows nothing of lives that were begun elsewhere.
+    if choices.above.is_none() && !choices.is_only_one {
+        let what = "since it was made a backup of its store was restored, this one or another, or a node of it recovered";
+        let sure = "--first-restore";
         return Err(FilesError::EpochUnknown { path: file.to_owned(), what, sure });
     }
     let mut aside = lock_aside(directory)?;
-    let epoch = note.hand_out(file, state.table.epoch(), choices.above)?;
-    drop(held);
+    let noted = [beside(&real, ".restores"), for_all_beside(&real)];
+    let mut notes = Notes::read(&noted, &[for_all_beside(directory)])?;
+    let epoch = notes.hand_out(file, state.table.epoch(), choices.above)?;
+    drop(notes);
     let (snapshot, incarnation) =
         state.begin(&Heir::Served(member.clone()), epoch, wait).map_err(state_error)?;
 
@@ -64,6 +63,28 @@ pub fn restore(file: &Path, directory: &Path, choices: &Choices) -> Result<Begun
     })
 }
 
+/// The place that a directory gets: nothing is there, or nothing is in it.
+fn free_place(directory: &Path) -> Result<PathBuf, FilesError> {
+    if !exists(directory) {
+        return Ok(directory.to_owned());
+    }
+    let cannot = |error: io::Error| match error.kind() {
+        io::ErrorKind::NotADirectory => FilesError::Exists { path: directory.to_owned() },
+        _ => failed("look into", directory)(error),
+    };
+    let real = std::fs::canonicalize(directory).map_err(cannot)?;
+    if std::fs::read_dir(&real).map_err(cannot)?.next().is_some() {
+        return Err(FilesError::Exists { path: directory.to_owned() });
+    }
+    let device =
+        |path: &Path| std::fs::metadata(path).map(|found| found.dev()).map_err(failed("look at", path));
+    // Before an epoch is used up: a rename would be refused by the system.
+    if device(&real)? != device(parent(&real))? {
+        return Err(FilesError::Mounted { path: directory.to_owned() });
+    }
+    Ok(real)
+}
+
 /// A place of its own beside the directory, on the same file system. What an interrupted restore left there is removed.
 fn lock_aside(directory: &Path) -> Result<Locked, FilesError> {
     let path = beside_hidden(directory);
@@ -78,7 +99,7 @@ fn lock_aside(directory: &Path) -> Result<Locked, FilesError> {
     Locked::try_lock(&path, Kind::Served, false)?.ok_or_else(in_use)
 }
 
-fn beside_hidden(directory: &Path) -> std::path::PathBuf {
+fn beside_hidden(directory: &Path) -> PathBuf {
     let name = directory.file_name().unwrap_or_default().to_string_lossy();
     directory.with_file_name(format!(".{name}.restoring"))
 }
@@ -106,7 +127,7 @@ mod tests {
     fn a_restored_directory_is_whole_and_each_restore_is_above_the_last() {
         let (root, file) = stage();
         let one = restore(&file, &root.path().join("one"), &first()).unwrap();
-        let two = restore(&file, &root.path().join("two"), &Choices::default()).unwrap();
+        let two = restore(&file, &root.path().join("two"), &first()).unwrap();
         assert_eq!((one.epoch, two.epoch), (1, 2));
         assert_ne!(one.incarnation, two.incarnation);
         assert_ne!(one.member.unwrap().id, two.member.unwrap().id);
@@ -131,12 +152,40 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_exists_is_left_alone() {
+    fn a_directory_with_something_in_it_is_left_alone_and_an_empty_one_is_used() {
         let (root, file) = stage();
         let there = root.path().join("there");
-        std::fs::create_dir(&there).unwrap();
-        let refused = restore(&file, &there, &first()).unwrap_err();
-        assert!(matches!(refused, FilesError::Exists { .. }), "{refused}");
+        std::fs::create_dir_all(there.join("lost+found")).unwrap();
+        for taken in [&there, &file] {
+            let refused = restore(&file, taken, &first()).unwrap_err();
+            assert!(matches!(refused, FilesError::Exists { .. }), "{refused}");
+        }
+        assert!(!root.path().join("backup.restores").exists(), "no epoch was used up");
+        std::fs::remove_dir(there.join("lost+found")).unwrap();
+        let link = root.path().join("link");
+        std::os::unix::fs::symlink(&there, &link).unwrap();
+        assert_eq!(restore(&file, &link, &first()).unwrap().epoch, 1);
+        assert!(link.is_symlink() && verify(&there).unwrap().problems.is_empty());
+    }
+
+    /// Monday's and Tuesday's backup: each is restored for the first time, and by somebody who is wrong about the store.
+    #[test]
+    fn two_backups_of_one_store_never_get_the_same_epoch() {
+        let (root, file) = stage();
+        let elsewhere = root.path().join("elsewhere");
+        std::fs::create_dir(&elsewhere).unwrap();
+        let (beside, away) = (root.path().join("tuesday"), elsewhere.join("wednesday"));
+        let other_link = elsewhere.join("latest");
+        for copy in [&beside, &away] {
+            std::fs::copy(&file, copy).unwrap();
+        }
+        std::os::unix::fs::symlink(&file, &other_link).unwrap();
+        let mut epochs = Vec::new();
+        for (number, from) in [&file, &beside, &away, &other_link].into_iter().enumerate() {
+            let to = root.path().join(format!("data-{number}"));
+            epochs.push(restore(from, &to, &first()).unwrap().epoch);
+        }
+        assert_eq!(epochs, [1, 2, 3, 4]);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use leasehold_wire::{
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::{Shared, Work, convert, opening, snapshots};
+use super::{Shared, Work, convert, elsewhere, opening, snapshots};
 use crate::driver::ToLoop;
 
 const READ_BYTES: usize = 256 * 1024;
@@ -43,6 +43,7 @@ async fn try_serve(shared: &Arc<Shared>, stream: &mut TcpStream) -> io::Result<(
     tokio::time::timeout(opening::OPENING_TIME, stream.write_all(&bytes)).await??;
     if let Some(refusal) = refused {
         tracing::warn!(peer = hello.name, address = hello.address, why = %refusal, "a node was not let in");
+        elsewhere::suspect(shared, &hello);
         return Ok(());
     }
     match hello.purpose {

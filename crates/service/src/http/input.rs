@@ -12,7 +12,7 @@ use leasehold_core::{
 };
 use serde::Deserialize;
 
-pub(crate) use self::cluster::{AddFields, MemberFields, TransferFields};
+pub(crate) use self::cluster::{AddFields, BackupFields, MemberFields, TransferFields};
 pub(crate) use self::types::{Hex, Key, NonceDigits, Number};
 use crate::plain::{Fault, OpenSession, RegisterWrite, Revoke};
 

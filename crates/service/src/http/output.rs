@@ -11,7 +11,7 @@ use leasehold_core::table::{LeaseView, PastView, SessionView};
 use leasehold_core::{Grant, HeldLease, Token, Value, Waited};
 use serde::Serialize;
 
-pub(crate) use self::cluster::{ChangedJson, ClusterJson, TransferredJson};
+pub(crate) use self::cluster::{ChangedJson, ClusterJson, LocalJson, TransferredJson};
 pub(crate) use self::events::event_json;
 pub(crate) use self::views::{EndingJson, LeaseJson, PastJson, SessionJson, value_fields};
 use crate::plain::{Acquired, Asked, Cancelled, Page, Seen, SessionOpened, SessionRenewed};

@@ -20,6 +20,9 @@ impl Fault {
                 json!({ "address": address, "name": asked, "found": found })
             }
             Self::NodeNotBlank { name, address } => json!({ "address": address, "name": name }),
+            Self::AddressDiffers { recorded, advertised } => {
+                json!({ "recorded": recorded, "advertised": advertised })
+            }
             Self::UnknownField { field, .. }
             | Self::BadField { field, .. }
             | Self::Impossible { field, .. } => {

@@ -48,6 +48,13 @@ pub enum Fault {
         /// Where.
         address: String,
     },
+    /// The node that was asked is recorded at another address than it is reached at.
+    AddressDiffers {
+        /// Where its cluster has it.
+        recorded: String,
+        /// Where it says that it is.
+        advertised: String,
+    },
     /// Not JSON, or not in the form that is expected.
     BadJson {
         /// What is wrong with it.
@@ -191,6 +198,7 @@ impl Fault {
             Self::NodeUnreachable { .. } => "node-unreachable",
             Self::WrongNode { .. } => "wrong-node",
             Self::NodeNotBlank { .. } => "node-not-blank",
+            Self::AddressDiffers { .. } => "address-differs",
             Self::BadJson { .. } => "bad-json",
             Self::UnknownField { .. } => "unknown-field",
             Self::BadField { .. } => "bad-field",
@@ -250,7 +258,8 @@ impl Fault {
             | Self::Impossible { .. }
             | Self::Cluster(_)
             | Self::WrongNode { .. }
-            | Self::NodeNotBlank { .. } => FaultKind::Refused,
+            | Self::NodeNotBlank { .. }
+            | Self::AddressDiffers { .. } => FaultKind::Refused,
             Self::Failed(Failure::OutcomeUnknown) => FaultKind::Unknown,
             _ => FaultKind::Failed,
         }
@@ -279,6 +288,11 @@ impl Fault {
             }
             Self::NodeNotBlank { name, address } => format!(
                 "{name:?} at {address} belongs to another cluster; start it with an empty directory and `serve --join`"
+            ),
+            Self::AddressDiffers { recorded, advertised } => format!(
+                "this node is recorded at {recorded} and says that it is reached at {advertised}: a new node would look for it at \
+                 {recorded}. If that leads here, start it with --advertise {recorded}; if not, stop it and record the other one with \
+                 `leasehold recover --data DIR --only-survivor --listen-address {advertised}`, which ends all leases"
             ),
             Self::BadJson { why } => format!("the body is not a JSON object that is understood: {why}"),
             Self::UnknownField { field, known: [] } => {
@@ -379,7 +393,7 @@ const fn code(name: &'static str, http: u16, grpc: GrpcCode) -> Code {
 /// Every code that there is, each once. Over HTTP it is 400 for what cannot be in any state, 409 for what this state does not
 /// allow, 410 for what is over and 429 for limits. An unknown outcome is not 503: whoever sends again what got that answer may do
 /// it twice.
-pub const CODES: [Code; 52] = [
+pub const CODES: [Code; 53] = [
     code("session-ended", 410, GrpcCode::NotFound),
     code("session-overdue", 409, GrpcCode::FailedPrecondition),
     code("older-attach", 409, GrpcCode::FailedPrecondition),
@@ -422,6 +436,7 @@ pub const CODES: [Code; 52] = [
     code("node-unreachable", 409, GrpcCode::FailedPrecondition),
     code("wrong-node", 409, GrpcCode::FailedPrecondition),
     code("node-not-blank", 409, GrpcCode::FailedPrecondition),
+    code("address-differs", 409, GrpcCode::FailedPrecondition),
     code("bad-json", 400, GrpcCode::InvalidArgument),
     code("unknown-field", 400, GrpcCode::InvalidArgument),
     code("bad-field", 400, GrpcCode::InvalidArgument),

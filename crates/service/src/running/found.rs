@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use leasehold_core::{Drift, Millis, Revision};
+use leasehold_node::Membership;
 use leasehold_server::Inspection;
 
 /// The log of a directory lies in here.
@@ -35,5 +36,28 @@ pub(super) fn look(inspection: &Inspection) -> Found {
         leases: counters.grants.saturating_sub(endings),
         revision: inspection.applied,
         rules: (!inspection.membership.is_blank()).then_some((inspection.max_ttl, inspection.drift)),
+    }
+}
+
+/// A directory that is gone, because its volume is not mounted, looks like one that never was.
+pub(super) fn warn_of_a_new_store(directory: &Path) {
+    tracing::warn!(
+        "{} held no store: a NEW one was founded there, and its tokens begin again. If this node had a store before, or belongs to a \
+         cluster, stop it now and find its directory; nodes of a cluster are started with --initial-cluster or --join, every time",
+        directory.display()
+    );
+}
+
+/// Other nodes and clients go where the cluster has recorded that this node is.
+pub(super) fn warn_of_another_address(membership: &Membership, advertised: &str) {
+    if let Some(recorded) = membership.member(membership.me)
+        && recorded.address != advertised
+    {
+        tracing::warn!(
+            "this node says that it is reached at {advertised}, but is recorded at {}: nodes that are added would look for it there. \
+             Start it with --advertise {} if that leads here",
+            recorded.address,
+            recorded.address
+        );
     }
 }

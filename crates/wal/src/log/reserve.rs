@@ -19,6 +19,8 @@ use std::io;
 pub const RESERVE_SEGMENTS: u32 = 3;
 
 const FOR_SNAPSHOT: &str = "reserve-snapshot.zero";
+/// A larger one, until it takes the place of the one before.
+const FOR_SNAPSHOT_ASIDE: &str = "reserve-snapshot-larger.zero";
 /// A snapshot of a table that is still empty is nearly nothing; the next one may not be.
 const SNAPSHOT_SLACK: u64 = 64 << 10;
 
@@ -48,8 +50,8 @@ impl<D: Disk> Wal<D> {
         if self.reserve.is_short { Space::Reserved } else { Space::Enough }
     }
 
-    /// Makes again what is missing of the reserve. To be called when nobody waits: at the beginning, and about every second while
-    /// [`Wal::space`] says that there is none.
+    /// Makes again what is missing of the reserve, and makes it as large as the last snapshot needs. To be called when nobody waits: at the
+    /// beginning, after every snapshot, and about every second while [`Wal::space`] says that there is none.
     ///
     /// # Errors
     /// As [`Wal::append`]; no space is no error here.
@@ -67,11 +69,17 @@ impl<D: Disk> Wal<D> {
         let last = self.state.snapshot.map_or(0, |meta| meta.len);
         if self.options.reserve_segments > 0 && self.reserve.snapshot < last + last / 4 + SNAPSHOT_SLACK {
             let enough = last + last / 2 + 2 * SNAPSHOT_SLACK;
-            self.reserve.snapshot = 0;
-            if !self.make_zeros(FOR_SNAPSHOT, enough)? {
+            // The smaller one is kept until the larger one is whole: without space for both it is still better than none.
+            if !self.make_zeros(FOR_SNAPSHOT_ASIDE, enough)? {
                 return Ok(Space::Reserved);
             }
-            self.reserve.snapshot = enough;
+            let renamed =
+                self.disk.rename(FOR_SNAPSHOT_ASIDE, FOR_SNAPSHOT).and_then(|()| self.disk.sync_dir());
+            match self.refuse_or_stop(renamed, FOR_SNAPSHOT, enough, &[FOR_SNAPSHOT_ASIDE]) {
+                Ok(()) => self.reserve.snapshot = enough,
+                Err(WriteError::NoSpace { .. }) => return Ok(Space::Reserved),
+                Err(error) => return Err(error),
+            }
         }
         if self.options.reserve_segments == 0 && self.reserve.is_short && !self.make_probe()? {
             return Ok(Space::Reserved);
@@ -90,6 +98,10 @@ impl<D: Disk> Wal<D> {
         }
         if self.options.reserve_segments > 0 {
             self.reserve.snapshot = self.disk.len(FOR_SNAPSHOT).unwrap_or(0);
+            // One that an earlier process did not finish; it goes with the next thing that is tidied away.
+            if self.disk.len(FOR_SNAPSHOT_ASIDE).is_ok() {
+                self.garbage.push_back(FOR_SNAPSHOT_ASIDE.to_owned());
+            }
         }
     }
 

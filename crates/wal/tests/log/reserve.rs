@@ -126,3 +126,45 @@ fn a_reserve_with_something_in_it_is_written_over() {
     let (_, recovered) = Wal::open(&mut disk, IDENTITY, reserving()).unwrap();
     assert_eq!(recovered.entries.len(), 19);
 }
+
+fn reserved_for_snapshot(disk: &MemDisk) -> usize {
+    disk.content("reserve-snapshot.zero").map_or(0, <[u8]>::len)
+}
+
+/// A table that has grown needs more for its next snapshot than was kept at the start.
+#[test]
+fn the_reserve_for_a_snapshot_grows_with_the_snapshots_and_survives_if_it_cannot() {
+    let mut disk = MemDisk::new();
+    let (mut wal, _) = Wal::open(&mut disk, IDENTITY, reserving()).unwrap();
+    wal.restock().unwrap();
+    let small = reserved_for_snapshot(wal.disk());
+    wal.append(&[entry(1, 1, 30), entry(2, 1, 30), entry(3, 1, 30)]).unwrap();
+    let mut save = |wal: &mut Wal<&mut MemDisk>, index| {
+        wal.save_snapshot(SnapshotKind::Taken, Index(index), Term(1), &vec![1; 1 << 20], &[]).unwrap();
+    };
+    save(&mut wal, 1);
+    // There is room for a part of the larger one, and the smaller one stays until it is whole.
+    let used = wal.disk().used();
+    wal.disk_mut().set_capacity(Some(used + (1 << 19)));
+    assert_eq!(wal.restock().unwrap(), Space::Reserved);
+    assert_eq!(reserved_for_snapshot(wal.disk()), small);
+    assert_eq!(wal.disk().used(), used);
+    wal.disk_mut().set_capacity(None);
+    assert_eq!(wal.restock().unwrap(), Space::Enough);
+    assert!(reserved_for_snapshot(wal.disk()) > 5 << 18, "{}", reserved_for_snapshot(wal.disk()));
+    // From now on it can be saved on a full disk.
+    let used = wal.disk().used();
+    wal.disk_mut().set_capacity(Some(used));
+    save(&mut wal, 2);
+}
+
+#[test]
+fn a_larger_reserve_that_was_not_finished_is_removed() {
+    let mut disk = MemDisk::new();
+    drop(Wal::open(&mut disk, IDENTITY, reserving()).unwrap());
+    disk.create("reserve-snapshot-larger.zero").unwrap();
+    let (mut wal, _) = Wal::open(&mut disk, IDENTITY, reserving()).unwrap();
+    wal.append(&[entry(1, 1, 30)]).unwrap();
+    wal.save_snapshot(SnapshotKind::Taken, Index(1), Term(1), &[1; 600], &[]).unwrap();
+    assert!(wal.disk().content("reserve-snapshot-larger.zero").is_none());
+}

@@ -85,6 +85,20 @@ impl Nodes {
         }
     }
 
+    /// What each of them answers, or why it does not. Each is asked once.
+    pub(super) async fn ask_each(&self, path: &str, body: &Value) -> Vec<(String, Result<Value, String>)> {
+        let mut answers = Vec::new();
+        for address in &self.addresses {
+            let answer = match self.attempt(address, path, body).await {
+                Attempt::Answer(200, answer) => Ok(answer),
+                Attempt::Answer(_, answer) => Err(refused(&answer).to_string()),
+                Attempt::Lost(why) | Attempt::NotSent(why) => Err(why),
+            };
+            answers.push((address.clone(), answer));
+        }
+        answers
+    }
+
     async fn attempt(&self, address: &str, path: &str, body: &Value) -> Attempt {
         let connect = timeout(CONNECT_TIME.min(self.timeout), TcpStream::connect(address)).await;
         let mut stream = match connect.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {

@@ -61,6 +61,21 @@ fn a_note_of_an_earlier_recovery_counts_even_if_its_log_was_put_away() {
     assert_eq!(recover(&directory, Extent::Whole, &only()).unwrap().epoch, begun.epoch + 1);
 }
 
+/// Two nodes of one cluster, recovered one after the other by somebody who is wrong twice.
+#[test]
+fn directories_that_lie_beside_each_other_never_get_the_same_epoch() {
+    let root = tempfile::tempdir().unwrap();
+    let one = served(root.path());
+    let two = root.path().join("other");
+    std::fs::create_dir(&two).unwrap();
+    for name in ["log", "node", "lock"] {
+        let copied = std::process::Command::new("cp").arg("-r").arg(one.join(name)).arg(&two).status();
+        assert!(copied.unwrap().success());
+    }
+    let epochs = [&one, &two].map(|directory| recover(directory, Extent::UpToDamage, &only()).unwrap().epoch);
+    assert_eq!(epochs, [2, 3]);
+}
+
 /// Every state that a crash can leave, made by hand: the files of a recovery that was stopped before each of its steps.
 #[test]
 fn a_change_that_was_decided_is_carried_through_from_every_point() {
@@ -90,7 +105,7 @@ fn recovered_aside(directory: &Path, steps: u32) -> MemberId {
     let state = State::of_log(&salvage(&mut disk).0).unwrap();
     let member = heir(&only(), None, MemberId(77)).unwrap();
     let epoch =
-        Note::read(directory.join(NOTE)).unwrap().hand_out(directory, state.table.epoch(), None).unwrap();
+        notes_of(directory, Kind::Served).unwrap().hand_out(directory, state.table.epoch(), None).unwrap();
     let wait = leasehold_core::Millis::ZERO;
     let (snapshot, _) = state.begin(&Heir::Served(member.clone()), epoch, wait).unwrap();
     let new_log = directory.join(NEW_LOG);
@@ -125,7 +140,10 @@ fn damage_is_refused_unless_it_is_to_be_cut() {
     assert!(found.problems.iter().any(|problem| problem.offset == Some(100 * 512)), "{:?}", found.problems);
     let refused = recover(&directory, Extent::Whole, &only()).unwrap_err();
     assert!(matches!(refused, FilesError::Log { .. }), "{refused}");
-    let begun = recover(&directory, Extent::UpToDamage, &Choices::default()).unwrap();
+    // It has one member, as far as can be seen; what is behind the damage may say otherwise.
+    let refused = recover(&directory, Extent::UpToDamage, &Choices::default()).unwrap_err();
+    assert!(matches!(refused, FilesError::NotAlone { members: 1, .. }), "{refused}");
+    let begun = recover(&directory, Extent::UpToDamage, &only()).unwrap();
     assert_eq!(begun.epoch, 2);
     assert!(verify(&directory).unwrap().problems.is_empty());
 }

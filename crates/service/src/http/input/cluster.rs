@@ -25,6 +25,26 @@ pub(crate) struct TransferFields {
     to: Option<String>,
 }
 
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct BackupFields {
+    age: Option<AgeWord>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum AgeWord {
+    Current,
+    Any,
+}
+
+impl BackupFields {
+    /// Whether it may be older than what the cluster has decided.
+    pub(crate) fn may_be_old(&self) -> bool {
+        self.age == Some(AgeWord::Any)
+    }
+}
+
 impl AddFields {
     /// The name and the address.
     pub(crate) fn node(self) -> Result<(String, String), Fault> {

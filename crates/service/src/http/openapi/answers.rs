@@ -34,6 +34,7 @@ pub(super) fn all() -> Map<String, Value> {
         ("Status", status()),
         ("Member", member()),
         ("Cluster", cluster()),
+        ("LocalCluster", local_cluster()),
         ("Changed", object([("revision", number())])),
         ("Transferred", object([("leader", nullable(text())), ("leader_id", hex(MEMBER_DIGITS))])),
     ];
@@ -202,6 +203,26 @@ fn cluster() -> Value {
         ("term", number()),
         ("committed", number()),
         ("members", array(&reference("Member"))),
+    ])
+}
+
+fn local_cluster() -> Value {
+    let member = object([
+        ("name", text()),
+        ("id", hex(MEMBER_DIGITS)),
+        ("address", text()),
+        ("role", words(&["voter", "learner"])),
+    ]);
+    object([
+        ("name", nullable(text())),
+        ("id", hex(MEMBER_DIGITS)),
+        ("advertised", text()),
+        ("incarnation", hex(INCARNATION_DIGITS)),
+        ("epoch", count()),
+        ("leader", nullable(text())),
+        ("ready", truth()),
+        ("applied", number()),
+        ("members", array(&member)),
     ])
 }
 

@@ -209,6 +209,12 @@ pub(super) fn member_address() -> Field {
     required("address", schema::member_address(), "Where clients and other nodes reach it.")
 }
 
+pub(super) fn age() -> Field {
+    let words = schema::words(&["current", "any"]);
+    optional("age", words, "Whether it may be older than what the cluster has decided.")
+        .with_default("current")
+}
+
 pub(super) fn successor() -> Field {
     optional("to", schema::member_name(), "Who leads next.")
 }

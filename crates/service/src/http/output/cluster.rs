@@ -3,6 +3,7 @@
 use leasehold_core::Revision;
 use leasehold_core::protocol::{ClusterView, MemberId, MemberRole, MemberView};
 use leasehold_node::Membership;
+use leasehold_server::Inspection;
 use serde::Serialize;
 
 #[derive(Debug, Serialize)]
@@ -27,6 +28,28 @@ pub(crate) struct MemberJson {
     matched: String,
     behind: u64,
     receiving_snapshot: bool,
+}
+
+/// What one node knows by itself.
+#[derive(Debug, Serialize)]
+pub(crate) struct LocalJson {
+    name: Option<String>,
+    id: String,
+    advertised: String,
+    incarnation: String,
+    epoch: u16,
+    leader: Option<String>,
+    ready: bool,
+    applied: String,
+    members: Vec<LocalMemberJson>,
+}
+
+#[derive(Debug, Serialize)]
+struct LocalMemberJson {
+    name: String,
+    id: String,
+    address: String,
+    role: &'static str,
 }
 
 #[derive(Debug, Serialize)]
@@ -61,16 +84,44 @@ impl MemberJson {
             name: seen.member.name.clone(),
             id: seen.member.id.to_string(),
             address: seen.member.address.clone(),
-            role: match seen.role {
-                MemberRole::Voter => "voter",
-                MemberRole::Learner => "learner",
-            },
+            role: role(seen.role),
             leader: seen.member.id == view.leader,
             reachable: seen.reachable,
             matched: seen.matched.to_string(),
             behind: view.committed.saturating_sub(seen.matched),
             receiving_snapshot: seen.receiving_snapshot,
         }
+    }
+}
+
+impl LocalJson {
+    pub(crate) fn new(look: &Inspection, advertised: &str) -> Self {
+        let membership = &look.membership;
+        let name = |id: MemberId| membership.member(id).map(|member| member.name.clone());
+        let members = membership.members.iter().map(|(member, part)| LocalMemberJson {
+            name: member.name.clone(),
+            id: member.id.to_string(),
+            address: member.address.clone(),
+            role: role(*part),
+        });
+        Self {
+            name: name(membership.me),
+            id: membership.me.to_string(),
+            advertised: advertised.to_owned(),
+            incarnation: membership.incarnation.to_string(),
+            epoch: membership.epoch,
+            leader: look.leader.and_then(name),
+            ready: look.ready,
+            applied: look.applied.to_string(),
+            members: members.collect(),
+        }
+    }
+}
+
+const fn role(role: MemberRole) -> &'static str {
+    match role {
+        MemberRole::Voter => "voter",
+        MemberRole::Learner => "learner",
     }
 }
 

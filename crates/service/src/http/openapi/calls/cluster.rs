@@ -16,6 +16,12 @@ pub(super) fn all() -> Vec<Call> {
         },
         Call {
             tag: "cluster",
+            summary: "Looks at the nodes as this one knows them",
+            description: "Answered also when nobody leads. What it says may be old, and others may know more.",
+            ..ask("/v1/cluster/local", "cluster-local", "LocalCluster")
+        },
+        Call {
+            tag: "cluster",
             summary: "Adds a blank node as a learner",
             description: "The node that listens at the address is asked who it is first: it must have been started with `serve --join` and that name.",
             fields: vec![name("What it is called."), address()],
@@ -24,6 +30,7 @@ pub(super) fn all() -> Vec<Call> {
                 "node-unreachable",
                 "wrong-node",
                 "node-not-blank",
+                "address-differs",
                 "member-taken",
                 "was-removed",
                 "too-many-members",
@@ -67,7 +74,8 @@ pub(super) fn all() -> Vec<Call> {
         Call {
             tag: "cluster",
             summary: "The state of this node as a backup",
-            description: "The header `x-checksum-crc32c` has the CRC-32C of the body in hexadecimal digits. The file holds the keys of sessions.",
+            description: "Refused while the node cannot know that it has everything, unless `age` is `any`. The header `x-checksum-crc32c` has the CRC-32C of the body in hexadecimal digits. The file holds the keys of sessions.",
+            fields: vec![fields::age()],
             ..call("/v1/backup", "backup", Methods::Get, Answer::Text("application/octet-stream"))
         },
     ]
