@@ -126,6 +126,7 @@ fn operation(path: &str) -> &'static str {
         "/v1/watch" => "watch",
         "/v1/backup" => "backup",
         "/v1/cluster/status" => "cluster-status",
+        "/v1/cluster/local" => "cluster-local",
         "/v1/cluster/add" => "cluster-add",
         "/v1/cluster/promote" => "cluster-promote",
         "/v1/cluster/remove" => "cluster-remove",
