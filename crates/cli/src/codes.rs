@@ -71,6 +71,8 @@ pub(crate) fn of_refusal(refusal: &Refusal) -> &'static str {
         Refusal::NoOffer { .. } => "no-offer",
         Refusal::LimitReached { .. } => "limit-reached",
         Refusal::TokensExhausted => "tokens-exhausted",
+        Refusal::TokenAhead { .. } => "token-ahead",
+        Refusal::NoSuchAlarm { .. } => "no-such-alarm",
     }
 }
 
