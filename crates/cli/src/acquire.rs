@@ -255,9 +255,10 @@ fn in_the_way(view: &LeaseView) -> String {
         waiting => format!(", {waiting} wait in line"),
     };
     let Some(holder) = view.holders.first() else {
-        return match view.cool_down {
-            Some(left) => format!("it goes to nobody for another {}{line}", words::millis(left)),
-            None => format!("nobody holds it{line}"),
+        return match (&view.alarm, view.cool_down) {
+            (Some(alarm), _) => format!("{}, see `leasehold alarms`{line}", words::alarm(alarm)),
+            (None, Some(left)) => format!("it goes to nobody for another {}{line}", words::millis(left)),
+            (None, None) => format!("nobody holds it{line}"),
         };
     };
     let state = match holder.state {

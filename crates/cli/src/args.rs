@@ -1,5 +1,6 @@
 //! The command line: what can be asked for, in the words of the help texts.
 
+mod alarms;
 mod cluster;
 mod files;
 mod serve;
@@ -21,6 +22,7 @@ use leasehold::{Label, Reason, ResourceName, Revision, Token};
 
 use crate::exit::Exit;
 
+pub(crate) use alarms::{AlarmsArgs, AlarmsCommand, ClearArgs};
 pub(crate) use cluster::{AddArgs, ClusterCommand, PromoteArgs};
 pub(crate) use files::{BackupArgs, LifeArgs, RecoverArgs, RestoreArgs, VerifyArgs};
 pub(crate) use serve::ServeArgs;
@@ -141,6 +143,12 @@ pub(crate) enum Command {
     ///
     /// Exit code 0 if it is current, 1 if not.
     Check(CheckArgs),
+    /// List the names that an alarm keeps from everybody, or answer one
+    ///
+    /// Somebody gave back or wrote with a token that was never granted here: the state may have been set back, and receivers that
+    /// know that token would refuse every new holder. The name goes to nobody until somebody has looked.
+    #[command(after_help = alarms::EXAMPLES)]
+    Alarms(AlarmsArgs),
     /// End the lease of a holder that does not answer
     ///
     /// Shows the token first and asks. The holder may not know yet: until it does, or cannot believe in its lease any more, NAME

@@ -71,6 +71,9 @@ pub(crate) fn of_refusal(refusal: &Refusal) -> &'static str {
         Refusal::NoOffer { .. } => "no-offer",
         Refusal::LimitReached { .. } => "limit-reached",
         Refusal::TokensExhausted => "tokens-exhausted",
+        Refusal::NoRoom => "no-room",
+        Refusal::TokenAhead { .. } => "token-ahead",
+        Refusal::NoSuchAlarm { .. } => "no-such-alarm",
     }
 }
 

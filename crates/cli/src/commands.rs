@@ -1,5 +1,7 @@
 //! The commands, one file each.
 
+mod alarms;
+mod asking;
 mod backup;
 mod check;
 mod cluster;
@@ -56,6 +58,7 @@ pub(crate) fn run(cli: Cli, console: &Console) -> Result<Exit, Trouble> {
             Command::Sessions => sessions::run(console, &place).await,
             Command::History(args) => history::run(console, &place, &args).await,
             Command::Check(args) => check::run(console, &place, &args).await,
+            Command::Alarms(args) => alarms::run(console, &place, &args).await,
             Command::Watch(args) => watch::run(console, &place, &args).await,
             Command::Revoke(args) => revoke::run(console, &place, &args).await,
             Command::Cluster(command) => cluster::run(console, &place, &command, cli.global.timeout).await,

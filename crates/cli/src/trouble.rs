@@ -82,8 +82,11 @@ pub(crate) enum Trouble {
     /// A signal came while nothing was held.
     #[error("ended by signal {0} while waiting")]
     Signal(i32),
+    /// There is no alarm to answer.
+    #[error("no alarm is raised for {0}; `leasehold alarms` lists those that are")]
+    NoAlarm(ResourceName),
     /// The person at the terminal said no.
-    #[error("nothing was revoked")]
+    #[error("nothing was done")]
     NotConfirmed,
     /// The service could not begin, or ended although nobody had asked it to.
     #[error("{0}")]
@@ -137,6 +140,7 @@ impl Trouble {
             Self::Signal(signal) => Exit::of_signal(*signal),
             Self::Answered { code, .. } if *code == NOT_NOW => Exit::UNREACHABLE,
             Self::Answered { .. }
+            | Self::NoAlarm(_)
             | Self::NotConfirmed
             | Self::Service(_)
             | Self::Files(_)
@@ -163,6 +167,7 @@ impl Trouble {
             Self::Start(StartError::TooLate) => ("lost", Kind::Failed),
             Self::Start(StartError::NoCommand | StartError::Guardian(_)) => ("guardian-failed", Kind::Failed),
             Self::Signal(_) => ("signal", Kind::Failed),
+            Self::NoAlarm(_) => ("no-such-alarm", Kind::Refused),
             Self::NotConfirmed => ("not-confirmed", Kind::Failed),
             Self::Service(_) => ("service-failed", Kind::Failed),
             Self::Answered { code, .. } => (code, codes::of_answer(code)),
@@ -214,6 +219,10 @@ fn words_of(error: &Error) -> String {
         Error::Refused(Refusal::TtlOutOfRange { .. }) => "; choose a ttl in between".to_owned(),
         Error::Refused(Refusal::WrongKind { .. }) => {
             "; every user of a name says the same --shared or --slots".to_owned()
+        }
+        Error::Refused(Refusal::TokenAhead { .. }) => "; see `leasehold alarms`".to_owned(),
+        Error::Refused(Refusal::NoSuchAlarm { raised: Some(raised), .. }) => {
+            format!("; the one that is raised has token {raised}")
         }
         Error::RevisionTooOld { .. } => "; look with `leasehold list`, and watch without --after".to_owned(),
         Error::OutcomeUnknown => "; look with `leasehold get` before you try again".to_owned(),

@@ -3,7 +3,9 @@
 
 mod changes;
 
-use leasehold::core::table::{HolderView, HoldingState, LeaseView, PastView, SessionView, WaiterView};
+use leasehold::core::table::{
+    AlarmView, HolderView, HoldingState, LeaseView, PastView, SessionView, WaiterView,
+};
 use leasehold::core::{Mode, Value};
 use leasehold::{Ending, Token};
 use serde::Serialize;
@@ -25,6 +27,16 @@ pub(crate) struct LeaseJson {
     waiting: usize,
     cool_down_ms: Option<u64>,
     transitions: u64,
+    alarm: Option<AlarmJson>,
+}
+
+/// One alarm.
+#[derive(Debug, Serialize)]
+pub(crate) struct AlarmJson {
+    resource: String,
+    token: String,
+    by: String,
+    age_ms: u64,
 }
 
 /// One holder.
@@ -108,6 +120,7 @@ impl LeaseJson {
             waiting: view.waiting,
             cool_down_ms: view.cool_down.map(leasehold::core::Millis::get),
             transitions: view.transitions,
+            alarm: view.alarm.as_ref().map(AlarmJson::new),
         }
     }
 
@@ -124,6 +137,18 @@ impl LeaseJson {
             waiting: 0,
             cool_down_ms: None,
             transitions: 0,
+            alarm: None,
+        }
+    }
+}
+
+impl AlarmJson {
+    pub(crate) fn new(view: &AlarmView) -> Self {
+        Self {
+            resource: view.resource.to_string(),
+            token: view.token.to_string(),
+            by: view.by.to_string(),
+            age_ms: view.age.get(),
         }
     }
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use leasehold::core::limits::MAX_LABEL_BYTES;
+use leasehold::core::table::AlarmView;
 use leasehold::core::{Millis, Mode, Unavailable};
 use leasehold::{EndedWhy, Ending, Label, LeaseState};
 
@@ -135,7 +136,16 @@ pub(crate) fn unavailable(why: &Unavailable) -> String {
                 millis(*remaining)
             )
         }
+        Unavailable::Alarm { token } => {
+            format!("token {token} was shown, which was never granted here: see `leasehold alarms`")
+        }
     }
+}
+
+/// Why a resource goes to nobody although it may be free.
+pub(crate) fn alarm(alarm: &AlarmView) -> String {
+    let (token, who, since) = (alarm.token, somebody(&alarm.by), millis(alarm.age));
+    format!("token {token} was shown by {who} {since} ago and was never granted here, so it goes to nobody")
 }
 
 /// A label, or a word for whoever has none.

@@ -4,6 +4,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails, and unwrap says where")]
 
+#[path = "serve/alarms.rs"]
+mod alarms;
 #[path = "serve/clients.rs"]
 mod clients;
 #[path = "serve/configuration.rs"]

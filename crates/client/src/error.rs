@@ -172,5 +172,8 @@ pub(crate) fn describe(why: &Unavailable) -> String {
         Unavailable::RestoreWait { remaining } => {
             format!("nothing is granted for another {remaining} after a restore")
         }
+        Unavailable::Alarm { token } => {
+            format!("token {token} was shown, which was never granted here, and an operator must look")
+        }
     }
 }

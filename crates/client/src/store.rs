@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold_core::protocol::{Failure, Query, ReadAnswer, Request, Response, Status, TokenCheck};
-use leasehold_core::table::{LeaseView, PastView, SessionView};
+use leasehold_core::table::{AlarmView, LeaseView, PastView, SessionView};
 use leasehold_core::{Label, Operator, Reason, Reply, ResourceName, Revision, SessionId, Successor, Token};
 use tokio::sync::{mpsc, oneshot};
 
@@ -185,6 +185,18 @@ impl Store {
         }
     }
 
+    /// The alarms that are raised, in the order of their names: tokens were shown that were never granted here, and their
+    /// resources go to nobody until an operator has looked.
+    ///
+    /// # Errors
+    /// When the store cannot be reached.
+    pub async fn alarms(&self) -> Result<Vec<AlarmView>, Error> {
+        match self.read(Query::Alarms).await? {
+            ReadAnswer::Alarms(alarms) => Ok(alarms),
+            other => Err(unexpected(&other)),
+        }
+    }
+
     /// The service itself.
     ///
     /// # Errors
@@ -260,6 +272,23 @@ impl Store {
     ) -> Result<Duration, Error> {
         match self.operate(Operator::Revoke { resource: resource.clone(), token, by, reason, now }).await? {
             Reply::Revoked { held_back } => Ok(held_back.duration()),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Answers an alarm: the resource is granted again. `token` is the one that was shown; an alarm of another is not answered.
+    ///
+    /// # Errors
+    /// When no such alarm is raised, or the store cannot be reached.
+    pub async fn clear_alarm(
+        &self,
+        resource: &ResourceName,
+        token: Token,
+        by: Label,
+        reason: Reason,
+    ) -> Result<(), Error> {
+        match self.operate(Operator::ClearAlarm { resource: resource.clone(), token, by, reason }).await? {
+            Reply::AlarmCleared => Ok(()),
             other => Err(unexpected(&other)),
         }
     }

@@ -233,7 +233,7 @@ pub enum TokenCheck {
     Ended(Ending),
     /// No present lease has it, and the history does not know it, or not any more.
     NotKnown,
-    /// It is above all that were granted here: the state may have been set back. The alarm is raised.
+    /// It is above all that were granted here: the state may have been set back. A question raises no alarm.
     Ahead {
         /// The newest number drawn here.
         newest: u64,

@@ -225,7 +225,10 @@ impl LeaseTable {
             Op::Cancel { acquire } => self.cancel(out, id, *acquire),
             Op::SetValue { resource, token, value } => self.set_value(out, id, resource, *token, value),
             Op::WriteRegister { resource, token, key, value, with_lease } => {
-                self.write_register(out, id, (resource, *token, key), value.as_ref(), *with_lease)
+                self.settle(out, resource);
+                self.check_shown(out, resource, *token, id).and_then(|()| {
+                    self.write_register(out, resource, *token, key, value.as_ref(), *with_lease)
+                })
             }
             Op::Offer(offer) => self.offer(out, id, offer),
             Op::Accept { resource, token, value } => self.accept(out, id, number, resource, *token, value),

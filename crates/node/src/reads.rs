@@ -138,7 +138,7 @@ impl Reads {
 impl Read {
     /// Whether its answer may be large.
     pub(crate) const fn is_listing(&self) -> bool {
-        matches!(self.query, Query::Leases { .. } | Query::Sessions { .. })
+        matches!(self.query, Query::Leases { .. } | Query::Sessions { .. } | Query::Alarms)
     }
 }
 

@@ -192,6 +192,8 @@ pub struct NodeStats {
     pub held_calls: usize,
     /// Changes of leases and registers since this process began.
     pub changes: u64,
+    /// Questions about tokens that were never granted.
+    pub ahead_checks: u64,
 }
 
 impl Default for NodeStats {
@@ -207,6 +209,7 @@ impl Default for NodeStats {
             queued_bytes: 0,
             held_calls: 0,
             changes: 0,
+            ahead_checks: 0,
         }
     }
 }

@@ -44,6 +44,8 @@ pub struct Inspection {
     pub sessions: usize,
     /// Resources in the table.
     pub resources: usize,
+    /// Alarms that are raised.
+    pub alarms: usize,
     /// Index of the last entry applied.
     pub applied: Revision,
     /// Log time of that entry, as a length since the log began.

@@ -335,6 +335,7 @@ impl Loop {
             counters: table.counters(),
             sessions,
             resources,
+            alarms: table.alarms().count(),
             applied: Revision::new(self.node.applied()),
             log_time: Millis::new(table.last_at().get()),
             cut: self.node.cut(),

@@ -144,6 +144,14 @@ impl Leasehold for Grpc {
         calls::unary(&self.metrics, "revoke", request, |m| calls::revoke(&self.plain, m)).await
     }
 
+    async fn list_alarms(&self, request: Request<pb::ListAlarmsRequest>) -> Answered<pb::ListAlarmsResponse> {
+        calls::unary(&self.metrics, "alarms", request, |m| calls::list_alarms(&self.plain, m)).await
+    }
+
+    async fn clear_alarm(&self, request: Request<pb::ClearAlarmRequest>) -> Answered<pb::ClearAlarmResponse> {
+        calls::unary(&self.metrics, "clear-alarm", request, |m| calls::clear_alarm(&self.plain, m)).await
+    }
+
     async fn ask_release(&self, request: Request<pb::AskReleaseRequest>) -> Answered<pb::AskReleaseResponse> {
         calls::unary(&self.metrics, "ask-release", request, |m| calls::ask_release(&self.plain, m)).await
     }

@@ -104,6 +104,8 @@ pub(crate) fn router(state: HttpState) -> Router {
         .route("/v1/lease/check", asked(calls::check))
         .route("/v1/lease/history", asked(calls::history))
         .route("/v1/lease/revoke", posted(calls::revoke))
+        .route("/v1/lease/alarms", asked(calls::alarms))
+        .route("/v1/lease/clear-alarm", posted(calls::clear_alarm))
         .route("/v1/lease/ask-release", posted(calls::ask_release))
         .route("/v1/register/write", posted(calls::write_register))
         .route("/v1/register/read", asked(calls::read_register))

@@ -14,7 +14,7 @@ mod key;
 pub(crate) mod words;
 
 use leasehold_core::protocol::{self, Failure, Query, ReadAnswer, Response, Status, TokenCheck};
-use leasehold_core::table::{LeaseView, PastView, SessionView};
+use leasehold_core::table::{AlarmView, LeaseView, PastView, SessionView};
 use leasehold_core::{
     Acquire, Answer, CommandNumber, Label, Millis, Nonce, Op, Open, Operator, RegisterKey, Reply,
     ResourceName, SessionId, SessionKind, Token, Value,
@@ -22,8 +22,8 @@ use leasehold_core::{
 use leasehold_server::Caller;
 
 pub use answers::{
-    Acquired, Advice, Asked, Cancelled, OpenSession, Page, RegisterWrite, Revoke, Seen, SessionOpened,
-    SessionRenewed,
+    Acquired, Advice, Asked, Cancelled, ClearAlarm, OpenSession, Page, RegisterWrite, Revoke, Seen,
+    SessionOpened, SessionRenewed,
 };
 pub use fault::{CODES, Code, Fault, FaultKind, GrpcCode};
 pub use key::{BadNonce, BadSessionKey, SessionKey, parse_nonce};
@@ -179,6 +179,19 @@ impl Plain {
         }
     }
 
+    /// Answers an alarm: the resource is granted again.
+    ///
+    /// # Errors
+    /// When no alarm of that token is raised for it.
+    pub async fn clear_alarm(&self, clear: ClearAlarm) -> Result<(), Fault> {
+        let ClearAlarm { resource, token, by, reason } = clear;
+        let operator = Operator::ClearAlarm { resource, token, by, reason };
+        match self.reply(protocol::Request::Operator(operator)).await? {
+            Reply::AlarmCleared => Ok(()),
+            _ => Err(misfit()),
+        }
+    }
+
     /// Asks whoever holds a resource to release it. A plain session learns of it with its next renewal.
     ///
     /// # Errors
@@ -260,6 +273,18 @@ impl Plain {
     pub async fn history(&self, resource: ResourceName) -> Result<Seen<Vec<PastView>>, Fault> {
         self.read(Query::History(resource), |answer| match answer {
             ReadAnswer::History(history) => Some(history),
+            _ => None,
+        })
+        .await
+    }
+
+    /// The alarms that are raised, in order of their names.
+    ///
+    /// # Errors
+    /// When the service cannot answer.
+    pub async fn alarms(&self) -> Result<Seen<Vec<AlarmView>>, Fault> {
+        self.read(Query::Alarms, |answer| match answer {
+            ReadAnswer::Alarms(alarms) => Some(alarms),
             _ => None,
         })
         .await

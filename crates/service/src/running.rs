@@ -91,7 +91,11 @@ pub fn start(config: &Config) -> Result<Service, StartError> {
     };
     let address = listener.local_addr().map_err(StartError::System)?;
     let table = TableConfig { max_ttl: config.max_ttl, drift: config.drift, ..TableConfig::default() };
-    let node = Options { snapshot_entries: config.snapshot_entries, snapshot_bytes: config.snapshot_bytes };
+    let node = Options {
+        snapshot_entries: config.snapshot_entries,
+        snapshot_bytes: config.snapshot_bytes,
+        ..Options::default()
+    };
     let founding = match &config.cluster {
         cluster if cluster.join => Founding::Join,
         cluster if cluster.initial.len() > 1 => Founding::Together(cluster.initial.clone()),

@@ -18,6 +18,8 @@ struct Check<'a> {
     status: &'static str,
     #[serde(flatten)]
     ending: Option<EndingJson>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    newest: Option<String>,
 }
 
 pub(super) async fn run(console: &Console, place: &Place, args: &CheckArgs) -> Result<Exit, Trouble> {
@@ -25,6 +27,7 @@ pub(super) async fn run(console: &Console, place: &Place, args: &CheckArgs) -> R
     let answer = store.check(&args.name, args.token).await;
     store.close().await;
     let (name, token) = (&args.name, args.token);
+    let mut newest_granted = None;
     let (text, status, ending) = match answer? {
         TokenCheck::Current => (format!("{name}: token {token} is current"), "current", None),
         TokenCheck::Ended(how) => (
@@ -35,7 +38,22 @@ pub(super) async fn run(console: &Console, place: &Place, args: &CheckArgs) -> R
         TokenCheck::NotKnown => {
             (format!("{name}: token {token} is not current, and nothing is known of it"), "not-known", None)
         }
+        TokenCheck::Ahead { newest } => {
+            newest_granted = Some(newest.to_string());
+            (ahead(args, newest), "ahead", None)
+        }
     };
-    console.result(text, &Check { resource: name.as_str(), token: token.to_string(), status, ending })?;
+    let (resource, token) = (name.as_str(), token.to_string());
+    console.result(text, &Check { resource, token, status, ending, newest: newest_granted })?;
     Ok(if status == "current" { Exit::OK } else { Exit::FAILURE })
+}
+
+/// What follows from a token that was never granted.
+fn ahead(args: &CheckArgs, newest: u64) -> String {
+    let (name, token) = (&args.name, args.token);
+    format!(
+        "{name}: token {token} is not current: it was never granted here, where the newest number is {newest}\n\
+         the state may have been set back: find out where the token comes from; if a receiver has seen it, restore again with \
+         --above {token}"
+    )
 }

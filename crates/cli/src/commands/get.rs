@@ -43,6 +43,9 @@ fn text(console: &Console, view: &LeaseView) -> String {
     if let Some(left) = view.cool_down {
         lines.add("cool-down", &format!("goes to nobody for another {}", words::millis(left)));
     }
+    if let Some(alarm) = &view.alarm {
+        lines.add("alarm", &format!("{}; see `leasehold alarms`", words::alarm(alarm)));
+    }
     for waiter in view.queue.iter().take(SHOWN) {
         let late = if waiter.overdue { ", overdue and passed over" } else { "" };
         let (who, since) = (words::somebody(&waiter.label), words::millis(waiter.waiting_for));

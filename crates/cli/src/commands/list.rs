@@ -21,7 +21,8 @@ pub(super) async fn run(console: &Console, place: &Place, args: &ListArgs) -> Re
     let store = place.look().await?;
     let found = pages(&store, &args.prefix).await;
     store.close().await;
-    let in_use = |view: &LeaseView| !view.holders.is_empty() || view.waiting > 0 || view.cool_down.is_some();
+    let stopped = |view: &LeaseView| view.cool_down.is_some() || view.alarm.is_some();
+    let in_use = |view: &LeaseView| !view.holders.is_empty() || view.waiting > 0 || stopped(view);
     let views: Vec<LeaseView> = found?.into_iter().filter(|view| args.all || in_use(view)).collect();
     let mut table = Table::new(&["NAME", "STATE", "TOKEN", "HELD", "REMAINING", "WAITING", "HOLDER"]);
     for view in &views {
@@ -48,7 +49,11 @@ fn add_rows(table: &mut Table, view: &LeaseView) {
     let waiting = view.waiting.to_string();
     let none = || "-".to_owned();
     if view.holders.is_empty() {
-        let state = if view.cool_down.is_some() { "cooling" } else { "free" };
+        let state = match (&view.alarm, view.cool_down) {
+            (Some(_), _) => "alarm",
+            (None, Some(_)) => "cooling",
+            (None, None) => "free",
+        };
         let remaining = view.cool_down.map_or_else(none, words::millis);
         table.row(vec![
             view.resource.to_string(),
@@ -64,7 +69,7 @@ fn add_rows(table: &mut Table, view: &LeaseView) {
     for holder in &view.holders {
         table.row(vec![
             fence_name(view, holder),
-            views::holding(holder.state).to_owned(),
+            format!("{}{}", views::holding(holder.state), if view.alarm.is_some() { ", alarm" } else { "" }),
             holder.token.to_string(),
             words::millis(holder.held_for),
             words::millis(holder.remaining),

@@ -53,7 +53,8 @@ async fn ask_and_wait(store: &Store, args: &ReleaseArgs) -> Result<(Token, Label
             match store.check(&args.name, token).await? {
                 TokenCheck::Current => sleep(LOOK_EVERY).await,
                 TokenCheck::Ended(how) => return Ok::<_, Error>(Some(how)),
-                TokenCheck::NotKnown => return Ok(None),
+                // Ahead: the store was set back meanwhile, and knows nothing of it any more.
+                TokenCheck::NotKnown | TokenCheck::Ahead { .. } => return Ok(None),
             }
         }
     };

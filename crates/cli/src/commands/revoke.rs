@@ -1,12 +1,12 @@
 //! `revoke`: ends a lease without its holder.
 
-use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
 use leasehold::core::table::{HolderView, HoldingState, LeaseView};
 use leasehold::{Refusal, Store, Token};
 use serde::Serialize;
 
+use super::asking;
 use crate::args::RevokeArgs;
 use crate::console::Console;
 use crate::exit::Exit;
@@ -87,19 +87,8 @@ fn choose<'a>(args: &RevokeArgs, view: Option<&'a LeaseView>) -> Result<&'a Hold
 
 fn confirm(args: &RevokeArgs, holder: &HolderView) -> Result<(), Trouble> {
     let (who, name, token) = (words::somebody(&holder.label), &args.name, holder.token);
-    let question =
-        format!("{name} is held by {who} with token {token} for {}", words::millis(holder.held_for));
-    if !io::stdin().is_terminal() {
-        return Err(Trouble::Misuse(format!(
-            "{question}; nobody can be asked here: revoke it with --token {token} --yes"
-        )));
-    }
+    let known = format!("{name} is held by {who} with token {token} for {}", words::millis(holder.held_for));
     let warning = if args.now { "; with --now only tokens protect against it" } else { "" };
-    let mut answer = String::new();
-    let asked = write!(io::stderr(), "{question}{warning}. Revoke it? [y/N] ")
-        .and_then(|()| io::stdin().read_line(&mut answer));
-    match asked {
-        Ok(_) if matches!(answer.trim(), "y" | "Y" | "yes") => Ok(()),
-        _ => Err(Trouble::NotConfirmed),
-    }
+    let without = format!("revoke it with --token {token} --yes");
+    asking::confirm(&known, &format!("{warning}. Revoke it?"), &without)
 }

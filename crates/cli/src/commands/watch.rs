@@ -91,6 +91,13 @@ fn words_of(change: &Change) -> String {
         Change::Ended { resource, token, label, how, .. } => {
             format!("{resource} token {token} of {} ended: {}", words::somebody(label), words::ending(how))
         }
+        Change::AlarmRaised { resource, token, by } => {
+            let who = words::somebody(by);
+            format!("{resource} token {token} alarm: shown by {who}, and never granted here")
+        }
+        Change::AlarmCleared { resource, token, by, reason } => {
+            format!("{resource} token {token} alarm cleared by {}: {reason}", words::somebody(by))
+        }
     }
 }
 
@@ -107,7 +114,7 @@ fn shown(value: Option<&Value>) -> String {
 #[cfg(test)]
 mod tests {
     use leasehold::core::Grant;
-    use leasehold::{Ending, Label, ResourceName, Revision, SessionId, Token};
+    use leasehold::{Ending, Label, Reason, ResourceName, Revision, SessionId, Token};
 
     use super::*;
 
@@ -136,6 +143,13 @@ mod tests {
                     label: Label::new("").unwrap(),
                     how: Ending::Expired,
                 },
+                Change::AlarmRaised { resource: resource(), token, by: Label::new("").unwrap() },
+                Change::AlarmCleared {
+                    resource: resource(),
+                    token,
+                    by: Label::new("ops").unwrap(),
+                    reason: Reason::new("a slip").unwrap(),
+                },
             ],
         };
         assert_eq!(
@@ -144,7 +158,9 @@ mod tests {
              9 job token 4 shows \"\\u{1b}[31m\"\n\
              9 job token 4 shows of 100 bytes; see --json\n\
              9 job token 4 shows too long for a watch; see leasehold get\n\
-             9 job token 4 of somebody ended: expired\n"
+             9 job token 4 of somebody ended: expired\n\
+             9 job token 4 alarm: shown by somebody, and never granted here\n\
+             9 job token 4 alarm cleared by ops: a slip\n"
         );
     }
 }

@@ -51,6 +51,17 @@ enum ChangeJson {
         #[serde(flatten)]
         ending: EndingJson,
     },
+    AlarmRaised {
+        resource: String,
+        token: String,
+        by: String,
+    },
+    AlarmCleared {
+        resource: String,
+        token: String,
+        by: String,
+        reason: String,
+    },
 }
 
 impl ChangesJson {
@@ -98,6 +109,17 @@ impl ChangeJson {
                 session: session.to_string(),
                 label: label.to_string(),
                 ending: EndingJson::new(how),
+            },
+            Change::AlarmRaised { resource, token, by } => Self::AlarmRaised {
+                resource: resource.to_string(),
+                token: token.to_string(),
+                by: by.to_string(),
+            },
+            Change::AlarmCleared { resource, token, by, reason } => Self::AlarmCleared {
+                resource: resource.to_string(),
+                token: token.to_string(),
+                by: by.to_string(),
+                reason: reason.to_string(),
             },
         }
     }

@@ -41,7 +41,7 @@ fn get_shows_holder_and_waiters() {
         }],
         "holding": 1,
         "queue": [{"label": "waiter", "session": "3", "waiting_for_ms": "T", "overdue": false}],
-        "waiting": 1, "cool_down_ms": null, "transitions": 1,
+        "waiting": 1, "cool_down_ms": null, "transitions": 1, "alarm": null,
     });
     assert_eq!(without_lengths(stage.json(0, &["get", "jobs/a"])), expected);
 }
@@ -143,23 +143,23 @@ fn check_says_whether_a_token_is_current() {
     assert_eq!(stage.good(&["check", "job", &token]), format!("job: token {token} is current\n"));
     let said = stage.say(&["check", "job", "2"]);
     assert_eq!((said.code, said.out.as_str()), (Some(1), "job: token 2 is not current: released\n"));
-    let said = stage.say(&["check", "job", "77"]);
+    let said = stage.say(&["check", "job", "1"]);
     assert_eq!(
         (said.code, said.out.as_str()),
-        (Some(1), "job: token 77 is not current, and nothing is known of it\n")
+        (Some(1), "job: token 1 is not current, and nothing is known of it\n")
     );
     assert_eq!(
         stage.json(0, &["check", "job", &token]),
         json!({"resource": "job", "token": token, "status": "current"})
     );
-    assert_eq!(stage.json(1, &["check", "job", "77"])["status"], "not-known");
+    assert_eq!(stage.json(1, &["check", "job", "1"])["status"], "not-known");
     assert_eq!(stage.json(1, &["check", "job", "2"])["ended"], "released");
 }
 
 #[test]
 fn a_look_makes_no_directory() {
     let stage = Stage::new();
-    let looks: [&[&str]; 7] = [
+    let looks: [&[&str]; 9] = [
         &["get", "a"],
         &["list"],
         &["sessions"],
@@ -167,6 +167,8 @@ fn a_look_makes_no_directory() {
         &["check", "a", "1"],
         &["release", "a"],
         &["revoke", "a", "--reason", "r", "--yes"],
+        &["alarms"],
+        &["alarms", "clear", "a", "--reason", "r", "--yes"],
     ];
     for look in looks {
         let said = stage.say(look);

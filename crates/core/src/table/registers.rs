@@ -3,20 +3,20 @@
 use super::LeaseTable;
 use super::resource::{Register, Standing};
 use crate::answer::{Answer, Applied, Event, LimitedThing, Refusal};
-use crate::id::{SessionId, Token};
+use crate::id::Token;
 use crate::name::{RegisterKey, ResourceName, Value};
 
 impl LeaseTable {
+    /// The resource is settled, and the token is not above all that were granted.
     pub(super) fn write_register(
         &mut self,
         out: &mut Applied,
-        id: SessionId,
-        (name, token, key): (&ResourceName, Token, &RegisterKey),
+        name: &ResourceName,
+        token: Token,
+        key: &RegisterKey,
         value: Option<&Value>,
         with_lease: bool,
     ) -> Result<Answer, Refusal> {
-        self.settle(out, name);
-        self.check_shown(out, name, token, id)?;
         let limit = self.config.limits.registers_per_resource;
         let current = self.resources.get(name).and_then(|resource| resource.holder(token));
         if !current.is_some_and(|holder| matches!(holder.standing, Standing::Held)) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use leasehold_core::protocol::{Failure, Query, ReadAnswer, Response, ToClient};
+use leasehold_core::protocol::{Failure, Query, ReadAnswer, Response, ToClient, TokenCheck};
 use leasehold_core::{Answer, Applied, Command, Item, ItemKind, Reply, Revision, SessionId};
 
 use super::held::cancelled_wait;
@@ -129,6 +129,8 @@ impl Node {
                 _ => ReadAnswer::Status(self.status()),
             });
             self.stats.count(Operation::Read, Outcome::Done);
+            let ahead = matches!(answer, ReadAnswer::Check(TokenCheck::Ahead { .. }));
+            self.stats.ahead_checks += u64::from(ahead);
             let revision = Revision::new(self.applied);
             respond(out, read.connection, read.id, Response::Read { revision, answer });
         }

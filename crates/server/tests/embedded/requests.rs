@@ -91,7 +91,7 @@ fn a_lease_is_released_only_by_its_session_and_token() {
     let (mut owner, mut other) = (Caller::new(directory.path()), Caller::new(directory.path()));
     let (mut member, mut stranger) = (owner.member(1, TTL), other.member(2, TTL));
     let token = owner.take(&mut member, "job").token;
-    let wrong = Token::from_u64(token.get() + 1);
+    let wrong = Token::from_u64(token.get() - 1);
     let release = stranger.release("job", token);
     other.send(vec![release]);
     let answer = other.answer(&mut stranger);

@@ -166,6 +166,17 @@ pub(super) async fn revoke(plain: &Plain, m: pb::RevokeRequest) -> Outcome<pb::R
     Ok(pb::RevokeResponse { held_back_ms: held_back.get() })
 }
 
+pub(super) async fn list_alarms(plain: &Plain, _: pb::ListAlarmsRequest) -> Outcome<pb::ListAlarmsResponse> {
+    let seen = plain.alarms().await?;
+    let alarms = seen.answer.iter().map(Wire::to_wire).collect();
+    Ok(pb::ListAlarmsResponse { revision: seen.revision.get(), alarms })
+}
+
+pub(super) async fn clear_alarm(plain: &Plain, m: pb::ClearAlarmRequest) -> Outcome<pb::ClearAlarmResponse> {
+    plain.clear_alarm(fields::clear_alarm(&m)?).await?;
+    Ok(pb::ClearAlarmResponse {})
+}
+
 pub(super) async fn ask_release(plain: &Plain, m: pb::AskReleaseRequest) -> Outcome<pb::AskReleaseResponse> {
     let (resource, by) = (fields::resource(&m.resource)?, fields::by(&m.by)?);
     let asked = plain.ask_release(resource, m.token.map(Token::from_u64), by).await?;

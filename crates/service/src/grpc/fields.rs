@@ -13,7 +13,7 @@ use leasehold_wire::Wire;
 use leasehold_wire::messages as pb;
 use pb::write_register_request::Content;
 
-use crate::plain::{Fault, OpenSession, RegisterWrite, Revoke, SessionKey};
+use crate::plain::{ClearAlarm, Fault, OpenSession, RegisterWrite, Revoke, SessionKey};
 
 /// Entries of a page when nobody says how many.
 const PAGE: usize = 100;
@@ -113,8 +113,17 @@ pub(super) fn revoke(m: &pb::RevokeRequest) -> Checked<Revoke> {
         resource: resource(&m.resource)?,
         token: Token::from_u64(m.token),
         by: by(&m.by)?,
-        reason: Reason::new(&m.reason).map_err(|why| bad("reason", why))?,
+        reason: reason(&m.reason)?,
         now: m.now,
+    })
+}
+
+pub(super) fn clear_alarm(m: &pb::ClearAlarmRequest) -> Checked<ClearAlarm> {
+    Ok(ClearAlarm {
+        resource: resource(&m.resource)?,
+        token: Token::from_u64(m.token),
+        by: by(&m.by)?,
+        reason: reason(&m.reason)?,
     })
 }
 
@@ -124,6 +133,10 @@ pub(super) fn watch(m: pb::WatchRequest) -> Checked<Watch> {
 
 fn name(field: &str, text: &str) -> Checked<ResourceName> {
     ResourceName::new(text).map_err(|why| bad(field, why))
+}
+
+fn reason(text: &str) -> Checked<Reason> {
+    Reason::new(text).map_err(|why| bad("reason", why))
 }
 
 fn label(field: &str, text: &str) -> Checked<Label> {

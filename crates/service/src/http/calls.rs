@@ -8,13 +8,13 @@ use super::HttpState;
 use super::answer::{Answered, Refused};
 use super::fields::Fields;
 use super::input::{
-    AcquireFields, AskFields, CancelFields, LeasesFields, NoFields, OpenFields, RegisterFields,
+    AcquireFields, AskFields, CancelFields, ClearFields, LeasesFields, NoFields, OpenFields, RegisterFields,
     ReleaseFields, ResourceFields, RevokeFields, SessionFields, SessionsFields, SetValueFields, TokenFields,
     WriteFields,
 };
 use super::output::{
-    AcquiredJson, AskedJson, CancelledJson, CheckAnswer, Done, HistoryAnswer, LeaseAnswer, LeasesAnswer,
-    OpenedJson, RegisterAnswer, RenewedJson, RevokedJson, SessionsAnswer, StatusJson,
+    AcquiredJson, AlarmsAnswer, AskedJson, CancelledJson, CheckAnswer, Done, HistoryAnswer, LeaseAnswer,
+    LeasesAnswer, OpenedJson, RegisterAnswer, RenewedJson, RevokedJson, SessionsAnswer, StatusJson,
 };
 
 type Answer<T> = Result<Answered<T>, Refused>;
@@ -128,6 +128,22 @@ pub(super) async fn revoke(
 ) -> Answer<RevokedJson> {
     let held_back = state.plain().revoke(fields.revoke()).await?;
     Ok(Answered(RevokedJson { held_back_ms: held_back.get() }))
+}
+
+pub(super) async fn alarms(
+    State(state): State<HttpState>,
+    Fields(NoFields {}): Fields<NoFields>,
+) -> Answer<AlarmsAnswer> {
+    let seen = state.plain().alarms().await?;
+    Ok(Answered((&seen).into()))
+}
+
+pub(super) async fn clear_alarm(
+    State(state): State<HttpState>,
+    Fields(fields): Fields<ClearFields>,
+) -> Answer<Done> {
+    state.plain().clear_alarm(fields.clear()).await?;
+    Ok(Answered(Done {}))
 }
 
 pub(super) async fn ask_release(

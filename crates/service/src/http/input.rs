@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 pub(crate) use self::cluster::{AddFields, BackupFields, MemberFields, TransferFields};
 pub(crate) use self::types::{Hex, Key, NonceDigits, Number};
-use crate::plain::{Fault, OpenSession, RegisterWrite, Revoke};
+use crate::plain::{ClearAlarm, Fault, OpenSession, RegisterWrite, Revoke};
 
 /// Items of a page when nobody says how many.
 pub(crate) const DEFAULT_PAGE: usize = 100;
@@ -146,6 +146,15 @@ pub(crate) struct RevokeFields {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
+pub(crate) struct ClearFields {
+    resource: ResourceName,
+    token: Number,
+    reason: Reason,
+    by: Option<Label>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct AskFields {
     pub(crate) resource: ResourceName,
     token: Option<Number>,
@@ -248,6 +257,17 @@ impl RevokeFields {
             by: self.by.unwrap_or_else(|| nameless(NAMELESS)),
             reason: self.reason,
             now: self.now.unwrap_or(false),
+        }
+    }
+}
+
+impl ClearFields {
+    pub(crate) fn clear(self) -> ClearAlarm {
+        ClearAlarm {
+            resource: self.resource,
+            token: Token::from_u64(self.token.0),
+            by: self.by.unwrap_or_else(|| nameless(NAMELESS)),
+            reason: self.reason,
         }
     }
 }

@@ -7,13 +7,13 @@ mod events;
 mod views;
 
 use leasehold_core::protocol::{Status, TokenCheck};
-use leasehold_core::table::{LeaseView, PastView, SessionView};
+use leasehold_core::table::{AlarmView, LeaseView, PastView, SessionView};
 use leasehold_core::{Grant, HeldLease, Token, Value, Waited};
 use serde::Serialize;
 
 pub(crate) use self::cluster::{ChangedJson, ClusterJson, LocalJson, TransferredJson};
 pub(crate) use self::events::event_json;
-pub(crate) use self::views::{EndingJson, LeaseJson, PastJson, SessionJson, value_fields};
+pub(crate) use self::views::{AlarmJson, EndingJson, LeaseJson, PastJson, SessionJson, value_fields};
 use crate::plain::{Acquired, Asked, Cancelled, Page, Seen, SessionOpened, SessionRenewed};
 
 /// Nothing to say but that it is done.
@@ -100,6 +100,13 @@ pub(crate) struct CheckAnswer {
     revision: String,
     state: &'static str,
     ending: Option<EndingJson>,
+    newest: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct AlarmsAnswer {
+    revision: String,
+    alarms: Vec<AlarmJson>,
 }
 
 #[derive(Debug, Serialize)]
@@ -244,12 +251,20 @@ impl From<&Seen<Page<SessionView>>> for SessionsAnswer {
 
 impl From<&Seen<TokenCheck>> for CheckAnswer {
     fn from(seen: &Seen<TokenCheck>) -> Self {
-        let (state, ending) = match &seen.answer {
-            TokenCheck::Current => ("current", None),
-            TokenCheck::Ended(how) => ("ended", Some(EndingJson::new(how))),
-            TokenCheck::NotKnown => ("not-known", None),
+        let (state, ending, newest) = match &seen.answer {
+            TokenCheck::Current => ("current", None, None),
+            TokenCheck::Ended(how) => ("ended", Some(EndingJson::new(how)), None),
+            TokenCheck::NotKnown => ("not-known", None, None),
+            TokenCheck::Ahead { newest } => ("ahead", None, Some(newest.to_string())),
         };
-        Self { revision: seen.revision.to_string(), state, ending }
+        Self { revision: seen.revision.to_string(), state, ending, newest }
+    }
+}
+
+impl From<&Seen<Vec<AlarmView>>> for AlarmsAnswer {
+    fn from(seen: &Seen<Vec<AlarmView>>) -> Self {
+        let alarms = seen.answer.iter().map(AlarmJson::new).collect();
+        Self { revision: seen.revision.to_string(), alarms }
     }
 }
 

@@ -120,6 +120,8 @@ fn operation(path: &str) -> &'static str {
         "/v1/lease/history" => "history",
         "/v1/lease/revoke" => "revoke",
         "/v1/lease/ask-release" => "ask-release",
+        "/v1/lease/alarms" => "alarms",
+        "/v1/lease/clear-alarm" => "clear-alarm",
         "/v1/register/write" => "write-register",
         "/v1/register/read" => "read-register",
         "/v1/status" => "status",

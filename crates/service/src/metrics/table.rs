@@ -23,6 +23,12 @@ pub(super) fn encode(look: &Inspection, to: &mut DescriptorEncoder<'_>) -> Writt
     gauge(to, "serving", "Whether this node leads and answers", &ConstGauge::new(i64::from(look.serving)))?;
     gauge(to, "sessions", "Sessions in the table", &ConstGauge::new(as_i64(look.sessions)))?;
     gauge(to, "resources", "Resources in the table", &ConstGauge::new(as_i64(look.resources)))?;
+    gauge(
+        to,
+        "alarms",
+        "Resources that an alarm keeps from everybody",
+        &ConstGauge::new(as_i64(look.alarms)),
+    )?;
     gauge(to, "queue_commands", "Commands that wait to be proposed", &ConstGauge::new(as_i64(stats.queued)))?;
     let help = "What the commands that wait weigh, roughly";
     gauge(to, "queue_bytes", help, &ConstGauge::new(as_i64(stats.queued_bytes)))?;
@@ -34,6 +40,8 @@ pub(super) fn encode(look: &Inspection, to: &mut DescriptorEncoder<'_>) -> Writt
     counter(to, "renewals", "Renewals since the log began", look.counters.renewals)?;
     endings(look, to)?;
     counter(to, "changes", "Changes that watchers see, since this process began", stats.changes)?;
+    let help = "Questions about tokens that were never granted, since this process began";
+    counter(to, "token_checks_ahead", help, stats.ahead_checks)?;
     let help = "Log time of the last entry applied, since the log began";
     seconds(to, "log_time", help, MetricType::Gauge, look.log_time)?;
     let help = "Time cut from log time by this process because the loop or the disk stood still";

@@ -142,6 +142,19 @@ pub struct Revoke {
     pub now: bool,
 }
 
+/// An alarm to answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClearAlarm {
+    /// Of which resource.
+    pub resource: ResourceName,
+    /// The token that was shown: an alarm of another is not answered.
+    pub token: Token,
+    /// Who does it.
+    pub by: Label,
+    /// What was found.
+    pub reason: Reason,
+}
+
 /// Whom a request to release reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {

@@ -56,6 +56,16 @@ fn of_refusal(refusal: &Refusal) -> Value {
                 "ended": ended.as_ref().map(ending),
             })
         }
+        Refusal::TokenAhead { resource, token, newest } => json!({
+            "resource": resource.as_str(),
+            "token": token.to_string(),
+            "newest": newest.to_string(),
+        }),
+        Refusal::NoSuchAlarm { resource, token, raised } => json!({
+            "resource": resource.as_str(),
+            "token": token.to_string(),
+            "raised": raised.map(|token| token.to_string()),
+        }),
         Refusal::NotHeld { resource } | Refusal::NoOffer { resource } => {
             json!({ "resource": resource.as_str() })
         }
@@ -76,7 +86,8 @@ fn of_refusal(refusal: &Refusal) -> Value {
         | Refusal::BadPolicies
         | Refusal::BadRequest { .. }
         | Refusal::NoSuchSuccessor
-        | Refusal::TokensExhausted => Value::Null,
+        | Refusal::TokensExhausted
+        | Refusal::NoRoom => Value::Null,
     }
 }
 
@@ -103,6 +114,9 @@ fn not_free(resource: &str, why: &Unavailable) -> Value {
         }
         Unavailable::RestoreWait { remaining } => {
             json!({ "resource": resource, "why": "restore-wait", "remaining_ms": remaining.get() })
+        }
+        Unavailable::Alarm { token } => {
+            json!({ "resource": resource, "why": "alarm", "token": token.to_string() })
         }
     }
 }

@@ -343,6 +343,9 @@ const fn of_refusal(refusal: &Refusal) -> &'static str {
         Refusal::NoOffer { .. } => "no-offer",
         Refusal::LimitReached { .. } => "limit-reached",
         Refusal::TokensExhausted => "tokens-exhausted",
+        Refusal::NoRoom => "no-room",
+        Refusal::TokenAhead { .. } => "token-ahead",
+        Refusal::NoSuchAlarm { .. } => "no-such-alarm",
     }
 }
 
@@ -393,7 +396,7 @@ const fn code(name: &'static str, http: u16, grpc: GrpcCode) -> Code {
 /// Every code that there is, each once. Over HTTP it is 400 for what cannot be in any state, 409 for what this state does not
 /// allow, 410 for what is over and 429 for limits. An unknown outcome is not 503: whoever sends again what got that answer may do
 /// it twice.
-pub const CODES: [Code; 53] = [
+pub const CODES: [Code; 56] = [
     code("session-ended", 410, GrpcCode::NotFound),
     code("session-overdue", 409, GrpcCode::FailedPrecondition),
     code("older-attach", 409, GrpcCode::FailedPrecondition),
@@ -414,6 +417,9 @@ pub const CODES: [Code; 53] = [
     code("no-offer", 409, GrpcCode::NotFound),
     code("limit-reached", 429, GrpcCode::ResourceExhausted),
     code("tokens-exhausted", 409, GrpcCode::FailedPrecondition),
+    code("no-room", 409, GrpcCode::ResourceExhausted),
+    code("token-ahead", 409, GrpcCode::FailedPrecondition),
+    code("no-such-alarm", 409, GrpcCode::NotFound),
     code("wait-ended", 409, GrpcCode::Aborted),
     code("outcome-unknown", 504, GrpcCode::Unknown),
     code("unavailable", 503, GrpcCode::Unavailable),
@@ -466,6 +472,9 @@ fn not_free(why: &Unavailable) -> String {
         Unavailable::RestoreWait { remaining } => {
             format!("the store was restored and grants nothing for another {remaining}")
         }
+        Unavailable::Alarm { token } => format!(
+            "an alarm is raised, because token {token} was shown, which was never granted here: an operator must look"
+        ),
     }
 }
 

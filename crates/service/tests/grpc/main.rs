@@ -1,5 +1,6 @@
 //! The gRPC door as its clients see it: a real service on a real port, and the client that the generator makes.
 
+mod alarms;
 mod deadlines;
 mod leases;
 mod operators;

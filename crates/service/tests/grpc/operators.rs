@@ -61,8 +61,8 @@ async fn a_register_is_written_read_and_removed_by_its_holder() {
     };
     let read = pb::ReadRegisterRequest { resource: "jobs".into(), key: "cursor".into() };
     let value = || Content::Value(b"42".to_vec());
-    let status = client.write_register(write(token + 1, value())).await.unwrap_err();
-    assert_eq!(status.code(), Code::FailedPrecondition);
+    let status = client.write_register(write(token - 1, value())).await.unwrap_err();
+    assert_status(&status, Code::FailedPrecondition, "not-current", "refused");
     assert_eq!(client.read_register(read.clone()).await.unwrap().into_inner().register, None);
     client.write_register(write(token, value())).await.unwrap();
     let seen = client.read_register(read.clone()).await.unwrap().into_inner();

@@ -36,6 +36,8 @@ async fn told(stream: &mut Stream) -> Vec<String> {
             Change::RegisterWritten { resource, key, .. } => format!("register-written {resource} {key}"),
             Change::Ended { resource, how: Ending::Released, .. } => format!("released {resource}"),
             Change::Ended { resource, how, .. } => format!("ended {resource} {how:?}"),
+            Change::AlarmRaised { resource, .. } => format!("alarm-raised {resource}"),
+            Change::AlarmCleared { resource, .. } => format!("alarm-cleared {resource}"),
         })
         .collect()
 }

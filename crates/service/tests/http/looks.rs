@@ -36,7 +36,7 @@ fn what_was_never_held_is_null() {
     let seen = stage.get("/v1/lease/get?resource=nothing").good();
     assert_eq!(seen["lease"], json!(null));
     assert_eq!(stage.get("/v1/lease/history?resource=nothing").good()["history"], json!([]));
-    assert_eq!(stage.get("/v1/lease/check?resource=nothing&token=1").good()["state"], "not-known");
+    assert_eq!(stage.get("/v1/lease/check?resource=nothing&token=0").good()["state"], "not-known");
 }
 
 #[test]

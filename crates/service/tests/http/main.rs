@@ -1,5 +1,6 @@
 //! The HTTP door over real connections: every call, every refusal that can be brought about, its limits, and its watches.
 
+mod alarms;
 mod client;
 mod cluster;
 mod ending;

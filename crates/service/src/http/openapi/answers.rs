@@ -20,6 +20,7 @@ pub(super) fn all() -> Map<String, Value> {
         ("Acquired", acquired()),
         ("Cancelled", cancelled()),
         ("Holder", holder()),
+        ("Alarm", alarm()),
         ("Lease", lease()),
         ("Session", session()),
         ("Ending", object(ending())),
@@ -28,6 +29,7 @@ pub(super) fn all() -> Map<String, Value> {
         ("SessionsAnswer", seen([("sessions", array(&reference("Session"))), ("more", truth())])),
         ("CheckAnswer", check()),
         ("HistoryAnswer", seen([("history", array(&past()))])),
+        ("AlarmsAnswer", seen([("alarms", array(&reference("Alarm")))])),
         ("Revoked", object([("held_back_ms", millis())])),
         ("Asked", object([("token", number()), ("label", text())])),
         ("RegisterAnswer", seen([("register", nullable(register()))])),
@@ -97,7 +99,12 @@ fn lease() -> Value {
         ("waiting", count()),
         ("cool_down_ms", nullable(millis())),
         ("transitions", count()),
+        ("alarm", nullable(reference("Alarm"))),
     ])
+}
+
+fn alarm() -> Value {
+    object([("resource", text()), ("token", number()), ("by", text()), ("age_ms", millis())])
 }
 
 fn holder() -> Value {
@@ -160,8 +167,8 @@ fn past() -> Value {
 }
 
 fn check() -> Value {
-    let states = words(&["current", "ended", "not-known"]);
-    seen([("state", states), ("ending", nullable(reference("Ending")))])
+    let states = words(&["current", "ended", "not-known", "ahead"]);
+    seen([("state", states), ("ending", nullable(reference("Ending"))), ("newest", nullable(number()))])
 }
 
 fn register() -> Value {

@@ -192,7 +192,7 @@ fn leases() -> Vec<Call> {
                 fields::flag("drained", "Whether the work was finished before."),
             ],
             example: json!({ "session_key": KEY, "resource": "jobs/night", "token": "17" }),
-            codes: &["session-ended", "not-your-session", "wrong-session-kind", "not-holder"],
+            codes: &["session-ended", "not-your-session", "wrong-session-kind", "not-holder", "token-ahead"],
             ..post("/v1/lease/release", "release", "Done")
         },
         Call {
@@ -255,6 +255,12 @@ fn looks() -> Vec<Call> {
             example: json!({ "resource": "jobs/night" }),
             ..ask("/v1/lease/history", "history", "HistoryAnswer")
         },
+        Call {
+            tag: "lease",
+            summary: "Lists the alarms that are raised",
+            description: "In the order of their names. A token was shown that was never granted here; the resource goes to nobody until an operator has looked.",
+            ..ask("/v1/lease/alarms", "alarms", "AlarmsAnswer")
+        },
     ]
 }
 
@@ -274,6 +280,15 @@ fn operators() -> Vec<Call> {
             example: json!({ "resource": "jobs/night", "token": "17", "reason": "stuck", "by": "alice" }),
             codes: &["not-current"],
             ..post("/v1/lease/revoke", "revoke", "Revoked")
+        },
+        Call {
+            tag: "lease",
+            summary: "Answers an alarm",
+            description: "The resource is granted again. The token is the one that was shown: an alarm of another is not answered.",
+            fields: vec![fields::resource(), fields::token(), fields::reason(), fields::by()],
+            example: json!({ "resource": "jobs/night", "token": "99", "reason": "typing error", "by": "alice" }),
+            codes: &["no-such-alarm"],
+            ..post("/v1/lease/clear-alarm", "clear-alarm", "Done")
         },
         Call {
             tag: "lease",
@@ -307,6 +322,7 @@ fn registers() -> Vec<Call> {
                 "not-your-session",
                 "wrong-session-kind",
                 "not-current",
+                "token-ahead",
                 "limit-reached",
             ],
             ..post("/v1/register/write", "write-register", "Done")
@@ -330,7 +346,7 @@ fn service() -> Vec<Call> {
             ..call("/v1/status", "status", Methods::Get, Answer::Json("Status"))
         },
         Call {
-            summary: "Watches changes of leases, their values and registers",
+            summary: "Watches changes of leases, their values, registers and alarms",
             description: "Server-sent events: `started`, `changes`, `progress` and `error`, each with JSON. Every id is a revision to resume from with the header Last-Event-ID.",
             fields: vec![fields::prefix(), fields::after_revision()],
             codes: &["revision-too-old", "revision-ahead", "too-many-watches"],

@@ -3,7 +3,9 @@
 use leasehold_core::protocol::{
     ClusterView, Incarnation, Member, MemberId, MemberRole, MemberView, Status, TokenCheck,
 };
-use leasehold_core::table::{HolderView, HoldingState, LeaseView, PastView, SessionView, WaiterView};
+use leasehold_core::table::{
+    AlarmView, HolderView, HoldingState, LeaseView, PastView, SessionView, WaiterView,
+};
 use leasehold_core::{
     CommandNumber, Drift, Ending, Grant, HeldLease, Holdings, Label, Millis, Mode, Nonce, RenewalNumber,
     ResourceName, Revision, SessionId, Token, Waited,
@@ -55,6 +57,8 @@ fn every_field_is_documented_and_no_other() {
     assert_eq!(documented("check"), fields_of::<input::TokenFields>());
     assert_eq!(documented("history"), fields_of::<input::ResourceFields>());
     assert_eq!(documented("revoke"), fields_of::<input::RevokeFields>());
+    assert_eq!(documented("alarms"), fields_of::<input::NoFields>());
+    assert_eq!(documented("clear-alarm"), fields_of::<input::ClearFields>());
     assert_eq!(documented("ask-release"), fields_of::<input::AskFields>());
     assert_eq!(documented("write-register"), fields_of::<input::WriteFields>());
     assert_eq!(documented("read-register"), fields_of::<input::RegisterFields>());
@@ -67,7 +71,7 @@ fn every_field_is_documented_and_no_other() {
     assert_eq!(documented("cluster-transfer"), fields_of::<input::TransferFields>());
     assert_eq!(documented("cluster-local"), fields_of::<input::NoFields>());
     assert_eq!(documented("backup"), fields_of::<input::BackupFields>());
-    assert_eq!(calls::all().len(), 29, "a new call needs a line in here");
+    assert_eq!(calls::all().len(), 31, "a new call needs a line in here");
 }
 
 #[test]
@@ -88,6 +92,8 @@ fn every_example_is_read() {
     reads::<input::LeasesFields>("list");
     reads::<input::TokenFields>("check");
     reads::<input::RevokeFields>("revoke");
+    reads::<input::NoFields>("alarms");
+    reads::<input::ClearFields>("clear-alarm");
     reads::<input::AskFields>("ask-release");
     reads::<input::WriteFields>("write-register");
     reads::<input::RegisterFields>("read-register");
@@ -181,7 +187,13 @@ fn lease() -> LeaseView {
         waiting: 1,
         cool_down: Some(length),
         transitions: 9,
+        alarm: Some(alarm()),
     }
+}
+
+fn alarm() -> AlarmView {
+    let (token, by) = (Token::from_u64(99), Label::new("web").unwrap());
+    AlarmView { resource: resource(), token, by, age: Millis::new(1) }
 }
 
 #[test]
@@ -217,6 +229,8 @@ fn answers_have_the_members_that_are_documented() {
     fits("SessionsAnswer", output::SessionsAnswer::from(&seen(Page { items: vec![session], more: false })));
     fits("CheckAnswer", output::CheckAnswer::from(&seen(TokenCheck::Current)));
     fits("CheckAnswer", output::CheckAnswer::from(&seen(TokenCheck::Ended(Ending::Restored))));
+    fits("CheckAnswer", output::CheckAnswer::from(&seen(TokenCheck::Ahead { newest: 7 })));
+    fits("AlarmsAnswer", output::AlarmsAnswer::from(&seen(vec![alarm()])));
     let past = PastView {
         token: Token::from_u64(7),
         session: SessionId::from_u64(3),

@@ -44,6 +44,17 @@ enum EventJson<'a> {
         token: String,
         removed: bool,
     },
+    AlarmRaised {
+        resource: &'a str,
+        token: String,
+        by: &'a str,
+    },
+    AlarmCleared {
+        resource: &'a str,
+        token: String,
+        by: &'a str,
+        reason: &'a str,
+    },
 }
 
 /// One change as one line of JSON.
@@ -87,6 +98,15 @@ pub(crate) fn event_json(change: &Change) -> String {
             session: session.to_string(),
             label: label.as_str(),
             ending: EndingJson::new(how),
+        },
+        Change::AlarmRaised { resource, token, by } => {
+            EventJson::AlarmRaised { resource: resource.as_str(), token: token.to_string(), by: by.as_str() }
+        }
+        Change::AlarmCleared { resource, token, by, reason } => EventJson::AlarmCleared {
+            resource: resource.as_str(),
+            token: token.to_string(),
+            by: by.as_str(),
+            reason: reason.as_str(),
         },
     };
     serde_json::to_string(&event).expect("events have texts as keys and no failing serializers")

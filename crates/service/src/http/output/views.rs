@@ -1,6 +1,8 @@
 //! Resources, sessions and endings as JSON.
 
-use leasehold_core::table::{HolderView, HoldingState, LeaseView, PastView, SessionView, WaiterView};
+use leasehold_core::table::{
+    AlarmView, HolderView, HoldingState, LeaseView, PastView, SessionView, WaiterView,
+};
 use leasehold_core::{Ending, Millis, Mode, Token, Value};
 use serde::Serialize;
 
@@ -19,6 +21,16 @@ pub(crate) struct LeaseJson {
     waiting: usize,
     cool_down_ms: Option<u64>,
     transitions: u64,
+    alarm: Option<AlarmJson>,
+}
+
+/// One alarm.
+#[derive(Debug, Serialize)]
+pub(crate) struct AlarmJson {
+    resource: String,
+    token: String,
+    by: String,
+    age_ms: u64,
 }
 
 /// One holder.
@@ -106,6 +118,18 @@ impl LeaseJson {
             waiting: view.waiting,
             cool_down_ms: view.cool_down.map(Millis::get),
             transitions: view.transitions,
+            alarm: view.alarm.as_ref().map(AlarmJson::new),
+        }
+    }
+}
+
+impl AlarmJson {
+    pub(crate) fn new(view: &AlarmView) -> Self {
+        Self {
+            resource: view.resource.to_string(),
+            token: view.token.to_string(),
+            by: view.by.to_string(),
+            age_ms: view.age.get(),
         }
     }
 }
