@@ -1,0 +1,392 @@
+//! What the committed logs say happened: every entry replayed by a fresh table, once, and what checkers ask for put in order.
+
+use std::collections::{BTreeMap, HashMap};
+
+use leasehold_core::{
+    Answer, Applied, Command, Ending, Entry, Event as TableEvent, ItemKind, LeaseTable, LogTime, Millis,
+    Policies, Reply, SessionCommand, SessionId, Token,
+};
+
+use super::points::Points;
+use super::{Id, Violation};
+use crate::record::{ClientId, Committed, Event, LogId, Place, Record, RequestKey, TrueTime, hash};
+
+/// The table looks through itself for contradictions once in so many entries; each look goes through all of it.
+const ENTRIES_PER_LOOK: usize = 512;
+
+/// One entry and what it did.
+#[derive(Debug, Clone)]
+pub struct Step<'r> {
+    /// Of which log.
+    pub log: LogId,
+    /// Its place.
+    pub index: u64,
+    /// When it was first applied.
+    pub applied: TrueTime,
+    /// What it says.
+    pub entry: &'r Entry,
+    /// What it did.
+    pub outcome: Applied,
+}
+
+impl Step<'_> {
+    /// The commands of sessions that were carried out, with their numbers and answers.
+    pub fn answers(&self) -> impl Iterator<Item = (&SessionCommand, u64, &Answer)> {
+        // Answers of streams stand in the order of their commands.
+        let mut items = self.outcome.items.iter();
+        self.entry.commands.iter().zip(&self.outcome.replies).filter_map(move |(command, reply)| {
+            let Command::Session(command) = command else { return None };
+            match reply {
+                Reply::Plain { number, answer, .. } => Some((command, number.get(), answer)),
+                Reply::Applied { number } => items.find_map(|(session, item)| match &item.kind {
+                    ItemKind::Answer { command: answered, answer }
+                        if (*session, answered) == (command.session, number) =>
+                    {
+                        Some((command, number.get(), answer))
+                    }
+                    _ => None,
+                }),
+                _ => None,
+            }
+        })
+    }
+}
+
+/// One lease, from its grant on.
+#[derive(Debug, Clone)]
+pub struct Lease {
+    /// The step that granted it.
+    pub step: usize,
+    /// Of what.
+    pub place: Place,
+    /// Whether it is shared.
+    pub shared: bool,
+    /// Its token.
+    pub token: Token,
+    /// The token that its holder fences with.
+    pub fence: Token,
+    /// Whose.
+    pub session: SessionId,
+    /// By which command.
+    pub command: u64,
+    /// Its end.
+    pub end: Option<End>,
+}
+
+/// The end of a lease.
+#[derive(Debug, Clone)]
+pub struct End {
+    /// The step that ended it.
+    pub step: usize,
+    /// How.
+    pub how: Ending,
+    /// Whether somebody had said that nobody need be waited for.
+    pub at_once: bool,
+}
+
+/// A renewal, or the open, that counted.
+#[derive(Debug, Clone, Copy)]
+pub struct Renewal {
+    /// Its number; none for the open.
+    pub number: u64,
+    /// The step in which it counted.
+    pub step: usize,
+    /// When it was first sent.
+    pub sent: Option<TrueTime>,
+    /// When its client heard that it counted.
+    pub heard: Option<TrueTime>,
+}
+
+/// One session.
+#[derive(Debug, Clone)]
+pub struct Session {
+    /// Of which log.
+    pub log: LogId,
+    /// Its ttl.
+    pub ttl: Millis,
+    /// ttl - margin in milliseconds, once its client has said so.
+    pub usable_ms: Option<u64>,
+    /// What happens when it is not renewed.
+    pub policies: Policies,
+    /// Whose, if the client heard of it.
+    pub client: Option<ClientId>,
+    /// The open, then its renewals, in the order in which they counted.
+    pub renewals: Vec<Renewal>,
+    /// The step that ended it.
+    pub over: Option<usize>,
+    /// When the client was through with it.
+    pub client_over: Option<TrueTime>,
+    /// When the client's process died with it.
+    pub died: Option<TrueTime>,
+}
+
+/// The story of a run.
+#[derive(Debug)]
+pub struct Story<'r> {
+    /// The record it is made of.
+    pub record: &'r Record,
+    /// Entries with commands or time, log by log.
+    pub steps: Vec<Step<'r>>,
+    /// Leases in the order of their grants, log by log.
+    pub leases: Vec<Lease>,
+    /// Places in `leases`. Of two grants with one token the first counts.
+    pub by_token: HashMap<Token, usize>,
+    /// Sessions.
+    pub sessions: BTreeMap<SessionId, Session>,
+    /// When clients died. Another process may go on under the same id, with other sessions.
+    pub deaths: Vec<(TrueTime, ClientId)>,
+    /// When holders gave their leases up.
+    pub let_go: HashMap<Token, TrueTime>,
+    /// Hashes of the table where nodes said theirs.
+    pub states: BTreeMap<(LogId, u64), u64>,
+    /// Holders where reads showed them.
+    pub holders: BTreeMap<(LogId, u64, u32), Option<Token>>,
+    /// What replaying itself found wrong.
+    pub broken: Vec<Violation>,
+}
+
+impl<'r> Story<'r> {
+    /// Replays a record.
+    pub fn of(record: &'r Record) -> Self {
+        let mut story = Self {
+            record,
+            steps: Vec::new(),
+            leases: Vec::new(),
+            by_token: HashMap::new(),
+            sessions: BTreeMap::new(),
+            deaths: Vec::new(),
+            let_go: HashMap::new(),
+            states: BTreeMap::new(),
+            holders: BTreeMap::new(),
+            broken: Vec::new(),
+        };
+        let asked = Points::of(record);
+        for log in 0..record.logs.len() {
+            story.replay(LogId(u16::try_from(log).expect("begin_log counted them")), &asked);
+        }
+        story.hear();
+        story
+    }
+
+    /// When the entry of a step was first applied.
+    pub fn time(&self, step: usize) -> TrueTime {
+        self.steps[step].applied
+    }
+
+    /// Log time of a step.
+    pub fn at(&self, step: usize) -> LogTime {
+        self.steps[step].entry.at
+    }
+
+    /// The lease with this token.
+    pub fn lease(&self, token: Token) -> Option<&Lease> {
+        self.by_token.get(&token).map(|place| &self.leases[*place])
+    }
+
+    /// The last renewal of a session that counted up to a step; renewals come first in their entry.
+    pub fn renewal_by(&self, session: SessionId, step: usize) -> Option<&Renewal> {
+        let renewals = &self.sessions.get(&session)?.renewals;
+        let after = renewals.partition_point(|renewal| renewal.step <= step);
+        renewals.get(after.checked_sub(1)?)
+    }
+
+    /// Past this point in log time the session is overdue, judged at a step.
+    pub fn overdue_after(&self, session: SessionId, step: usize) -> Option<LogTime> {
+        let renewal = self.renewal_by(session, step)?;
+        let ttl = self.sessions.get(&session)?.ttl;
+        Some(self.at(renewal.step).plus(self.record.config.drift.stretch(ttl)))
+    }
+
+    fn replay(&mut self, log: LogId, asked: &Points) {
+        let mut table = LeaseTable::new(self.record.config.clone());
+        for committed in inherited(self.record, log) {
+            if let Some(entry) = committed.entry.as_ref().filter(|entry| entry.at >= table.last_at()) {
+                table.apply(entry);
+            }
+        }
+        self.look(log, self.record.logs[usize::from(log.0)].first - 1, &table, asked);
+        for (nth, committed) in self.record.logs[usize::from(log.0)].entries.iter().enumerate() {
+            if let Some(entry) = &committed.entry {
+                if entry.at < table.last_at() {
+                    let (before, index) = (table.last_at(), committed.index);
+                    let what = format!("log time fell from {before} to {} at entry {index}", entry.at);
+                    self.broken.push(Violation::new(Id::I12, committed.applied, what));
+                    return;
+                }
+                let outcome = table.apply(entry);
+                self.took(log, committed, entry, outcome);
+            }
+            self.look(log, committed.index, &table, asked);
+            if nth % ENTRIES_PER_LOOK == ENTRIES_PER_LOOK - 1
+                && let Err(why) = table.check_invariants()
+            {
+                self.broken.push(Violation::new(Id::Model, committed.applied, why));
+                return;
+            }
+        }
+        if let Err(why) = table.check_invariants() {
+            self.broken.push(Violation::new(Id::Model, self.record.end(), why));
+        }
+    }
+
+    /// What nodes and reads said about this very point of the log.
+    fn look(&mut self, log: LogId, index: u64, table: &LeaseTable, asked: &Points) {
+        if asked.states.contains(&(log, index)) {
+            self.states.insert((log, index), hash(&table.encode()));
+        }
+        for point in asked.reads.range((log, index, 0)..=(log, index, u32::MAX)) {
+            let name = &self.record.names[point.2 as usize];
+            let holder = table.lease(name).and_then(|view| view.holders.first().map(|holder| holder.token));
+            self.holders.insert(*point, holder);
+        }
+    }
+
+    fn took(&mut self, log: LogId, committed: &Committed, entry: &'r Entry, outcome: Applied) {
+        let step = self.steps.len();
+        for (command, reply) in entry.commands.iter().zip(&outcome.replies) {
+            self.renewed(log, step, command, reply);
+        }
+        for event in &outcome.events {
+            self.happened(step, entry, event);
+        }
+        let (index, applied) = (committed.index, committed.applied);
+        self.steps.push(Step { log, index, applied, entry, outcome });
+    }
+
+    fn renewed(&mut self, log: LogId, step: usize, command: &Command, reply: &Reply) {
+        let (session, number) = match (command, reply) {
+            (Command::Open(open), Reply::Opened(opened)) if !opened.repeated => {
+                let renewals = vec![Renewal { number: 0, step, sent: None, heard: None }];
+                let (ttl, policies) = (open.ttl, open.policies);
+                let session = Session {
+                    log,
+                    ttl,
+                    usable_ms: None,
+                    policies,
+                    client: None,
+                    renewals,
+                    over: None,
+                    client_over: None,
+                    died: None,
+                };
+                self.sessions.insert(opened.session, session);
+                return;
+            }
+            (Command::Renew { session, .. } | Command::RenewPlain { session }, Reply::Renewed(renewed)) => {
+                (session, renewed.number.get())
+            }
+            _ => return,
+        };
+        if let Some(session) = self.sessions.get_mut(session) {
+            session.renewals.push(Renewal { number, step, sent: None, heard: None });
+        }
+    }
+
+    fn happened(&mut self, step: usize, entry: &Entry, event: &TableEvent) {
+        match event {
+            TableEvent::Granted { grant, shared, session, command, .. } => {
+                let Some(resource) = self.record.known(&grant.resource) else { return };
+                self.by_token.entry(grant.token).or_insert(self.leases.len());
+                self.leases.push(Lease {
+                    step,
+                    place: Place { resource, slot: grant.slot },
+                    shared: *shared,
+                    token: grant.token,
+                    fence: grant.fence,
+                    session: *session,
+                    command: command.get(),
+                    end: None,
+                });
+            }
+            TableEvent::Ended { token, how, .. } => {
+                let at_once = is_at_once(entry, *token);
+                if let Some(place) = self.by_token.get(token) {
+                    self.leases[*place].end.get_or_insert(End { step, how: how.clone(), at_once });
+                }
+            }
+            TableEvent::SessionEnded { session } => {
+                if let Some(session) = self.sessions.get_mut(session) {
+                    session.over.get_or_insert(step);
+                }
+            }
+            TableEvent::SessionOpened { .. }
+            | TableEvent::ValueSet { .. }
+            | TableEvent::RegisterWritten { .. }
+            | TableEvent::WaitGranted { .. }
+            | TableEvent::WaitEnded { .. } => {}
+        }
+    }
+
+    /// What clients did and heard.
+    fn hear(&mut self) {
+        let mut sent: HashMap<(SessionId, u64), TrueTime> = HashMap::new();
+        let mut heard: HashMap<(SessionId, u64), TrueTime> = HashMap::new();
+        for (now, event) in &self.record.events {
+            match event {
+                Event::SessionOpened { client, session, usable_ms, first_sent, .. } => {
+                    if let Some(session) = self.sessions.get_mut(session) {
+                        session.client = Some(*client);
+                        session.usable_ms = Some(*usable_ms);
+                        session.renewals[0].sent = Some(*first_sent);
+                        session.renewals[0].heard = Some(*now);
+                    }
+                }
+                Event::SessionOver { session } => {
+                    if let Some(session) = self.sessions.get_mut(session) {
+                        session.client_over.get_or_insert(*now);
+                    }
+                }
+                Event::Died { client } => {
+                    self.deaths.push((*now, *client));
+                    let own = self.sessions.values_mut().filter(|session| session.client == Some(*client));
+                    for session in own.filter(|session| session.client_over.is_none()) {
+                        session.died.get_or_insert(*now);
+                    }
+                }
+                Event::LetGo { token, .. } => {
+                    self.let_go.entry(*token).or_insert(*now);
+                }
+                Event::RenewalSent { session, number } => {
+                    sent.entry((*session, *number)).or_insert(*now);
+                }
+                _ => {}
+            }
+        }
+        for replied in &self.record.replies {
+            if let (
+                RequestKey::Renew(session, _) | RequestKey::PlainRenew(session),
+                Reply::Renewed(renewed),
+            ) = (replied.key, &replied.reply)
+            {
+                heard.entry((session, renewed.number.get())).or_insert(replied.at);
+            }
+        }
+        for (id, session) in &mut self.sessions {
+            for renewal in session.renewals.iter_mut().skip(1) {
+                renewal.sent = sent.get(&(*id, renewal.number)).copied();
+                renewal.heard = heard.get(&(*id, renewal.number)).copied();
+            }
+        }
+    }
+}
+
+/// What a log has from those before it, oldest first.
+pub fn inherited(record: &Record, log: LogId) -> Vec<&Committed> {
+    let mut entries = Vec::new();
+    let mut cursor = record.logs[usize::from(log.0)].from;
+    while let Some((parent, last)) = cursor {
+        let parent = &record.logs[usize::from(parent.0)];
+        entries.extend(parent.entries.iter().rev().filter(|entry| entry.index <= last));
+        cursor = parent.from.map(|(log, index)| (log, index.min(last)));
+    }
+    entries.reverse();
+    entries
+}
+
+/// Whether this entry revokes the lease without a wait.
+fn is_at_once(entry: &Entry, lease: Token) -> bool {
+    use leasehold_core::Operator;
+    entry.commands.iter().any(|command| {
+        matches!(command, Command::Operator(Operator::Revoke { token, now: true, .. }) if *token == lease)
+    })
+}

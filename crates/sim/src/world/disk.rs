@@ -1,0 +1,273 @@
+//! The disk's thread of a node, as the service has it: one write after the other, each synced before it is reported.
+
+use leasehold_node::{Input, LogEntry, LogWrite, SavedSnapshot};
+use leasehold_wal::mem::MemDisk;
+use leasehold_wal::{Entry, HardState, Index, NodeId, Record, SnapshotKind, Space, Term, Wal, WriteError};
+
+use super::process::Files;
+use super::{Event, World};
+use crate::trace::{MILLI, SECOND};
+
+/// While there is no space, it is asked for again this often.
+const SPACE_INTERVAL: u64 = SECOND;
+/// A write that finds no space waits this long between two tries, and gives up after so many.
+const WRITE_INTERVAL: u64 = 100 * MILLI;
+const WRITE_TRIES: u32 = 600;
+/// Bytes of entries in one batch at most.
+const MAX_BATCH_BYTES: usize = 4 * 1024 * 1024;
+
+/// Something for the disk.
+pub(super) enum Job {
+    Write(LogWrite),
+    Snapshot(SavedSnapshot),
+}
+
+/// What is left of a write that found no space.
+enum Progress {
+    Done,
+    NoSpace,
+    Failed(WriteError),
+}
+
+impl World {
+    pub(super) fn hand_to_disk(&mut self, at: usize, job: Job) {
+        self.processes[at].disk.jobs.push_back(job);
+        self.disk_begins(at);
+    }
+
+    /// Begins the next job, if there is one and nothing is being done.
+    pub(super) fn disk_begins(&mut self, at: usize) {
+        let takes = self.net.between(self.plan.disk_delay.0, self.plan.disk_delay.1);
+        let own = &mut self.processes[at];
+        if own.disk.busy.is_some() || own.disk.jobs.is_empty() || own.paused {
+            return;
+        }
+        own.disk.next_job += 1;
+        let job = own.disk.next_job;
+        own.disk.busy = Some(job);
+        let slow = if own.disk.slow > 0 { self.net.below(own.disk.slow) } else { 0 };
+        self.queue.push(self.now + takes + slow, Event::DiskDone { at, life: own.life, job });
+    }
+
+    pub(super) fn disk_done(&mut self, at: usize, life: u32, job: u64) {
+        let own = &mut self.processes[at];
+        if own.life != life || own.disk.busy != Some(job) {
+            return;
+        }
+        if own.paused || own.disk.stuck {
+            own.disk.finished_in_pause = true;
+            return;
+        }
+        self.trace.note(self.now, 1, at as u64);
+        own.disk.busy = None;
+        let Some(next) = own.disk.jobs.pop_front() else { return };
+        match next {
+            Job::Write(write) => self.do_write(at, write),
+            Job::Snapshot(snapshot) => {
+                self.processes[at].disk.waiting = Some(snapshot);
+                self.save_waiting(at);
+            }
+        }
+        self.after_job(at);
+    }
+
+    fn do_write(&mut self, at: usize, mut write: LogWrite) {
+        let number = write.number;
+        let durable = super::nodes::spans(&write.entries);
+        let own = &mut self.processes[at];
+        let Files::Log(wal) = &mut own.files else { return };
+        match self::write(wal, &mut write) {
+            Progress::Done => {
+                own.disk.tries = 0;
+                self.note_durable(at, &durable);
+                let soon = self.soon();
+                self.processes[at].push(Input::Written { number }, soon);
+            }
+            Progress::NoSpace if own.disk.tries < WRITE_TRIES => {
+                own.disk.tries += 1;
+                own.disk.jobs.push_front(Job::Write(write));
+                own.disk.next_job += 1;
+                let (life, job) = (own.life, own.disk.next_job);
+                own.disk.busy = Some(job);
+                self.queue.push(self.now + WRITE_INTERVAL, Event::DiskDone { at, life, job });
+                self.restock(at);
+            }
+            Progress::NoSpace => self.process_fails(at, "no space for a minute"),
+            Progress::Failed(error) => self.process_fails(at, &error.to_string()),
+        }
+    }
+
+    fn after_job(&mut self, at: usize) {
+        let Files::Log(wal) = &mut self.processes[at].files else { return };
+        if let Err(error) = without_space(wal.prepare()) {
+            return self.process_fails(at, &error.to_string());
+        }
+        self.look_for_space(at);
+        self.disk_begins(at);
+    }
+
+    fn look_for_space(&mut self, at: usize) {
+        let own = &self.processes[at];
+        if self.is_short(at) && self.now - own.disk.asked >= SPACE_INTERVAL {
+            self.processes[at].disk.asked = self.now;
+            self.save_waiting(at);
+            self.restock(at);
+        }
+        self.tell_space(at);
+        let own = &mut self.processes[at];
+        if own.is_running() && !own.disk.looks && self.is_short(at) {
+            let own = &mut self.processes[at];
+            own.disk.looks = true;
+            self.queue.push(self.now + SPACE_INTERVAL, Event::DiskLooks { at, life: own.life });
+        }
+    }
+
+    pub(super) fn disk_looks(&mut self, at: usize, life: u32) {
+        let own = &mut self.processes[at];
+        if own.life != life || !own.is_running() {
+            return;
+        }
+        own.disk.looks = false;
+        if own.disk.busy.is_none() && !own.paused && !own.disk.stuck {
+            self.look_for_space(at);
+        } else {
+            own.disk.looks = true;
+            self.queue.push(self.now + SPACE_INTERVAL, Event::DiskLooks { at, life });
+        }
+    }
+
+    fn is_short(&self, at: usize) -> bool {
+        let own = &self.processes[at];
+        let short = matches!(&own.files, Files::Log(wal) if wal.space() == Space::Reserved);
+        short || own.disk.waiting.is_some()
+    }
+
+    /// Makes what is kept aside; says so if the process cannot go on.
+    pub(super) fn restock(&mut self, at: usize) {
+        let Files::Log(wal) = &mut self.processes[at].files else { return };
+        if let Err(error) = wal.restock() {
+            self.process_fails(at, &error.to_string());
+        }
+    }
+
+    pub(super) fn tell_space(&mut self, at: usize) {
+        let soon = self.soon();
+        let own = &mut self.processes[at];
+        let Files::Log(wal) = &own.files else { return };
+        let space = wal.space();
+        if own.disk.told.unwrap_or(Space::Enough) != space {
+            own.disk.told = Some(space);
+            if space == Space::Reserved {
+                self.totals.short_of_space += 1;
+            }
+            own.push(Input::Space { enough: space == Space::Enough }, soon);
+        }
+    }
+
+    fn save_waiting(&mut self, at: usize) {
+        let soon = self.soon();
+        let own = &mut self.processes[at];
+        let (Some(snapshot), Files::Log(wal)) = (&own.disk.waiting, &mut own.files) else { return };
+        let SavedSnapshot { index, term, bytes } = snapshot;
+        let index = *index;
+        let saved = wal.save_snapshot(SnapshotKind::Taken, Index(index), Term(*term), bytes, &[]).map(|_| ());
+        let is_over = match saved {
+            Err(WriteError::OutOfOrder { .. }) => Ok(true),
+            saved => without_space(saved),
+        };
+        match is_over {
+            Ok(true) => {
+                own.disk.waiting = None;
+                self.totals.snapshots += 1;
+                own.push(Input::SnapshotSaved { index }, soon);
+            }
+            Ok(false) => {}
+            Err(error) => self.process_fails(at, &error.to_string()),
+        }
+    }
+
+    /// The process ends in the middle of what its disk was doing: some operations happened, the rest did not.
+    pub(super) fn interrupt_disk(&mut self, at: usize) {
+        let stop = self.chance.below(5);
+        let own = &mut self.processes[at];
+        let (Some(_), Files::Log(wal)) = (own.disk.busy, &mut own.files) else { return };
+        let Some(job) = own.disk.jobs.pop_front() else { return };
+        wal.disk_mut().stop_after(usize::try_from(stop).expect("a few"));
+        match job {
+            Job::Write(mut write) => {
+                let _ = self::write(wal, &mut write);
+            }
+            Job::Snapshot(SavedSnapshot { index, term, bytes }) => {
+                let _ = wal.save_snapshot(SnapshotKind::Taken, Index(index), Term(term), &bytes, &[]);
+            }
+        }
+    }
+}
+
+/// Whether it was done; that there was no space is no error.
+fn without_space(done: Result<(), WriteError>) -> Result<bool, WriteError> {
+    match done {
+        Ok(()) => Ok(true),
+        Err(WriteError::NoSpace { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Writes and syncs everything that is left: first a snapshot that takes the place of what was before, then vote and entries.
+fn write(wal: &mut Wal<MemDisk>, write: &mut LogWrite) -> Progress {
+    if let Some(SavedSnapshot { index, term, bytes }) = &write.install {
+        let (index, term) = (Index(*index), Term(*term));
+        match without_space(wal.save_snapshot(SnapshotKind::Installed, index, term, bytes, &[]).map(|_| ())) {
+            Ok(true) => write.install = None,
+            Ok(false) => return Progress::NoSpace,
+            Err(error) => return Progress::Failed(error),
+        }
+    }
+    while let Some((batch, taken)) = next_batch(write) {
+        match without_space(wal.append(&batch)) {
+            Ok(true) => {
+                write.entries.drain(..taken);
+                if write.entries.is_empty() {
+                    write.vote = None;
+                }
+            }
+            Ok(false) => return Progress::NoSpace,
+            Err(error) => return Progress::Failed(error),
+        }
+    }
+    Progress::Done
+}
+
+/// What is appended next, and how many entries that takes. No batch says that more is committed than it and those before it hold.
+fn next_batch(write: &LogWrite) -> Option<(Vec<Record>, usize)> {
+    if write.vote.is_none() && write.entries.is_empty() {
+        return None;
+    }
+    let (mut bytes, mut taken) = (0, 0);
+    for entry in &write.entries {
+        if bytes + entry.payload.len() > MAX_BATCH_BYTES && taken > 0 {
+            break;
+        }
+        bytes += entry.payload.len();
+        taken += 1;
+    }
+    let part = &write.entries[..taken];
+    let last = part.last().map(|entry| entry.index);
+    let state = write.vote.map(|vote| {
+        Record::HardState(HardState {
+            term: Term(vote.term),
+            vote: (vote.vote != 0).then_some(NodeId(vote.vote)),
+            commit: Index(last.map_or(vote.commit, |last| vote.commit.min(last))),
+        })
+    });
+    Some((state.into_iter().chain(part.iter().map(record)).collect(), taken))
+}
+
+fn record(entry: &LogEntry) -> Record {
+    Record::Entry(Entry {
+        index: Index(entry.index),
+        term: Term(entry.term),
+        kind: entry.kind,
+        payload: entry.payload.clone(),
+    })
+}

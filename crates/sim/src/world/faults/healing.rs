@@ -1,0 +1,104 @@
+//! How faults end, one by one or all together.
+
+use super::Undo;
+use crate::record::{Event as Noted, TrueTime};
+use crate::trace::MILLI;
+use crate::world::process::Standing;
+use crate::world::{Event, Phase, World};
+
+impl World {
+    pub(in crate::world) fn undo(&mut self, undo: Undo) {
+        match undo {
+            Undo::Cut { from, to } => self.set_cut(from, to, false),
+            Undo::ClientCut { client, at } => {
+                let place = client * self.faults.slots + at;
+                self.faults.to_node[place] = false;
+                self.faults.to_client[place] = false;
+                self.flush_connections(client, at);
+            }
+            Undo::Slow { at } => self.processes[at].disk.slow = 0,
+            Undo::Stuck { at } => {
+                self.processes[at].disk.stuck = false;
+                self.disk_goes_on(at);
+            }
+            Undo::Full { at } => {
+                self.processes[at].disk.full = false;
+                self.processes[at].disk_mut().set_full(false);
+            }
+            Undo::PausedNode { at } => self.pause_node(at, false),
+            Undo::PausedClient { client } => {
+                self.acts_first(client);
+                self.pause_client(client, false);
+            }
+            Undo::SleptNode { at } => {
+                self.processes[at].clock.resume(self.now);
+                self.pause_node(at, false);
+            }
+            Undo::SleptClient { client } => {
+                self.clients[client].clock.resume(self.now);
+                self.note_beliefs(client);
+                self.acts_first(client);
+                self.pause_client(client, false);
+            }
+            Undo::Rates => self.usual_rates(),
+            Undo::Noted { machine, what } => self.note_over(machine, what),
+        }
+    }
+
+    /// The application's thread may run before that of its driver when a process goes on: it asks for a guard and acts.
+    fn acts_first(&mut self, client: usize) {
+        if self.clients[client].paused && self.chance.one_in(2) {
+            self.write_under_leases(client);
+        }
+    }
+
+    fn usual_rates(&mut self) {
+        let mut random = self.chance.fork(6);
+        for at in 0..self.processes.len() {
+            let (boot, raw) = self.draw_errors(&mut random, true);
+            self.processes[at].clock.set_errors(self.now, boot, raw);
+        }
+        for client in 0..self.clients.len() {
+            let (boot, raw) = self.draw_errors(&mut random, false);
+            self.clients[client].clock.set_errors(self.now, boot, raw);
+            self.note_beliefs(client);
+        }
+    }
+
+    /// Every fault ends, and whoever is down comes back.
+    pub(in crate::world) fn heal(&mut self) {
+        self.trace.say(self.now, || "faults stop".to_owned());
+        self.phase = Phase::Healing;
+        let slots = self.processes.len();
+        for from in 0..slots {
+            for to in 0..slots {
+                self.set_cut(from, to, false);
+            }
+        }
+        for client in 0..self.clients.len() {
+            for at in 0..slots {
+                self.undo(Undo::ClientCut { client, at });
+            }
+            self.clients[client].clock.resume(self.now);
+            if self.clients[client].paused {
+                self.pause_client(client, false);
+            }
+            self.clients[client].served = false;
+        }
+        for at in 0..slots {
+            for undo in [Undo::Slow { at }, Undo::Stuck { at }, Undo::Full { at }, Undo::SleptNode { at }] {
+                self.undo(undo);
+            }
+            let own = &self.processes[at];
+            if own.standing == Standing::Used && !own.is_running() {
+                let life = own.life;
+                self.queue.push(self.now + 10 * MILLI, Event::Starts { at, life });
+            }
+        }
+        self.usual_rates();
+        while let Some((machine, what)) = self.faults.open.first().copied() {
+            self.note_over(machine, what);
+        }
+        self.notes.record.push(TrueTime(self.now), Noted::FaultsStopped);
+    }
+}

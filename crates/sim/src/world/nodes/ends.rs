@@ -1,0 +1,116 @@
+//! How the process of a node ends, stands still and goes on.
+
+use leasehold_node::Fatal;
+
+use super::End;
+use crate::record::{NodeId, Stopped};
+use crate::trace::{MICRO, MILLI};
+use crate::world::process::{Files, Standing};
+use crate::world::{Event, Phase, World};
+
+impl World {
+    /// The loop or the disk says that nothing more can be promised.
+    pub(in crate::world) fn process_fails(&mut self, at: usize, why: &str) {
+        self.trace.say(self.now, || format!("n{} fails: {why}", at + 1));
+        self.note_stopped(NodeId(self.processes[at].member.id.0), Stopped::DiskError);
+        self.end_process(at, End::Killed);
+        self.restart_later(at);
+    }
+
+    pub(super) fn process_ends_fatally(&mut self, at: usize, fatal: &Fatal) {
+        self.trace.say(self.now, || format!("n{} ends: {fatal}", at + 1));
+        let why = match fatal {
+            Fatal::Removed => Stopped::Removed,
+            Fatal::Diverged { .. } => Stopped::Diverged,
+            _ => Stopped::Failed,
+        };
+        self.note_stopped(NodeId(self.processes[at].member.id.0), why);
+        self.end_process(at, End::Killed);
+        match why {
+            Stopped::Removed => self.processes[at].standing = Standing::Unused,
+            _ => self.notes.violated(format!("n{} cannot go on: {fatal}", at + 1)),
+        }
+    }
+
+    /// A peer says that this node was removed.
+    pub(in crate::world) fn was_removed(&mut self, at: usize) {
+        self.process_ends_fatally(at, &Fatal::Removed);
+    }
+
+    pub(super) fn drained(&mut self, at: usize) {
+        self.trace.say(self.now, || format!("n{} has drained", at + 1));
+        self.note_stopped(NodeId(self.processes[at].member.id.0), Stopped::Drained);
+        self.end_process(at, End::Killed);
+        self.restart_later(at);
+    }
+
+    pub(in crate::world) fn kill(&mut self, at: usize, end: End) {
+        if !self.processes[at].is_running() {
+            return;
+        }
+        self.trace.say(self.now, || format!("n{} is gone: {end:?}", at + 1));
+        self.note_stopped(NodeId(self.processes[at].member.id.0), Stopped::Crashed);
+        self.end_process(at, end);
+        self.restart_later(at);
+    }
+
+    fn restart_later(&mut self, at: usize) {
+        let length = *self.chance.pick(&[1, 200, 1_000, 4_000]) * MILLI;
+        let pause = if self.phase == Phase::Healing { 50 * MILLI } else { self.chance.around(length) };
+        let life = self.processes[at].life;
+        self.queue.push(self.now + pause, Event::Starts { at, life });
+    }
+
+    /// The process is gone, and its files are as that leaves them.
+    pub(in crate::world) fn end_process(&mut self, at: usize, end: End) {
+        self.interrupt_disk(at);
+        let own = &mut self.processes[at];
+        let was_running = own.node.take().is_some();
+        own.wake_at = u64::MAX;
+        own.inbox.clear();
+        own.life += 1;
+        own.leads = None;
+        own.disk.busy = None;
+        own.disk.jobs.clear();
+        let mut disk = own.take_disk();
+        if end == End::PowerLost {
+            let choices = disk.crash_choices(8, self.chance.bits()).choices;
+            let choice = &choices[self.chance.index(choices.len())];
+            disk = disk.crash(choice);
+        }
+        self.processes[at].files = Files::Disk(Box::new(disk));
+        if was_running {
+            self.links_of_the_dead(at);
+            self.connections_of_the_dead(at, end);
+            self.calls_of_the_dead(at);
+        }
+    }
+
+    pub(in crate::world) fn pause_node(&mut self, at: usize, paused: bool) {
+        let now = self.now;
+        let own = &mut self.processes[at];
+        if own.paused == paused || !own.is_running() {
+            return;
+        }
+        own.paused = paused;
+        own.wake_at = if paused { u64::MAX } else { now };
+        if !paused {
+            self.disk_goes_on(at);
+        }
+    }
+
+    /// A disk or process that stood still goes on.
+    pub(in crate::world) fn disk_goes_on(&mut self, at: usize) {
+        let own = &mut self.processes[at];
+        if own.paused || own.disk.stuck {
+            return;
+        }
+        if std::mem::take(&mut own.disk.finished_in_pause)
+            && let Some(job) = own.disk.busy
+        {
+            let life = own.life;
+            self.queue.push(self.now + 10 * MICRO, Event::DiskDone { at, life, job });
+        }
+        self.disk_begins(at);
+    }
+}

@@ -1,0 +1,354 @@
+//! What is written down for the checkers and for the summary.
+
+use std::sync::Arc;
+
+use leasehold_core::SessionId;
+use leasehold_core::protocol::{Changes, MemberRole};
+use leasehold_node::payload::Payload;
+
+use super::World;
+use super::clients::client_number;
+use super::nodes::{config, entry_hash};
+use crate::plan::Plan;
+use crate::record::{
+    Bounds, ClientId, Event, Fault, LogId, Machine, NodeId, Published, Record, Stopped, TrueTime, VoterSet,
+};
+use crate::trace::{MILLI, SECOND};
+
+/// What a run came to, in numbers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Turns of nodes.
+    pub turns: u64,
+    /// Turns of clients.
+    pub client_turns: u64,
+    /// Commands submitted by applications.
+    pub operations: u64,
+    /// Renewals sent.
+    pub renewals_sent: u64,
+    /// Reads answered.
+    pub reads: u64,
+    /// Leases that applications were given.
+    pub grants: u64,
+    /// Writes that reached receivers.
+    pub writes: u64,
+    /// Writes that a fence refused.
+    pub fenced_off: u64,
+    /// Guards that were refused.
+    pub guards_refused: u64,
+    /// Entries committed.
+    pub entries: u64,
+    /// Leaderships.
+    pub elections: u64,
+    /// Leases that ended because nobody renewed them.
+    pub expiries: u64,
+    /// Sessions that the service ended.
+    pub sessions_lost: u64,
+    /// Restores from a backup.
+    pub restores: u64,
+    /// Starts of nodes.
+    pub starts: u64,
+    /// Snapshots saved.
+    pub snapshots: u64,
+    /// Snapshots installed from others.
+    pub installs: u64,
+    /// Changes of the members.
+    pub member_changes: u64,
+    /// Times that a disk had no space.
+    pub short_of_space: u64,
+    /// Deaths of clients.
+    pub client_crashes: u64,
+    /// Faults that were made.
+    pub faults: u64,
+}
+
+impl Totals {
+    /// Name and number of everything.
+    pub const fn all(&self) -> [(&'static str, u64); 21] {
+        [
+            ("turns", self.turns),
+            ("client_turns", self.client_turns),
+            ("operations", self.operations),
+            ("renewals_sent", self.renewals_sent),
+            ("reads", self.reads),
+            ("grants", self.grants),
+            ("writes", self.writes),
+            ("fenced_off", self.fenced_off),
+            ("guards_refused", self.guards_refused),
+            ("entries", self.entries),
+            ("elections", self.elections),
+            ("expiries", self.expiries),
+            ("sessions_lost", self.sessions_lost),
+            ("restores", self.restores),
+            ("starts", self.starts),
+            ("snapshots", self.snapshots),
+            ("installs", self.installs),
+            ("member_changes", self.member_changes),
+            ("short_of_space", self.short_of_space),
+            ("client_crashes", self.client_crashes),
+            ("faults", self.faults),
+        ]
+    }
+
+    /// Adds another run's.
+    pub fn add(&mut self, other: &Self) {
+        let sum = |mine: &mut u64, theirs: u64| *mine += theirs;
+        sum(&mut self.turns, other.turns);
+        sum(&mut self.client_turns, other.client_turns);
+        sum(&mut self.operations, other.operations);
+        sum(&mut self.renewals_sent, other.renewals_sent);
+        sum(&mut self.reads, other.reads);
+        sum(&mut self.grants, other.grants);
+        sum(&mut self.writes, other.writes);
+        sum(&mut self.fenced_off, other.fenced_off);
+        sum(&mut self.guards_refused, other.guards_refused);
+        sum(&mut self.entries, other.entries);
+        sum(&mut self.elections, other.elections);
+        sum(&mut self.expiries, other.expiries);
+        sum(&mut self.sessions_lost, other.sessions_lost);
+        sum(&mut self.restores, other.restores);
+        sum(&mut self.starts, other.starts);
+        sum(&mut self.snapshots, other.snapshots);
+        sum(&mut self.installs, other.installs);
+        sum(&mut self.member_changes, other.member_changes);
+        sum(&mut self.short_of_space, other.short_of_space);
+        sum(&mut self.client_crashes, other.client_crashes);
+        sum(&mut self.faults, other.faults);
+    }
+}
+
+/// The record, and what the world itself finds wrong.
+pub(super) struct Notes {
+    pub(super) record: Record,
+    pub(super) violations: Vec<String>,
+    reads: u64,
+    /// The furthest entry applied in each log, for who tells of voters first.
+    furthest: Vec<u64>,
+}
+
+/// Violations after which going on shows nothing more.
+const ENOUGH: usize = 3;
+
+impl Notes {
+    pub(super) fn new(plan: &Plan) -> Self {
+        // There and back at its slowest, during the faults and after them.
+        let (peers, clients) = (2 * plan.peer_delay.1, 2 * plan.client_delay.1);
+        let calm = 4 * (plan.peer_delay.0 + 2 * MILLI) + 4 * (plan.client_delay.0 + 4 * MILLI);
+        let bounds = Bounds {
+            leader: 1_200 * MILLI + calm,
+            handover: 50 * MILLI + calm,
+            commit: 100 * MILLI + peers + clients,
+            in_flight: plan.in_flight + MILLI,
+            ..Bounds::default()
+        };
+        Self {
+            record: Record::new(config(plan), bounds),
+            violations: Vec::new(),
+            reads: 0,
+            furthest: vec![1],
+        }
+    }
+
+    pub(super) fn violated(&mut self, what: String) {
+        self.violations.push(what);
+    }
+
+    pub(super) const fn is_hopeless(&self) -> bool {
+        self.violations.len() >= ENOUGH
+    }
+
+    pub(super) const fn next_read(&mut self) -> u64 {
+        self.reads += 1;
+        self.reads
+    }
+
+    pub(super) fn began_log(&mut self, index: u64) {
+        self.furthest.push(index);
+    }
+}
+
+impl World {
+    fn node_id(&self, at: usize) -> NodeId {
+        NodeId(self.processes[at].member.id.0)
+    }
+
+    /// What a turn of a node changed: entries applied, leadership.
+    pub(super) fn note_turn(&mut self, at: usize) {
+        let id = self.node_id(at);
+        let now = TrueTime(self.now);
+        let own = &mut self.processes[at];
+        let Some(node) = &own.node else { return };
+        let (applied, leads) = (node.applied(), (node.leader() == Some(node.id())).then_some(own.term));
+        while own.noted < applied {
+            own.noted += 1;
+            let index = own.noted;
+            let Some(entry) = own.log.remove(&index) else {
+                self.notes.violated(format!("n{} applied entry {index}, which it was never given", at + 1));
+                continue;
+            };
+            let what = (index, entry.term, entry_hash(entry.kind, &entry.payload));
+            self.trace.note(self.now, 10, index ^ what.2);
+            let furthest = &mut self.notes.furthest[usize::from(own.state.0)];
+            if index > *furthest {
+                *furthest = index;
+                self.totals.entries += 1;
+            }
+            let decode = || {
+                let is_stamped = entry.kind == 0 && !entry.payload.is_empty();
+                is_stamped
+                    .then(|| Payload::decode(&entry.payload).ok())
+                    .flatten()
+                    .map(|payload| payload.entry)
+            };
+            self.notes.record.applied(now, (own.state, id), what, decode);
+        }
+        if leads != own.leads {
+            let before = std::mem::replace(&mut own.leads, leads);
+            if let Some(term) = before {
+                self.notes.record.push(now, Event::LeadsNoMore { node: id, term });
+            }
+            if let Some(term) = leads {
+                self.notes.record.push(now, Event::Leads { node: id, term });
+                self.totals.elections += 1;
+                self.trace.say(self.now, || format!("n{} leads in term {term}", at + 1));
+            }
+            self.interesting();
+        }
+    }
+
+    pub(super) fn note_started(&mut self, at: usize) {
+        let (now, node) = (TrueTime(self.now), self.node_id(at));
+        self.notes.record.push(now, Event::Started { node });
+        let own = &self.processes[at];
+        if own.state == LogId(0) && self.notes.record.voter_sets.is_empty() {
+            self.note_voters(at);
+        }
+        self.note_state(at);
+    }
+
+    pub(super) fn note_stopped(&mut self, node: NodeId, why: Stopped) {
+        self.notes.record.push(TrueTime(self.now), Event::Stopped { node, why });
+    }
+
+    pub(super) fn note_durable(&mut self, at: usize, spans: &[(u64, u64, u64)]) {
+        let (now, node, log) = (TrueTime(self.now), self.node_id(at), self.processes[at].state);
+        for (first, last, term) in spans.iter().copied() {
+            self.notes.record.push(now, Event::Durable { log, node, first, last, term });
+        }
+    }
+
+    pub(super) fn note_installed(&mut self, at: usize, index: u64) {
+        let (now, node, log) = (TrueTime(self.now), self.node_id(at), self.processes[at].state);
+        self.notes.record.push(now, Event::Installed { log, node, index });
+    }
+
+    /// What a node's table comes to.
+    pub(super) fn note_state(&mut self, at: usize) {
+        let (now, node, log) = (TrueTime(self.now), self.node_id(at), self.processes[at].state);
+        let Some(own) = &self.processes[at].node else { return };
+        if own.membership().is_blank() {
+            return;
+        }
+        let (index, hash) = (own.applied(), crate::record::hash(&own.table().encode()));
+        self.notes.record.push(now, Event::State { log, node, index, hash });
+    }
+
+    pub(super) fn note_changes(&mut self, at: usize, changes: Arc<Changes>) {
+        let (node, own) = (self.node_id(at), &self.processes[at]);
+        let (log, since) = (own.state, TrueTime(own.told_since));
+        self.notes.record.published.push(Published { log, node, since, changes });
+    }
+
+    /// The members are others; whoever is furthest says so.
+    pub(super) fn note_members(&mut self, at: usize) {
+        self.totals.member_changes += 1;
+        let own = &self.processes[at];
+        let applied = own.node.as_ref().map_or(0, leasehold_node::Node::applied);
+        if applied > self.notes.furthest[usize::from(own.state.0)] {
+            self.note_voters(at);
+        }
+    }
+
+    pub(super) fn note_voters(&mut self, at: usize) {
+        let own = &self.processes[at];
+        let voters = own.membership.members.iter().filter(|(_, role)| *role == MemberRole::Voter);
+        let voters = voters.map(|(member, _)| NodeId(member.id.0)).collect();
+        let set = VoterSet { voters, outgoing: Vec::new() };
+        self.notes.record.voters(TrueTime(self.now), own.state, set);
+    }
+
+    pub(super) fn note_opened(&mut self, client: usize, session: SessionId) {
+        let own = &self.clients[client];
+        let first_sent = TrueTime(own.first_sent.map_or(self.now, |(_, at)| at));
+        let Some((ttl_ms, usable_ms)) =
+            own.app.numbers.map(|numbers| (numbers.ttl().get(), numbers.usable().get()))
+        else {
+            return;
+        };
+        let client = ClientId(client_number(client));
+        let opened = Event::SessionOpened { client, session, ttl_ms, usable_ms, first_sent };
+        self.notes.record.push(TrueTime(self.now), opened);
+    }
+
+    pub(super) fn note_fault(&mut self, machine: Machine, what: Fault, within: bool, begins: bool) {
+        self.notes.record.push(TrueTime(self.now), Event::Fault { machine, what, within, begins });
+    }
+
+    pub(super) fn node_machine(&self, at: usize) -> Machine {
+        Machine::Node(self.node_id(at))
+    }
+
+    /// Of which life of the state a client's answers are.
+    pub(super) fn log_of_connection(&self, client: usize) -> LogId {
+        let connection = self.clients[client].way.connection;
+        let at = connection.map(|connection| self.connection_at(connection));
+        at.map_or(LogId(0), |at| self.processes[at].state)
+    }
+
+    /// Whether everybody was served since faults stopped, and enough time has passed to see what became of the rest.
+    pub(super) fn is_served(&self) -> bool {
+        let settled = self.plan.fault_length + SECOND * 10 + self.plan.ttl.1 * MILLI * 4;
+        self.now > settled
+            && self.clients.iter().all(|client| client.served)
+            && self.operators.is_content()
+            && self.leader().is_some()
+    }
+
+    pub(super) fn report_not_served(&mut self) {
+        let unserved: Vec<usize> =
+            (0..self.clients.len()).filter(|client| !self.clients[*client].served).collect();
+        let leader = self.leader().map(|at| at + 1);
+        let content = self.operators.is_content();
+        self.notes.violated(format!(
+            "after the faults not everybody was served: leader {leader:?}, members settled: {content}, clients without an answer: {unserved:?}"
+        ));
+    }
+
+    /// The last words of a run.
+    pub(super) fn end(&mut self) {
+        for at in 0..self.processes.len() {
+            self.note_state(at);
+        }
+        if let Some(leader) = self.leader()
+            && let Some(node) = &self.processes[leader].node
+        {
+            self.totals.expiries = node.table().counters().involuntary_endings;
+        }
+        self.notes.record.push(TrueTime(self.now), Event::Ended);
+    }
+
+    /// What was found wrong while it ran.
+    pub fn violations(&self) -> &[String] {
+        &self.notes.violations
+    }
+
+    /// Everything that happened, for the checkers.
+    pub const fn record(&self) -> &Record {
+        &self.notes.record
+    }
+
+    /// What it came to, in numbers.
+    pub const fn totals(&self) -> &Totals {
+        &self.totals
+    }
+}
