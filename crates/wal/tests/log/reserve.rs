@@ -139,7 +139,7 @@ fn the_reserve_for_a_snapshot_grows_with_the_snapshots_and_survives_if_it_cannot
     wal.restock().unwrap();
     let small = reserved_for_snapshot(wal.disk());
     wal.append(&[entry(1, 1, 30), entry(2, 1, 30), entry(3, 1, 30)]).unwrap();
-    let mut save = |wal: &mut Wal<&mut MemDisk>, index| {
+    let save = |wal: &mut Wal<&mut MemDisk>, index| {
         wal.save_snapshot(SnapshotKind::Taken, Index(index), Term(1), &vec![1; 1 << 20], &[]).unwrap();
     };
     save(&mut wal, 1);
