@@ -116,7 +116,7 @@ mod tests {
         Choices { is_only_one: true, ..Choices::default() }
     }
 
-    fn stage() -> (tempfile::TempDir, std::path::PathBuf) {
+    fn stage() -> (tempfile::TempDir, PathBuf) {
         let root = tempfile::tempdir().unwrap();
         let file = root.path().join("backup");
         save_backup(&file, &backup_file(small_snapshot())).unwrap();
