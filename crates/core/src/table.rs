@@ -120,6 +120,11 @@ impl LeaseTable {
         }
     }
 
+    /// Another life of a state may have another longest ttl, and this is how it is told; no log has an entry for it.
+    pub fn set_max_ttl(&mut self, max_ttl: Millis) {
+        self.config.max_ttl = max_ttl;
+    }
+
     /// Applies one entry.
     ///
     /// # Panics

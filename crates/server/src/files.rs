@@ -148,12 +148,14 @@ pub enum FilesError {
         epoch: u64,
     },
     /// A ttl that nobody can have.
-    #[error("--max-ttl of {given} ms is above the maximum of {limit} ms")]
+    #[error("a longest ttl of {given} ms is outside {least} to {most} ms")]
     MaxTtl {
         /// What was given.
         given: u64,
-        /// The limit.
-        limit: u64,
+        /// The shortest there may be.
+        least: u64,
+        /// The longest there may be.
+        most: u64,
     },
     /// The name or address of the member.
     #[error(transparent)]

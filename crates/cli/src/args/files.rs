@@ -46,7 +46,7 @@ pub(crate) struct LifeArgs {
     /// Begin above the epoch of this token: the greatest one that is known
     #[arg(long, value_name = "TOKEN", value_parser = values::token, allow_hyphen_values = true)]
     pub(crate) above: Option<Token>,
-    /// Holders may have ttls up to this, if that is more than the state says
+    /// The longest ttl from now on, from 500ms to 1d [default: as before]
     #[arg(long, value_name = "LENGTH", value_parser = values::policy, allow_hyphen_values = true)]
     pub(crate) max_ttl: Option<Duration>,
     /// Nobody acts on a lease any more: grant at once

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use leasehold_core::limits::LONGEST_MAX_TTL;
+use leasehold_core::limits::{LONGEST_MAX_TTL, MIN_TTL};
 use leasehold_core::protocol::{Incarnation, Member, MemberId};
 use leasehold_core::{Command, Config, Entry, Epoch, LeaseTable, Millis, Revision, System, Token};
 use leasehold_node::members::CLUSTER_VERSION;
@@ -20,7 +20,7 @@ pub struct Choices {
     pub above: Option<Token>,
     /// Nobody else has begun another life of this state: no backup of it was restored and no node of it recovered since.
     pub is_only_one: bool,
-    /// The longest ttl that holders may have, if it is greater than the state says.
+    /// The longest ttl from now on, if it is to be another one.
     pub max_ttl: Option<Millis>,
     /// Nobody believes in a lease any more, so there is nothing to wait for.
     pub holders_are_stopped: bool,
@@ -70,9 +70,10 @@ pub(super) enum Heir {
 impl Choices {
     /// How long nothing may be granted: until nobody can believe in a lease of before.
     pub(super) fn wait(&self, config: &Config) -> Result<Millis, FilesError> {
-        let given = self.max_ttl.unwrap_or(Millis::ZERO);
-        if given > LONGEST_MAX_TTL {
-            return Err(FilesError::MaxTtl { given: given.get(), limit: LONGEST_MAX_TTL.get() });
+        let given = self.max_ttl.unwrap_or(config.max_ttl);
+        if !(MIN_TTL..=LONGEST_MAX_TTL).contains(&given) {
+            let (least, most) = (MIN_TTL.get(), LONGEST_MAX_TTL.get());
+            return Err(FilesError::MaxTtl { given: given.get(), least, most });
         }
         if self.holders_are_stopped {
             return Ok(Millis::ZERO);
@@ -134,10 +135,14 @@ impl State {
         heir: &Heir,
         epoch: Epoch,
         wait: Millis,
+        max_ttl: Option<Millis>,
     ) -> Result<(SavedSnapshot, Incarnation), String> {
         let at = self.table.last_at();
         let restored = Command::System(System::Restored { epoch, wait });
         self.table.apply(&Entry { at, commands: vec![restored] });
+        if let Some(max_ttl) = max_ttl {
+            self.table.set_max_ttl(max_ttl);
+        }
         self.table.check_invariants()?;
         let (index, term) = (self.index + 1, self.term + 1);
         let (voter, roster, anchor) = match heir {
@@ -201,11 +206,13 @@ mod tests {
         let before = state.roster.incarnation;
         let (index, term) = (state.index, state.term);
         let epoch = Epoch::new(3).unwrap();
-        let (snapshot, incarnation) = state.begin(&Heir::Served(member(9)), epoch, Millis::new(500)).unwrap();
+        let max_ttl = Millis::new(700_000);
+        let heir = Heir::Served(member(9));
+        let (snapshot, incarnation) = state.begin(&heir, epoch, Millis::new(500), Some(max_ttl)).unwrap();
         assert_eq!((snapshot.index, snapshot.term), (index + 1, term + 1));
         assert_ne!(incarnation, before);
         let read = NodeSnapshot::decode(&snapshot.bytes).unwrap();
-        assert_eq!(read.table.epoch(), epoch);
+        assert_eq!((read.table.epoch(), read.table.config().max_ttl), (epoch, max_ttl));
         assert_eq!(read.voters.voters, [9]);
         assert_eq!(read.roster.members, [member(9)]);
     }
@@ -221,7 +228,8 @@ mod tests {
         let whole = config.drift.stretch(config.max_ttl);
         assert!(whole > config.max_ttl);
         assert_eq!(choices(None, false).wait(&config).unwrap(), whole);
-        assert_eq!(choices(Some(1), false).wait(&config).unwrap(), whole);
+        assert_eq!(choices(Some(500), false).wait(&config).unwrap(), whole);
+        assert!(choices(Some(499), false).wait(&config).is_err());
         let longer = choices(Some(3_600_000), false).wait(&config).unwrap();
         assert_eq!(longer, config.drift.stretch(Millis::new(3_600_000)));
         assert_eq!(choices(Some(3_600_000), true).wait(&config).unwrap(), Millis::ZERO);

@@ -70,7 +70,7 @@ pub fn recover(directory: &Path, extent: Extent, choices: &Choices) -> Result<Be
     let mut notes = notes_of(directory, kind)?;
     let epoch = notes.hand_out(directory, state.table.epoch(), choices.above)?;
     drop(notes);
-    let (snapshot, incarnation) = state.begin(&heir, epoch, wait).map_err(state_error)?;
+    let (snapshot, incarnation) = state.begin(&heir, epoch, wait, choices.max_ttl).map_err(state_error)?;
 
     let new_log = directory.join(NEW_LOG);
     make_empty(&new_log)?;

@@ -42,7 +42,7 @@ pub fn restore(file: &Path, directory: &Path, choices: &Choices) -> Result<Begun
     let epoch = notes.hand_out(file, state.table.epoch(), choices.above)?;
     drop(notes);
     let (snapshot, incarnation) =
-        state.begin(&Heir::Served(member.clone()), epoch, wait).map_err(state_error)?;
+        state.begin(&Heir::Served(member.clone()), epoch, wait, choices.max_ttl).map_err(state_error)?;
 
     let path = beside_hidden(directory);
     write_member_id(&path, id)?;

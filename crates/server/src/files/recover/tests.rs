@@ -107,7 +107,7 @@ fn recovered_aside(directory: &Path, steps: u32) -> MemberId {
     let epoch =
         notes_of(directory, Kind::Served).unwrap().hand_out(directory, state.table.epoch(), None).unwrap();
     let wait = leasehold_core::Millis::ZERO;
-    let (snapshot, _) = state.begin(&Heir::Served(member.clone()), epoch, wait).unwrap();
+    let (snapshot, _) = state.begin(&Heir::Served(member.clone()), epoch, wait, None).unwrap();
     let new_log = directory.join(NEW_LOG);
     make_empty(&new_log).unwrap();
     write_log(&new_log, directory, locked.inode().unwrap(), &snapshot).unwrap();
