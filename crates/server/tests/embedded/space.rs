@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
-use leasehold_core::protocol::{Failure, Response, ToClient};
-use leasehold_core::{Answer, ItemKind, Millis, Token};
+use leasehold_core::protocol::ToClient;
+use leasehold_core::{Answer, ItemKind, Millis, Refusal, Token};
 
 use crate::caller::{Caller, Member, token_of};
 use crate::place::{Mount, refusal, serve};
@@ -68,12 +68,10 @@ fn a_disk_that_fills_up_refuses_what_is_new_and_goes_on_when_there_is_space_agai
     assert!(granted.len() > 100, "the segment that was there has room for some");
 
     std::fs::remove_file(filler).unwrap();
-    // What was refused was not taken in: its number is still to be used.
-    member.command -= 1;
+    // What was refused has used up its number: whatever follows in the stream is taken in.
     let again = (0..100).find_map(|_| match acquire(&mut caller, &mut member, "later") {
         Ok(token) => Some(token),
         Err(_) => {
-            member.command -= 1;
             std::thread::sleep(std::time::Duration::from_millis(100));
             None
         }
@@ -95,12 +93,14 @@ fn acquire(caller: &mut Caller, member: &mut Member, name: &str) -> Result<Token
         Some(ToClient::Items { items, .. }) => {
             assert_eq!(items.len(), 1);
             member.seen = items[0].number;
-            let ItemKind::Answer { answer: Answer::Granted(grants), .. } = &items[0].kind else {
-                panic!("{items:?}");
-            };
-            Ok(grants[0].token)
+            match &items[0].kind {
+                ItemKind::Answer { answer: Answer::Granted(grants), .. } => Ok(grants[0].token),
+                ItemKind::Answer { answer: Answer::Refused(refusal @ Refusal::NoRoom), .. } => {
+                    Err(refusal.to_string())
+                }
+                _ => panic!("{items:?}"),
+            }
         }
-        Some(ToClient::Response { response: Response::Failed(Failure::Unavailable { why }), .. }) => Err(why),
         other => panic!("{other:?}"),
     }
 }
