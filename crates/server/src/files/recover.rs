@@ -135,19 +135,25 @@ pub(crate) fn finish_recovery(directory: &Path) -> Result<(), DirectoryError> {
     })
 }
 
-/// Takes the lock of a directory of either kind.
+/// Takes the lock of a directory of either kind. Who serves keeps it for long; a process that ends, or one that is just being made,
+/// has it for a moment more.
 pub(super) fn lock(directory: &Path) -> Result<(Locked, Kind), FilesError> {
-    let (locked, kind) = match Locked::try_lock(directory, Kind::Served, true) {
-        Err(DirectoryError::Embedded { .. }) => {
-            (Locked::try_lock(directory, Kind::Embedded, true)?, Kind::Embedded)
+    const TRIES: usize = 25;
+    const PAUSE: std::time::Duration = std::time::Duration::from_millis(20);
+    for _ in 0..TRIES {
+        let (locked, kind) = match Locked::try_lock(directory, Kind::Served, true) {
+            Err(DirectoryError::Embedded { .. }) => {
+                (Locked::try_lock(directory, Kind::Embedded, true)?, Kind::Embedded)
+            }
+            other => (other?, Kind::Served),
+        };
+        if let Some(locked) = locked {
+            return Ok((locked, kind));
         }
-        other => (other?, Kind::Served),
-    };
-    let locked = locked.ok_or_else(|| {
-        let pid = lock_holder(directory).map_or(0, |holder| holder.pid);
-        FilesError::InUse { path: directory.to_owned(), pid }
-    })?;
-    Ok((locked, kind))
+        std::thread::sleep(PAUSE);
+    }
+    let pid = lock_holder(directory).map_or(0, |holder| holder.pid);
+    Err(FilesError::InUse { path: directory.to_owned(), pid })
 }
 
 /// The note of the directory, and the one for all that lie beside it: nodes of one cluster may.

@@ -311,6 +311,7 @@ fn every_refusal_of_a_plain_session_is_documented_somewhere() {
         "too-many-unseen",
         "no-such-successor",
         "no-offer",
+        "no-room",
         "no-such-path",
         "too-many-requests",
     ];
