@@ -20,7 +20,7 @@ use crate::workload::{Shape, Workload};
 
 /// How long a cluster may take to begin to serve.
 pub const FOUNDING: Duration = Duration::from_secs(20);
-/// How long everybody may take to be served after the healing.
+/// How long everybody may take to be served after the healing, if no ttl is longer.
 pub const HEALING: Duration = Duration::from_secs(10);
 
 /// How long sessions that nobody closed may take to expire, and nodes to come to one entry.
@@ -195,7 +195,7 @@ impl Stage {
         self.progress.say("all is healed");
         self.recorder.record(What::AllHealed);
         self.cluster.leader(HEALING)?;
-        self.pass(HEALING.min(self.shape.ttl * 2 + Duration::from_secs(1)));
+        self.pass(self.expiry());
         let late = self.workload.take().map_or(0, |workload| workload.finish(&self.runtime, HEALING));
         let late = (late > 0).then(|| format!("{late} clients did not finish within {HEALING:?}"));
         self.judge("every call ends", 1, late.into_iter().collect());
@@ -234,9 +234,15 @@ impl Stage {
         }
     }
 
+    /// Within this time what a client that was cut off for longer than its ttl had held has gone to others, and it is back.
+    fn expiry(&self) -> Duration {
+        self.shape.ttl * 2 + Duration::from_secs(1)
+    }
+
     /// The rules of a run whose clocks are right.
-    pub const fn rules(&self) -> Rules {
-        Rules { ttl: self.shape.ttl, honoured: true, exclusion: true, healing: Some(HEALING) }
+    pub fn rules(&self) -> Rules {
+        let healing = Some(HEALING.max(self.expiry()));
+        Rules { ttl: self.shape.ttl, honoured: true, exclusion: true, healing }
     }
 
     /// A file of this run.
