@@ -14,6 +14,7 @@ mod packages;
 mod report;
 mod run;
 mod schemathesis;
+mod simulate;
 mod soak;
 mod tests;
 
@@ -24,6 +25,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   test    installs what the tests need and runs every test; ends with `N passed, N failed`
   soak    mixed load on a service for an hour, or `soak MINUTES`; memory and descriptors must stay flat
   nemesis a cluster of real processes under faults: `nemesis NAME [--seed N] [--quick]`, `nemesis --help` lists the names
+  simulate simulated worlds with fresh seeds: `simulate --minutes N [--threads T]`, or one: `simulate --seed N --trace`
   ci      formatting, lints, documentation and dependencies, then `test`";
 
 fn main() -> ExitCode {
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
         ["soak"] => soak::run("60"),
         ["soak", minutes] => soak::run(minutes),
         ["nemesis", ref words @ ..] if !words.is_empty() => nemesis::run(words),
+        ["simulate", ref words @ ..] if !words.is_empty() => simulate::run(words),
         ["ci"] => checks::run().and_then(|()| tests::run()),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");

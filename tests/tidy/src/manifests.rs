@@ -44,7 +44,7 @@ const PLACES: [Place; 15] = [
         behind: &[(SERVER, "embedded"), (NODE, "testing")],
     },
     place(FENCE, &[CORE]),
-    place(SIM, &[CORE, WAL, WIRE, NODE]),
+    place(SIM, &[CORE, CLOCK, WAL, WIRE, NODE]),
     place("leasehold-cli", &[CORE, CLOCK, WAL, WIRE, NODE, SERVER, SERVICE, CLIENT, FENCE, SIM]),
     place("leasehold-bench", &[CORE, CLOCK, WAL, WIRE, NODE, SERVER, SERVICE, CLIENT, FENCE]),
     place("leasehold-nemesis", &[CLOCK, CLIENT]),

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use leasehold::Token;
 
 use crate::check::Rules;
@@ -60,8 +60,11 @@ pub(super) fn restore(options: &Options) -> Result<Report> {
     for node in &mut stage.cluster.nodes {
         node.kill()?;
     }
-    // The note beside the file knows of the first one, so no word is needed.
-    let second = begin_again(&mut stage, &backup, &["--holders-are-stopped"], 2)?;
+    // It is not the first any more: whoever restores again says above which token.
+    without_the_word(&mut stage, &backup)?;
+    let greatest = greatest(&stage)?;
+    let words = ["--holders-are-stopped", "--above", &greatest];
+    let second = begin_again(&mut stage, &backup, &words, 2)?;
     grow_again(&mut stage)?;
     stage.progress.step();
     let lines = stage.heal()?;
@@ -94,6 +97,17 @@ pub(super) fn begin_again(stage: &mut Stage, backup: &Path, words: &[&str], life
     stage.cluster.nodes[0].start()?;
     stage.cluster.leader(HEALING)?;
     Ok(started)
+}
+
+/// The greatest token that anybody was granted.
+fn greatest(stage: &Stage) -> Result<String> {
+    let lines = stage.recorder.lines()?;
+    let tokens = lines.iter().filter_map(|line| match &line.what {
+        What::Granted { token, .. } => Some(*token),
+        _ => None,
+    });
+    let greatest = tokens.max().context("nothing was granted")?;
+    Ok(greatest.to_string())
 }
 
 /// Adds the other two nodes.

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
+use leasehold_clock::computed;
 use leasehold_sim::campaign::{Campaign, Summary};
 use leasehold_sim::check::{Depth, check};
 use leasehold_sim::plan::{Fault, Plan};
@@ -11,7 +12,6 @@ use leasehold_sim::run::{Outcome, run};
 use leasehold_sim::shrink::shrink;
 use leasehold_sim::trace::{MILLI, SECOND, Trace, seconds};
 use leasehold_sim::world::World;
-use rustix::time::{ClockId, clock_gettime};
 
 /// Simulated worlds of Leasehold: nodes, clients and receivers under faults, decided by a seed and checked.
 #[derive(Debug, Parser)]
@@ -244,11 +244,4 @@ fn measure() -> ExitCode {
         );
     }
     ExitCode::SUCCESS
-}
-
-/// How long this thread has computed.
-fn computed() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    let (whole, nanos) = (u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0));
-    Duration::new(whole, nanos)
 }

@@ -33,7 +33,7 @@ pub(crate) struct Stage {
 }
 
 pub(crate) fn name(nth: u32) -> ResourceName {
-    ResourceName::new(&format!("r{nth}")).unwrap()
+    ResourceName::new(&format!("r{nth}")).expect("a short name")
 }
 
 impl Stage {
@@ -102,7 +102,7 @@ impl Stage {
         let mut nonce = [0; 16];
         nonce[..4].copy_from_slice(&client.to_be_bytes());
         nonce[4..12].copy_from_slice(&self.now.0.to_be_bytes());
-        let label = Label::new(&format!("c{client}")).unwrap();
+        let label = Label::new(&format!("c{client}")).expect("a short label");
         let (ttl, kind) = (Millis::new(TTL), SessionKind::Streamed);
         let open = Open { nonce: Nonce(nonce), label, ttl, policies, kind };
         let key = RequestKey::Open(nonce);
@@ -249,6 +249,6 @@ pub(crate) fn caught(found: &[Violation], part: &str) {
 
 /// The event that ends a lease, as the table would tell it.
 pub(crate) fn ended(session: SessionId, token: Token, how: Ending) -> leasehold_core::Event {
-    let (resource, label) = (name(0), Label::new("c").unwrap());
+    let (resource, label) = (name(0), Label::new("c").expect("a short label"));
     leasehold_core::Event::Ended { resource, token, session, label, when: LogTime::ZERO, how }
 }

@@ -312,6 +312,8 @@ impl<'r> Story<'r> {
             TableEvent::SessionOpened { .. }
             | TableEvent::ValueSet { .. }
             | TableEvent::RegisterWritten { .. }
+            | TableEvent::AlarmRaised { .. }
+            | TableEvent::AlarmCleared { .. }
             | TableEvent::WaitGranted { .. }
             | TableEvent::WaitEnded { .. } => {}
         }

@@ -107,6 +107,10 @@ impl RequestKey {
                 (Sequence::Plain, Op::Cancel { .. }) => return None,
                 (Sequence::Plain, op) => Self::Plain(command.session, hash(format!("{op:?}").as_bytes())),
             },
+            Command::NoRoom { session, sequence: Sequence::Streamed { attach, number, .. } } => {
+                Self::Command(*session, attach.get(), number.get())
+            }
+            Command::NoRoom { .. } => return None,
             Command::Operator(operator) => Self::Operator(hash(format!("{operator:?}").as_bytes())),
             Command::Tidy(_) | Command::System(_) => return None,
         })

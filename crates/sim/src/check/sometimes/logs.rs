@@ -116,7 +116,10 @@ fn answered(sometimes: &mut Sometimes, op: &Op, answer: &Answer) {
         (_, Answer::Refused(Refusal::NotFree { why, .. })) => match why {
             Unavailable::CoolDown { .. } => sometimes.reach(S::CoolDown),
             Unavailable::RestoreWait { .. } => sometimes.reach(S::RestoreWait),
-            Unavailable::Held { .. } | Unavailable::Queue { .. } | Unavailable::RevokePending { .. } => {}
+            Unavailable::Held { .. }
+            | Unavailable::Queue { .. }
+            | Unavailable::RevokePending { .. }
+            | Unavailable::Alarm { .. } => {}
         },
         (
             Op::SetValue { .. } | Op::WriteRegister { .. },
@@ -165,7 +168,11 @@ fn happened(sometimes: &mut Sometimes, queues: &mut Queues, revived: &HashSet<Se
             Ending::Restored => sometimes.add(S::RestoredDuringWait, u64::from(queues.drop_all())),
             Ending::Released | Ending::Drained | Ending::Revoked { .. } | Ending::Rebooted => {}
         },
-        Event::SessionOpened { .. } | Event::ValueSet { .. } | Event::RegisterWritten { .. } => {}
+        Event::SessionOpened { .. }
+        | Event::ValueSet { .. }
+        | Event::RegisterWritten { .. }
+        | Event::AlarmRaised { .. }
+        | Event::AlarmCleared { .. } => {}
     }
 }
 
