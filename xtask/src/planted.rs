@@ -50,7 +50,7 @@ pub(crate) fn run(words: &[&str]) -> Result<bool> {
         all.iter().filter(|bug| only.is_empty() || only.contains(&bug.word.as_str())).collect();
     let rows = hunt_all(&program, &chosen, minutes)?;
     let missed = rows.values().filter(|row| row.contains("| not found |")).count();
-    write(&all, rows)?;
+    write(&all, &rows)?;
     println!("{} of {} bugs found", chosen.len() - missed, chosen.len());
     Ok(missed == 0)
 }
@@ -104,14 +104,14 @@ fn hunt(program: &Path, bug: &Bug, minutes: &str) -> Result<String> {
 }
 
 /// Writes the table; rows of bugs that were not hunted now stay.
-fn write(all: &[Bug], rows: BTreeMap<String, String>) -> Result<()> {
+fn write(all: &[Bug], rows: &BTreeMap<String, String>) -> Result<()> {
     let path: PathBuf = root().join("docs/internals/track-record.md");
     let text = std::fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
     let parts = text.split_once(BEGIN).and_then(|(before, rest)| Some((before, rest.split_once(END)?)));
     let Some((before, (old, after))) = parts else {
         bail!("{} has no lines {BEGIN} and {END} for the table to stand between", path.display())
     };
-    let table = table(all, old, &rows);
+    let table = table(all, old, rows);
     std::fs::write(&path, format!("{before}{BEGIN}\n{table}{END}{after}"))
         .with_context(|| format!("writing {}", path.display()))
 }
