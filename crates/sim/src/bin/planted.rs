@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use clap::Parser;
+use leasehold_clock::computed_by_all as computed;
 use leasehold_core::planted::{Bug, choose};
 use leasehold_sim::check::Depth;
 use leasehold_sim::plan::Plan;
 use leasehold_sim::run::{Outcome, run};
 use leasehold_sim::trace::Trace;
-use rustix::time::{ClockId, clock_gettime};
 
 /// The general campaign with a known bug in everything.
 #[derive(Debug, Parser)]
@@ -151,13 +151,6 @@ fn checker(violation: &str) -> &str {
         Some(word) => word,
         None => "?",
     }
-}
-
-/// How long this process has computed: a machine with other things to do gives the same figures.
-fn computed() -> Duration {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    let (whole, nanos) = (u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0));
-    Duration::new(whole, nanos)
 }
 
 fn drawn() -> u64 {
