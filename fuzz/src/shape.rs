@@ -21,6 +21,11 @@ impl Shape {
         Self(words.hash)
     }
 
+    /// The shape of a sentence, such as a refusal.
+    pub fn of_words(sentence: &str) -> Self {
+        Self::of(&format_args!("{}", sentence.replace('"', "")))
+    }
+
     /// Both together.
     #[must_use]
     pub fn and(self, other: Self) -> Self {

@@ -40,10 +40,12 @@ fn look(bytes: &[u8]) -> Shape {
     let shape = Shape::of(&read.as_ref().map(|backup| backup.epoch));
     let verified = match verify(&file) {
         Ok(verified) => verified,
-        Err(error) => return shape.and(Shape::of(&error)),
+        Err(error) => return shape.and(Shape::of_words(&error.to_string())),
     };
     assert!(read.is_ok() || !verified.problems.is_empty(), "one reader takes it, another does not");
-    let Ok(backup) = read else { return shape.and(Shape::of(&verified.problems)) };
+    let words = |what: &leasehold_server::Problem| what.what.clone();
+    let problems = Shape::of_words(&verified.problems.iter().map(words).collect::<String>());
+    let Ok(backup) = read else { return shape.and(problems) };
     if verified.problems.is_empty() {
         let written = backup_file(backup.snapshot.clone());
         std::fs::write(&file, written).expect("there is room for a small file");
@@ -51,7 +53,7 @@ fn look(bytes: &[u8]) -> Shape {
         assert_eq!(again.snapshot, backup.snapshot, "a snapshot comes out as another");
         return shape.and(bring_back(&file));
     }
-    shape.and(Shape::of(&verified.problems))
+    shape.and(problems)
 }
 
 /// Restores the backup, which is good.
@@ -74,6 +76,6 @@ fn bring_back(file: &std::path::Path) -> Shape {
             assert_eq!((found.epoch, found.index), (Some(begun.epoch), Some(begun.index)));
             Shape::of(&found.members)
         }
-        Err(error) => Shape::of(&error),
+        Err(error) => Shape::of_words(&error.to_string()),
     }
 }

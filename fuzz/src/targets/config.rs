@@ -43,7 +43,6 @@ pub(super) fn check(input: &[u8]) -> Shape {
             let chosen = effective.settings().map(|(key, _, source)| (key.name, source.to_string()));
             Shape::of(&chosen.collect::<Vec<_>>())
         }
-        // Its words, not as a text: texts have no shape.
-        Err(why) => Shape::of(&format_args!("{}", why.replace('"', ""))),
+        Err(why) => Shape::of_words(&why),
     }
 }

@@ -107,13 +107,14 @@ fn look(disk: &MemDisk) -> Shape {
     let report = verify(&mut disk.clone());
     let (saved, problem) = salvage(&mut disk.clone());
     assert_eq!(report.problem.is_some(), problem.is_some(), "two readers do not agree whether it is damaged");
-    let shape = Shape::of(&report).and(Shape::of(&problem));
+    let said = problem.as_ref().map(ToString::to_string).unwrap_or_default();
+    let shape = Shape::of(&report).and(Shape::of_words(&said));
     let identity = Identity { lock_inode: report.lock_inode.unwrap_or(IDENTITY.lock_inode) };
     let (wal, found) = match Wal::open(disk.clone(), identity, options()) {
         Ok(opened) => opened,
         Err(error) => {
             assert!(problem.is_some(), "it does not open, but no reader sees why: {error}");
-            return shape.and(Shape::of(&error));
+            return shape.and(Shape::of_words(&error.to_string()));
         }
     };
     assert!(problem.is_none(), "it opens, but a reader says it is damaged: {problem:?}");

@@ -36,7 +36,7 @@ pub(super) fn check(input: &[u8]) -> Shape {
             assert_eq!(again, address, "{written} is another store");
             Shape::of(&address)
         }
-        Err(Error::BadUrl { why, .. }) => Shape::of(&format_args!("{}", why.replace('"', ""))),
+        Err(Error::BadUrl { why, .. }) => Shape::of_words(&why),
         Err(other) => panic!("a URL is good or bad, and nothing else: {other}"),
     }
 }
