@@ -81,7 +81,12 @@ impl std::fmt::Display for Failure {
 ///
 /// # Panics
 /// When nothing can be written to the directory.
-pub fn run(target: &'static Target, seed: u64, time: Duration, directory: &Path) -> Result<Found, Box<Failure>> {
+pub fn run(
+    target: &'static Target,
+    seed: u64,
+    time: Duration,
+    directory: &Path,
+) -> Result<Found, Box<Failure>> {
     let _hooked = Hooked::new();
     let begun = leasehold_clock::read();
     let in_time = || leasehold_clock::read().since(begun).greater() < time;
@@ -146,13 +151,7 @@ pub fn run_one(target: &'static Target, input: &[u8]) -> Result<(), Box<Failure>
     attempt(target, input).map(drop).map_err(failed)
 }
 
-fn written_down(
-    target: &'static Target,
-    seed: u64,
-    input: &[u8],
-    why: String,
-    directory: &Path,
-) -> Failure {
+fn written_down(target: &'static Target, seed: u64, input: &[u8], why: String, directory: &Path) -> Failure {
     let (input, why) = made_smaller(target, input, why);
     let file = directory.join(format!("{}-{seed}.failed", target.name));
     let file = std::fs::write(&file, &input).is_ok().then_some(file);

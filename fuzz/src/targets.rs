@@ -77,7 +77,12 @@ pub const TARGETS: [Target; 13] = [
         seeds: service::seeds,
         check: service::check,
     },
-    Target { name: "config", what: "the file of a configuration", seeds: config::seeds, check: config::check },
+    Target {
+        name: "config",
+        what: "the file of a configuration",
+        seeds: config::seeds,
+        check: config::check,
+    },
     Target {
         name: "store-url",
         what: "the URL of a store",

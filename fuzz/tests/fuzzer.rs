@@ -57,7 +57,8 @@ static RESERVES: Target = Target {
     what: "memory that is reserved on the word of a length",
     seeds,
     check: |input| {
-        let reserved = parse(input).map(|(_, length, _)| Vec::<u8>::with_capacity(length.min(1 << 30)).capacity());
+        let reserved =
+            parse(input).map(|(_, length, _)| Vec::<u8>::with_capacity(length.min(1 << 30)).capacity());
         Shape::of(&reserved.is_ok())
     },
 };

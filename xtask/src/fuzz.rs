@@ -99,7 +99,8 @@ impl<'a> Wanted<'a> {
                 "--seconds" => {
                     let seconds = value()?;
                     let number = seconds.parse().ok().filter(|seconds| *seconds > 0);
-                    wanted.seconds = number.with_context(|| format!("{seconds:?} is no number of seconds"))?;
+                    wanted.seconds =
+                        number.with_context(|| format!("{seconds:?} is no number of seconds"))?;
                 }
                 "--seed" => wanted.seed = Some(value()?),
                 "--input" => wanted.input = Some(value()?),
@@ -188,7 +189,15 @@ impl Nightly {
         println!("==> {name}: what fails is written to {}*", found.display());
         let mut fuzzer = self.cargo_fuzz("run");
         fuzzer.env("LEASEHOLD_FUZZ_TARGET", name).arg(corpora().join(name));
-        fuzzer.args(["--", MAX_INPUT, MAX_MEMORY, MAX_PIECE, MAX_TIME, "-print_final_stats=1", "-verbosity=0"]);
+        fuzzer.args([
+            "--",
+            MAX_INPUT,
+            MAX_MEMORY,
+            MAX_PIECE,
+            MAX_TIME,
+            "-print_final_stats=1",
+            "-verbosity=0",
+        ]);
         fuzzer.arg(format!("-max_total_time={seconds}"));
         fuzzer.arg(format!("-artifact_prefix={}", found.display()));
         tried(&mut fuzzer)
@@ -209,7 +218,8 @@ mod unit {
 
     #[test]
     fn what_is_not_understood_is_refused() {
-        for words in [&["a", "b"][..], &["--seconds"], &["--seconds", "0"], &["--seconds", "x"], &["--fast"]] {
+        for words in [&["a", "b"][..], &["--seconds"], &["--seconds", "0"], &["--seconds", "x"], &["--fast"]]
+        {
             assert!(Wanted::parse(words).is_err(), "{words:?}");
         }
     }

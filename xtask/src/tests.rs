@@ -44,7 +44,11 @@ fn take_in(tests: &Command, limit: &str, report: &mut Report) -> Result<bool> {
     // Cargo names each test program on one stream and the program reports on the other: together they keep their order.
     let (reader, writer) = std::io::pipe().context("no pipe for the output of the tests")?;
     let mut command = Command::new("timeout");
-    command.current_dir(root()).args(["--kill-after=10s", limit]).arg(tests.get_program()).args(tests.get_args());
+    command
+        .current_dir(root())
+        .args(["--kill-after=10s", limit])
+        .arg(tests.get_program())
+        .args(tests.get_args());
     command.envs(tests.get_envs().filter_map(|(name, value)| Some((name, value?))));
     command.stdout(writer.try_clone().context("no second end of the pipe")?).stderr(writer);
     let mut child = command.spawn().context("cargo test does not start")?;

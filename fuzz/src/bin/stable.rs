@@ -49,7 +49,8 @@ fn many(words: &[&str]) -> Result<(), String> {
     let (mut only, mut seconds, mut seed) = (None, SECONDS, None);
     let mut words = words.iter();
     while let Some(word) = words.next() {
-        let mut number = || words.next().and_then(|number| number.parse().ok()).ok_or_else(|| USAGE.to_owned());
+        let mut number =
+            || words.next().and_then(|number| number.parse().ok()).ok_or_else(|| USAGE.to_owned());
         match *word {
             "--seconds" => seconds = number()?,
             "--seed" => seed = Some(number()?),
@@ -59,8 +60,10 @@ fn many(words: &[&str]) -> Result<(), String> {
     }
     let seed = seed.unwrap_or_else(driver::fresh_seed);
     println!("seed {seed}");
-    let directory = std::env::var_os("LEASEHOLD_FUZZ_DIRECTORY").map_or_else(std::env::temp_dir, PathBuf::from);
-    for target in const { &TARGETS }.iter().filter(|target| only.is_none_or(|only| only.name == target.name)) {
+    let directory =
+        std::env::var_os("LEASEHOLD_FUZZ_DIRECTORY").map_or_else(std::env::temp_dir, PathBuf::from);
+    for target in const { &TARGETS }.iter().filter(|target| only.is_none_or(|only| only.name == target.name))
+    {
         let found = driver::run(target, seed, Duration::from_secs(seconds), &directory);
         let found = found.map_err(|failure| failure.to_string())?;
         println!("{}: {} inputs, {} different outcomes", target.name, found.inputs, found.shapes);

@@ -25,7 +25,8 @@ pub(super) fn seeds() -> Vec<Vec<u8>> {
         };
         seeds.push(line.into_bytes());
     }
-    let cluster = "name = \"n1\"\ninsecure = true\n[cluster]\nadvertise = \"a:1\"\ninitial = \"n1=a:1,n2=b:2\"\n";
+    let cluster =
+        "name = \"n1\"\ninsecure = true\n[cluster]\nadvertise = \"a:1\"\ninitial = \"n1=a:1,n2=b:2\"\n";
     seeds.push(cluster.as_bytes().to_vec());
     seeds
 }
@@ -35,7 +36,8 @@ pub(super) fn check(input: &[u8]) -> Shape {
     let resolved = resolve(text);
     if let Ok(effective) = &resolved {
         let written = effective.to_toml();
-        let again = resolve(&written).unwrap_or_else(|why| panic!("what was written is refused: {why}\n{written}"));
+        let again =
+            resolve(&written).unwrap_or_else(|why| panic!("what was written is refused: {why}\n{written}"));
         assert_eq!(again.config, effective.config, "a configuration comes out as another");
     }
     match resolved {

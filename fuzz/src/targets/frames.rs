@@ -60,7 +60,8 @@ pub(super) fn check_client(input: &[u8]) -> Shape {
 fn check_requests(body: &[u8]) -> Shape {
     let heard = decode_client_frame(body);
     if let Ok(heard) = &heard {
-        let good: Vec<_> = heard.iter().cloned().filter_map(|(id, request)| Some((id, request.ok()?))).collect();
+        let good: Vec<_> =
+            heard.iter().cloned().filter_map(|(id, request)| Some((id, request.ok()?))).collect();
         let mut bytes = Vec::new();
         encode_client(&good, &mut bytes).expect("what came in one frame goes into one");
         let expected: Vec<_> = good.into_iter().map(|(id, request)| (id, Ok(request))).collect();

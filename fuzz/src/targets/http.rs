@@ -55,7 +55,11 @@ pub(super) fn check(input: &[u8]) -> Shape {
     if let Ok(node) = &body {
         let mut text = String::new();
         if to_json(node, &mut text) {
-            assert_eq!(Node::from_json(text.as_bytes()).ok().as_ref(), Some(node), "{text} says something else");
+            assert_eq!(
+                Node::from_json(text.as_bytes()).ok().as_ref(),
+                Some(node),
+                "{text} says something else"
+            );
         }
     }
     let query = match std::str::from_utf8(input) {

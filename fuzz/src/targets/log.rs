@@ -4,8 +4,8 @@ use std::sync::LazyLock;
 
 use leasehold_wal::mem::MemDisk;
 use leasehold_wal::{
-    BLOCK_BYTES, Disk as _, Entry, HardState, Identity, Index, NodeId, Options, Record, Recovered, SnapshotKind,
-    Term, Wal, salvage, verify,
+    BLOCK_BYTES, Disk as _, Entry, HardState, Identity, Index, NodeId, Options, Record, Recovered,
+    SnapshotKind, Term, Wal, salvage, verify,
 };
 
 use super::sealing;
@@ -142,7 +142,9 @@ fn write_anew(found: &Recovered) {
     let (_, again) = Wal::open(wal.into_disk(), IDENTITY, options()).expect("what was written opens");
     let (before, after) = (essence(found), essence(&again));
     assert_eq!((before.0, before.1), (after.0, after.1), "what was written anew is not what was found");
-    let place = |found: &Recovered| found.snapshot.as_ref().map(|(meta, bytes)| (meta.index, meta.term, bytes.clone()));
+    let place = |found: &Recovered| {
+        found.snapshot.as_ref().map(|(meta, bytes)| (meta.index, meta.term, bytes.clone()))
+    };
     assert_eq!(place(found), place(&again), "the snapshot is another one");
 }
 
@@ -202,7 +204,8 @@ fn names(disk: &MemDisk) -> Vec<String> {
 }
 
 fn segments(disk: &MemDisk) -> Vec<(String, u64)> {
-    let number = |name: String| parse_name(&name).filter(|(kind, _)| *kind == 0).map(|(_, number)| (name, number));
+    let number =
+        |name: String| parse_name(&name).filter(|(kind, _)| *kind == 0).map(|(_, number)| (name, number));
     names(disk).into_iter().filter_map(number).collect()
 }
 

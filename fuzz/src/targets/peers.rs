@@ -32,7 +32,8 @@ fn hello() -> PeerHello {
 
 fn messages() -> Vec<PeerMessage> {
     let conf_state = ConfState { voters: vec![7, 8], learners: vec![9], ..ConfState::default() };
-    let entry = RaftEntry { index: 7, term: 3, kind: 2, data: vec![0xdd; 9].into(), context: vec![0xcc].into() };
+    let entry =
+        RaftEntry { index: 7, term: 3, kind: 2, data: vec![0xdd; 9].into(), context: vec![0xcc].into() };
     let raft = RaftMessage {
         msg_type: 3,
         to: 8,
@@ -61,9 +62,11 @@ fn messages() -> Vec<PeerMessage> {
         PeerMessage::Close { connection },
         PeerMessage::Request { connection, id, request: Err("not known".to_owned()) },
     ];
-    messages.extend(
-        requests().into_iter().map(|request| PeerMessage::Request { connection, id, request: Ok(request) }),
-    );
+    messages.extend(requests().into_iter().map(|request| PeerMessage::Request {
+        connection,
+        id,
+        request: Ok(request),
+    }));
     let replies = story().messages.into_iter().step_by(7);
     messages.extend(replies.map(|message| PeerMessage::Reply { connection, message }));
     messages
@@ -82,7 +85,8 @@ pub(super) fn seeds() -> Vec<Vec<u8>> {
     ] {
         let members = vec![(member(7), MemberRole::Voter)];
         let mut bytes = Vec::new();
-        encode_peer_welcome(&PeerWelcome { hello: hello(), verdict, members }, &mut bytes).expect("a short one");
+        encode_peer_welcome(&PeerWelcome { hello: hello(), verdict, members }, &mut bytes)
+            .expect("a short one");
         seeds.push(bytes[opening..].to_vec());
     }
     for message in messages() {
@@ -108,7 +112,8 @@ fn check_body(body: &[u8]) -> Shape {
         let mut bytes = Vec::new();
         encode_peer_frame(messages, &mut bytes).expect("what came in one frame goes into one");
         let again = decode_peer_frame(&bytes[HEADER..]).expect("what was encoded is decoded");
-        let (before, after): (Vec<_>, Vec<_>) = (messages.iter().map(plain).collect(), again.iter().map(plain).collect());
+        let (before, after): (Vec<_>, Vec<_>) =
+            (messages.iter().map(plain).collect(), again.iter().map(plain).collect());
         assert_eq!(before, after, "messages come out as others");
     }
     Shape::of(&decoded)

@@ -75,7 +75,11 @@ pub(super) fn seeds() -> Vec<Vec<u8>> {
             r#"{"session_key":"SESSION","resources":[{"resource":"p","mode":"slots","slots":3}],"wait_ms":1}"#,
         ),
         ("/v1/lease/release", 0, r#"{"session_key":"SESSION","resource":"a","token":"2","drained":true}"#),
-        ("/v1/lease/set-value", 0, r#"{"session_key":"SESSION","resource":"a","token":"2","value_hex":"00ff"}"#),
+        (
+            "/v1/lease/set-value",
+            0,
+            r#"{"session_key":"SESSION","resource":"a","token":"2","value_hex":"00ff"}"#,
+        ),
         ("/v1/lease/cancel", 0, r#"{"session_key":"SESSION","acquire":"1"}"#),
         ("/v1/lease/get", 1, "resource=a"),
         ("/v1/lease/list", 0, r#"{"prefix":"a","after":"b","limit":7}"#),
@@ -137,7 +141,10 @@ fn judge(status: u16, body: &[u8]) -> String {
     let known = CODES.iter().find(|known| known.name == code);
     let known = known.unwrap_or_else(|| panic!("a code that is not in the list: {shown}"));
     assert_eq!(known.http, status, "{code} has another status");
-    assert!(FaultKind::ALL.iter().any(|kind| kind.as_str() == text("kind")), "a kind that is not one: {shown}");
+    assert!(
+        FaultKind::ALL.iter().any(|kind| kind.as_str() == text("kind")),
+        "a kind that is not one: {shown}"
+    );
     assert!(!text("message").is_empty(), "a fault without words: {shown}");
     code.to_owned()
 }
@@ -182,8 +189,7 @@ impl Stage {
         config.listen = SocketAddr::from(([127, 0, 0, 1], 0));
         let service = start(&config).expect("the service starts");
         let (address, key) = (service.address(), String::new());
-        let mut stage =
-            Self { address, connection: None, key, _service: service, _directory: directory };
+        let mut stage = Self { address, connection: None, key, _service: service, _directory: directory };
         stage.open();
         stage
     }
@@ -212,7 +218,9 @@ impl Stage {
                 self.connection = goes_on.then_some(connection);
                 Some((status, body))
             }
-            Err(error) if may_wait && matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => None,
+            Err(error) if may_wait && matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                None
+            }
             Err(error) => panic!("{path} is not answered: {error}"),
         }
     }
@@ -229,7 +237,8 @@ fn answer(connection: &mut BufReader<TcpStream>) -> std::io::Result<(u16, Vec<u8
     let mut line = String::new();
     connection.read_line(&mut line)?;
     let status = line.split(' ').nth(1).and_then(|status| status.parse().ok());
-    let status: u16 = status.ok_or_else(|| std::io::Error::other(format!("{line:?} is no line of status")))?;
+    let status: u16 =
+        status.ok_or_else(|| std::io::Error::other(format!("{line:?} is no line of status")))?;
     let (mut length, mut goes_on) = (None, true);
     loop {
         line.clear();

@@ -31,7 +31,11 @@ pub(super) fn check_entry(input: &[u8]) -> Shape {
     }
     let decoded = Payload::decode(input);
     if let Ok(payload) = &decoded {
-        assert_eq!(Payload::decode(&payload.encode()).as_ref(), Ok(payload), "a payload comes out as another");
+        assert_eq!(
+            Payload::decode(&payload.encode()).as_ref(),
+            Ok(payload),
+            "a payload comes out as another"
+        );
     }
     Shape::of(&bare).and(Shape::of(&decoded))
 }
@@ -108,14 +112,8 @@ pub(super) fn snapshot_seeds() -> Vec<Vec<u8>> {
 
 /// A snapshot that keeps changes. Only a node adds them, so they are put where its encoder puts them: behind the head.
 fn with_changes(changes: &[leasehold_core::protocol::Changes], table: &LeaseTable) -> Vec<u8> {
-    let empty = NodeSnapshot::encode(
-        Voters::default(),
-        &Roster::default(),
-        None,
-        None,
-        &ChangeLog::default(),
-        table,
-    );
+    let empty =
+        NodeSnapshot::encode(Voters::default(), &Roster::default(), None, None, &ChangeLog::default(), table);
     let table = table.encode();
     let head = empty.len() - table.len() - 2;
     let mut bytes = empty[..head].to_vec();

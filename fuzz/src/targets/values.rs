@@ -1,14 +1,14 @@
 //! A short story of a table, told by the table itself: what is asked, and every kind of answer that comes of it. Seeds are made of it.
 
 use leasehold_core::protocol::{
-    Change, Changes, ClusterCommand, ClusterView, Failure, Incarnation, Member, MemberId, MemberRole, MemberView,
-    Plain, Query, ReadAnswer, Request, RequestId, Response, Status, ToClient, TokenCheck, Watch,
+    Change, Changes, ClusterCommand, ClusterView, Failure, Incarnation, Member, MemberId, MemberRole,
+    MemberView, Plain, Query, ReadAnswer, Request, RequestId, Response, Status, ToClient, TokenCheck, Watch,
 };
 use leasehold_core::{
     Acquire, Attach, AttachNumber, Command, CommandNumber, Config, Due, Entry, Epoch, ItemNumber, Label,
     LeaseTable, LogTime, Millis, Mode, Nonce, Offer, Op, Open, Operator, Policies, Reason, RegisterKey,
-    RenewalNumber, Request as Wanted, ResourceName, Revision, Sequence, SessionCommand, SessionId, SessionKind,
-    Successor, System, Token, Value,
+    RenewalNumber, Request as Wanted, ResourceName, Revision, Sequence, SessionCommand, SessionId,
+    SessionKind, Successor, System, Token, Value,
 };
 
 /// Entries, and what came of them.
@@ -83,7 +83,13 @@ fn entries() -> Vec<Entry> {
         ),
         (3, vec![streamed(1, acquire("jobs/night", Mode::Exclusive, None)), streamed(2, write)]),
         (4, vec![plain(2, acquire("jobs/night", Mode::Exclusive, Some(5_000)))]),
-        (5, vec![plain(2, acquire("pool", Mode::Slot { of: 3 }, None)), plain(2, acquire("s", Mode::Shared, None))]),
+        (
+            5,
+            vec![
+                plain(2, acquire("pool", Mode::Slot { of: 3 }, None)),
+                plain(2, acquire("s", Mode::Shared, None)),
+            ],
+        ),
         (6, vec![streamed(3, Op::SetValue { resource: lock.clone(), token, value: value("busy") })]),
         (
             7,
@@ -120,7 +126,10 @@ fn entries() -> Vec<Entry> {
         ),
         (
             13,
-            vec![plain(2, Op::Release { resource: name("s"), token: Token::from_u64(4_000), drained: false })],
+            vec![plain(
+                2,
+                Op::Release { resource: name("s"), token: Token::from_u64(4_000), drained: false },
+            )],
         ),
         (
             14,
@@ -154,7 +163,8 @@ fn entries() -> Vec<Entry> {
 /// The story from its beginning to its end.
 pub(super) fn story() -> Story {
     let mut table = LeaseTable::new(Config::default());
-    let mut story = Story { entries: entries(), tables: Vec::new(), changes: Vec::new(), messages: Vec::new() };
+    let mut story =
+        Story { entries: entries(), tables: Vec::new(), changes: Vec::new(), messages: Vec::new() };
     for (entry, number) in story.entries.iter().zip(1_u64..) {
         let applied = table.apply(entry);
         story.tables.push(table.clone());
