@@ -87,6 +87,7 @@ pub fn run(
     time: Duration,
     directory: &Path,
 ) -> Result<Found, Box<Failure>> {
+    let _alone = alone();
     let _hooked = Hooked::new();
     let begun = leasehold_clock::read();
     let in_time = || leasehold_clock::read().since(begun).greater() < time;
@@ -147,6 +148,7 @@ pub fn run_one(target: &'static Target, input: &[u8]) -> Result<(), Box<Failure>
         let (target, input) = (target.name, input.to_vec());
         Box::new(Failure { target, seed: None, why, input, file: None })
     };
+    let _alone = alone();
     let _hooked = Hooked::new();
     attempt(target, input).map(drop).map_err(failed)
 }
@@ -198,6 +200,12 @@ fn attempt(target: &Target, input: &[u8]) -> Result<Shape, String> {
         }
         (Ok(shape), None) => Ok(shape),
     }
+}
+
+/// Panics and memory are those of the whole process, so there is one run at a time.
+fn alone() -> std::sync::MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// What the last panic of any thread said, since somebody looked.

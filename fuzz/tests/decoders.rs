@@ -1,18 +1,14 @@
 //! Every decoder, for a few seconds each, with a fresh seed. A failure prints the input and how to try it again.
 
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use leasehold_fuzz::{TARGETS, driver, target};
 
 /// Thirteen targets take less than a minute.
 const TIME: Duration = Duration::from_secs(3);
-/// Memory is counted for the whole process, so there is one campaign at a time.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 fn try_for_a_while(name: &str) {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let target = target(name).expect("a target has this name");
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));
     match driver::run(target, driver::fresh_seed(), TIME, directory) {

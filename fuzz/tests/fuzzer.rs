@@ -1,7 +1,6 @@
 //! The stable fuzzer on decoders with known mistakes: a fuzzer that has never found anything is not known to work.
 
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use leasehold_fuzz::driver::{Failure, run, run_one};
@@ -11,11 +10,8 @@ use leasehold_fuzz::{Shape, Target};
 
 /// Much longer than any of these takes.
 const TIME: Duration = Duration::from_secs(20);
-/// Panics and memory are those of the whole process.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 fn found(target: &'static Target, seed: u64) -> Box<Failure> {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("planted");
     run(target, seed, TIME, &directory).expect_err("the mistake is found")
 }
@@ -47,7 +43,6 @@ fn a_length_that_is_believed_is_found_and_its_input_made_small() {
     assert!(failure.why.contains("out of range"), "{failure}");
     assert!(failure.input.len() < 11, "{failure}");
     assert_eq!(std::fs::read(failure.file.as_ref().unwrap()).unwrap(), failure.input);
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     run_one(&SLICES, &failure.input).expect_err("the input that was written down fails again");
     run_one(&SLICES, &seeds()[0]).expect("a seed does not fail");
 }
