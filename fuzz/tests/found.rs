@@ -30,6 +30,33 @@ fn a_log_that_keeps_nothing_is_damaged_and_not_removed() {
     );
 }
 
+/// Indexes at the ends of their numbers, in heads that a checksum let through: one below and one above were computed.
+#[test]
+fn indexes_at_the_ends_of_their_numbers_are_damage() {
+    let head = |snapshot: &str, next: &str| {
+        let head = ["01080000004d00000000000000", "02000000000000000000000000000000000000000000000000"];
+        [head[0], head[1], snapshot, "0100000000000000", next].concat()
+    };
+    let with_length = |record: &str| {
+        let length = u8::try_from(record.len() / 2).expect("a short record");
+        format!("{length:02x}00{record}")
+    };
+    let (zero, one, last) = ("0000000000000000", "0100000000000000", "ffffffffffffffff");
+    // A snapshot up to `index`, in file 2, of no bytes.
+    let snapshot = |index: &str| ["01", index, one, "0200000000000000", zero, "00000000"].concat();
+    let taken = ["04", &snapshot(zero), one].concat();
+    let entry = ["03", last, one, "00", one, "78"].concat();
+    for records in [
+        [head("00", zero), taken],
+        [head(&["01", &snapshot(last)].concat(), one), String::new()],
+        [head("00", last), entry],
+    ] {
+        let batches: Vec<String> = records.iter().map(|record| with_length(record)).collect();
+        let batches: Vec<&str> = batches.iter().map(String::as_str).collect();
+        must_be_fine("log-records", &bytes(&batches));
+    }
+}
+
 /// A file with the number of a segment that there never is: the number below it was computed.
 #[test]
 fn a_segment_of_number_zero_is_not_ours() {
