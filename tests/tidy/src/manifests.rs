@@ -30,7 +30,7 @@ const FENCE: &str = "leasehold-fence";
 const SIM: &str = "leasehold-sim";
 
 /// From the inside out.
-const PLACES: [Place; 16] = [
+const PLACES: [Place; 17] = [
     place(CORE, &[]),
     place(CLOCK, &[CORE]),
     place(WAL, &[CORE]),
@@ -49,6 +49,7 @@ const PLACES: [Place; 16] = [
     place("leasehold-bench", &[CORE, CLOCK, WAL, WIRE, NODE, SERVER, SERVICE, CLIENT, FENCE]),
     place("leasehold-nemesis", &[CLOCK, CLIENT]),
     place("leasehold-model", &[]),
+    place("leasehold-fuzz", &[CORE, CLOCK, WAL, WIRE, NODE, SERVER, SERVICE, CLIENT]),
     place("leasehold-tidy", &[]),
     place("xtask", &[]),
 ];
