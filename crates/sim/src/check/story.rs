@@ -312,10 +312,10 @@ impl<'r> Story<'r> {
             TableEvent::SessionOpened { .. }
             | TableEvent::ValueSet { .. }
             | TableEvent::RegisterWritten { .. }
-            | TableEvent::AlarmRaised { .. }
-            | TableEvent::AlarmCleared { .. }
             | TableEvent::WaitGranted { .. }
-            | TableEvent::WaitEnded { .. } => {}
+            | TableEvent::WaitEnded { .. }
+            | TableEvent::AlarmRaised { .. }
+            | TableEvent::AlarmCleared { .. } => {}
         }
     }
 

@@ -13,7 +13,7 @@ use super::app::App;
 use super::dialling::Way;
 use crate::clock::MachineClock;
 use crate::random::Random;
-use crate::record::{ClientId, Event as Noted, RequestKey, TrueTime};
+use crate::record::{ClientId, Event as Noted, LogId, RequestKey, TrueTime};
 use crate::trace::{MILLI, SECOND};
 
 /// The longest nap of a driver.
@@ -24,7 +24,8 @@ const CLOSE_WITHOUT_CONNECTION: u64 = SECOND;
 
 /// Something for the driver, in the order in which it arrived.
 enum Arrived {
-    Frame(u64, Vec<ToClient>),
+    /// On which connection, and of which life of the state.
+    Frame(u64, LogId, Vec<ToClient>),
     Connection(Input),
 }
 
@@ -58,8 +59,8 @@ enum Asked {
 }
 
 impl Client {
-    pub(super) fn hears(&mut self, connection: u64, frame: Vec<ToClient>, soon: u64) {
-        self.arrived.push(Arrived::Frame(connection, frame));
+    pub(super) fn hears(&mut self, (connection, log): (u64, LogId), frame: Vec<ToClient>, soon: u64) {
+        self.arrived.push(Arrived::Frame(connection, log, frame));
         self.wakes(soon);
     }
 
@@ -110,10 +111,10 @@ impl World {
         self.totals.client_turns += 1;
         for arrived in std::mem::take(&mut self.clients[client].arrived) {
             match arrived {
-                Arrived::Frame(connection, messages) => {
+                Arrived::Frame(connection, log, messages) => {
                     if self.clients[client].way.connection == Some(connection) {
                         for message in messages {
-                            self.client_receives(client, message);
+                            self.client_receives(client, log, message);
                         }
                     }
                 }
@@ -249,7 +250,7 @@ impl World {
         app.unsent_reads.splice(0..0, sent);
     }
 
-    fn client_receives(&mut self, client: usize, message: ToClient) {
+    fn client_receives(&mut self, client: usize, log: LogId, message: ToClient) {
         let at = TrueTime(self.now);
         let own = &mut self.clients[client];
         let now = own.clock.read(self.now);
@@ -267,7 +268,7 @@ impl World {
             ToClient::Response { id, response } => {
                 let Some(asked) = own.asked.remove(&id) else { return };
                 match asked {
-                    Asked::Read(read) => self.read_answered(client, read, response),
+                    Asked::Read(read) => self.read_answered(client, read, log, response),
                     Asked::Frame(frame) => self.frame_answered(client, &frame, response),
                 }
             }
@@ -325,6 +326,7 @@ impl World {
 
     /// What the machine would say about each lease from now on.
     pub(super) fn note_beliefs(&mut self, client: usize) {
+        self.note_plain_beliefs(client);
         let own = &self.clients[client];
         let (Some(session), at) = (own.session, TrueTime(self.now)) else { return };
         for held in &own.app.held {
@@ -366,6 +368,7 @@ impl World {
             self.client_closes(connection);
         }
         self.session_over(client);
+        self.plain_dies(client);
         let pause = self.chance.around(SECOND);
         let own = &mut self.clients[client];
         let (host, known) = (own.random.index(self.plan.nodes), own.way.life);

@@ -157,10 +157,11 @@ impl World {
         let space = wal.space();
         if own.disk.told.unwrap_or(Space::Enough) != space {
             own.disk.told = Some(space);
+            own.push(Input::Space { enough: space == Space::Enough }, soon);
             if space == Space::Reserved {
                 self.totals.short_of_space += 1;
+                self.note_handover();
             }
-            own.push(Input::Space { enough: space == Space::Enough }, soon);
         }
     }
 

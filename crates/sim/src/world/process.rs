@@ -9,6 +9,7 @@ use leasehold_wal::mem::MemDisk;
 use leasehold_wal::{Space, Wal};
 
 use super::disk::Job;
+use super::nodes::Stalls;
 use crate::clock::MachineClock;
 use crate::record::LogId;
 
@@ -71,6 +72,10 @@ pub(super) struct Process {
     pub(super) told_since: u64,
     /// Damage was done to its files, so it may refuse to begin.
     pub(super) damaged: bool,
+    /// The version of what may stand in the log that its release knows.
+    pub(super) knows: u32,
+    /// Where its loop or disk stood still.
+    pub(super) stalls: Stalls,
 }
 
 /// What the disk's thread is doing.

@@ -1,10 +1,12 @@
 //! How the process of a node ends, stands still and goes on.
 
 use leasehold_node::Fatal;
+use leasehold_node::members::CLUSTER_VERSION;
 
 use super::End;
 use crate::record::{NodeId, Stopped};
 use crate::trace::{MICRO, MILLI};
+use crate::world::peers::NEXT_VERSION;
 use crate::world::process::{Files, Standing};
 use crate::world::{Event, Phase, World};
 
@@ -22,12 +24,18 @@ impl World {
         let why = match fatal {
             Fatal::Removed => Stopped::Removed,
             Fatal::Diverged { .. } => Stopped::Diverged,
+            // It was set back to an older release while the others went on.
+            Fatal::TooOld { .. } if self.processes[at].knows == CLUSTER_VERSION => Stopped::TooOld,
             _ => Stopped::Failed,
         };
         self.note_stopped(NodeId(self.processes[at].member.id.0), why);
         self.end_process(at, End::Killed);
         match why {
             Stopped::Removed => self.processes[at].standing = Standing::Unused,
+            Stopped::TooOld => {
+                self.processes[at].knows = NEXT_VERSION;
+                self.restart_later(at);
+            }
             _ => self.notes.violated(format!("n{} cannot go on: {fatal}", at + 1)),
         }
     }
@@ -64,6 +72,7 @@ impl World {
     /// The process is gone, and its files are as that leaves them.
     pub(in crate::world) fn end_process(&mut self, at: usize, end: End) {
         self.interrupt_disk(at);
+        self.end_stalls(at);
         let own = &mut self.processes[at];
         let was_running = own.node.take().is_some();
         own.wake_at = u64::MAX;
