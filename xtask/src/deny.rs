@@ -17,7 +17,7 @@ pub(crate) fn run() -> Result<()> {
     };
     step("dependencies", deny().args(["check", "--hide-inclusion-graph", "bans", "licenses", "sources"]))?;
     if step("database of vulnerabilities", deny().args(["fetch", "db"])).is_ok() {
-        step("vulnerabilities", deny().args(["check", "--disable-fetch", "advisories"]))
+        step("vulnerabilities", deny().args(["check", "advisories"]))
     } else {
         println!("==> vulnerabilities: NOT CHECKED, their database cannot be reached from here");
         Ok(())

@@ -11,6 +11,7 @@ mod checks;
 mod deny;
 mod nemesis;
 mod packages;
+mod planted;
 mod report;
 mod run;
 mod schemathesis;
@@ -26,6 +27,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   soak    mixed load on a service for an hour, or `soak MINUTES`; memory and descriptors must stay flat
   nemesis a cluster of real processes under faults: `nemesis NAME [--seed N] [--quick]`, `nemesis --help` lists the names
   simulate simulated worlds with fresh seeds: `simulate --minutes N [--threads T]`, or one: `simulate --seed N --trace`
+  planted-bugs   every known bug is put back, and the simulator has to find it: `planted-bugs [--bug NAME] [--minutes-each M]`
   ci      formatting, lints, documentation and dependencies, then `test`";
 
 fn main() -> ExitCode {
@@ -37,6 +39,7 @@ fn main() -> ExitCode {
         ["soak", minutes] => soak::run(minutes),
         ["nemesis", ref words @ ..] if !words.is_empty() => nemesis::run(words),
         ["simulate", ref words @ ..] if !words.is_empty() => simulate::run(words),
+        ["planted-bugs", ref words @ ..] => planted::run(words),
         ["ci"] => checks::run().and_then(|()| tests::run()),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");

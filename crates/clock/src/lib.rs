@@ -22,6 +22,11 @@ pub fn computed() -> core::time::Duration {
     core::time::Duration::from_nanos(nanos(clock_gettime(ClockId::ThreadCPUTime)))
 }
 
+/// How long all threads of this process have computed.
+pub fn computed_by_all() -> core::time::Duration {
+    core::time::Duration::from_nanos(nanos(clock_gettime(ClockId::ProcessCPUTime)))
+}
+
 fn nanos(time: Timespec) -> u64 {
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     let nanos = u64::try_from(time.tv_nsec).unwrap_or(0);

@@ -21,6 +21,8 @@ pub mod id;
 pub mod limits;
 pub mod name;
 pub mod numbers;
+#[doc(hidden)]
+pub mod planted;
 pub mod protocol;
 pub mod refusal;
 pub mod table;

@@ -20,6 +20,7 @@ mod endings;
 mod handover;
 mod index;
 mod invariants;
+mod mistakes;
 mod operator;
 mod queue;
 mod read;
@@ -39,6 +40,7 @@ use crate::command::{Command, Entry, Op, Sequence, SessionCommand, System};
 use crate::id::{CommandNumber, Epoch, SessionId, Token, TokensExhausted};
 use crate::limits::{DEFAULT_MAX_TTL, Limits};
 use crate::name::ResourceName;
+use crate::planted::{Bug, planted};
 use crate::time::{Drift, LogTime, Millis};
 
 use alarms::Alarm;
@@ -254,12 +256,17 @@ impl LeaseTable {
             System::ClusterVersion { .. } => {}
             System::Rebooted => self.end_everything(out, &crate::answer::Ending::Rebooted),
             System::Restored { epoch, wait } => {
-                self.epoch = self.epoch.max(*epoch);
+                if !planted(Bug::RestoreKeepsEpoch) {
+                    self.epoch = self.epoch.max(*epoch);
+                }
                 self.drop_answered_alarms();
                 // Nothing to wait for means that all holders are stopped, those from before an earlier restore too. Any
                 // other wait never shortens one that still runs.
                 let until = (*wait > Millis::ZERO).then(|| self.last_at.plus(*wait));
                 self.granting_after = until.max(until.and(self.granting_after));
+                if planted(Bug::RestoreWithoutWait) {
+                    self.granting_after = None;
+                }
                 self.end_everything(out, &crate::answer::Ending::Restored);
             }
         }

@@ -8,6 +8,8 @@ use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::planted::{Bug, planted};
+
 /// A length of time in whole milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct Millis(u64);
@@ -113,6 +115,10 @@ impl Drift {
     /// How long the service waits for a holder that counts `ttl`: `ttl * (1 + drift) / (1 - drift)`, rounded up. The holder's
     /// clock may be slow and the service's fast, each by the whole bound.
     pub fn stretch(self, ttl: Millis) -> Millis {
+        if planted(Bug::TtlOverflow) {
+            let numerator = (ttl.get() as u32).wrapping_mul(1_000_000 + self.0);
+            return Millis::new(u64::from(numerator / (1_000_000 - self.0)));
+        }
         let numerator = u128::from(ttl.get()) * (1_000_000 + u128::from(self.0));
         let stretched = numerator.div_ceil(1_000_000 - u128::from(self.0));
         Millis::new(u64::try_from(stretched).expect("a ttl is at most a day, and the factor at most three"))

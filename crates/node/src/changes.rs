@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use leasehold_core::Revision;
+use leasehold_core::planted::{Bug, planted};
 use leasehold_core::protocol::{Change, Changes};
 use serde::{Deserialize, Serialize};
 
@@ -80,9 +81,11 @@ impl ChangeLog {
     }
 
     pub(crate) fn encode(&self, bytes: Vec<u8>) -> Vec<u8> {
-        let head = Head { oldest: self.oldest, batches: self.kept.len() };
+        let dropped = usize::from(planted(Bug::ChangeDroppedAtSnapshot) && !self.kept.is_empty());
+        let batches = self.kept.len() - dropped;
+        let head = Head { oldest: self.oldest, batches };
         let mut bytes = postcard::to_extend(&head, bytes).expect("a vector grows as needed");
-        for batch in &self.kept {
+        for batch in self.kept.iter().take(batches) {
             bytes.extend_from_slice(&batch.encoded);
         }
         bytes

@@ -20,6 +20,7 @@ mod batch;
 mod forwards;
 mod holds;
 mod machine;
+mod planted;
 mod reads;
 mod routes;
 mod stats;

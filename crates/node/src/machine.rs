@@ -15,6 +15,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use leasehold_core::holder::Reading;
+use leasehold_core::planted::{Bug, planted};
 use leasehold_core::protocol::{MemberId, Request, RequestId, Status};
 use leasehold_core::{Config, LeaseTable, LogTime, Millis};
 use raft::eraftpb::Message;
@@ -27,6 +28,7 @@ use crate::clock::{LogClock, STALL_CAP};
 use crate::forwards::{Forwards, Visitors};
 use crate::holds::Holds;
 use crate::members::Roster;
+use crate::planted::Kept;
 use crate::reads::Reads;
 use crate::routes::{ConnectionId, Routes};
 use crate::stats::NodeStats;
@@ -113,6 +115,8 @@ pub struct Node {
     /// The clocks at the present turn.
     now: Reading,
     stats: NodeStats,
+    /// What known bugs keep.
+    kept: Kept,
 }
 
 /// A request that arrived before anybody could judge it.
@@ -161,9 +165,15 @@ impl Node {
             // answer, cost nobody more than the cap.
             let free = self.writes.is_empty() && self.proposed.is_empty();
             let most = if free { STALL_CAP } else { self.write_allowance };
+            let most = if planted(Bug::StallCounted) { Duration::from_secs(1 << 30) } else { most };
             let counted = leadership.clock.turn(now, most);
+            let smallest_ttl = 8 * self.table.time_step().unwrap_or(Millis::ZERO).duration();
+            if planted(Bug::FreshTtlPerFailover) && now.since(leadership.began).smaller() < smallest_ttl {
+                leadership.clock = LogClock::start(leadership.last_stamp, now);
+            }
             self.write_allowance = self.write_allowance.saturating_sub(counted);
         }
+        self.kept.turn(now);
         self.tick(now);
         for input in inputs {
             self.take_in(&mut out, input);
@@ -209,7 +219,7 @@ impl Node {
         let term = self.raft.raft.term;
         let leadership = self.leadership.as_ref().filter(|leadership| leadership.term == term);
         let opening = leadership.filter(|_| self.is_leader()).and_then(|leadership| leadership.opening);
-        opening.is_some_and(|opening| self.applied >= opening)
+        opening.is_some_and(|opening| self.applied >= opening || planted(Bug::ServesBeforeOpening))
     }
 
     /// Whether everything that was taken in before [`Input::Drain`] is answered and on disk.

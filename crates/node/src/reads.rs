@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use leasehold_core::LeaseTable;
 use leasehold_core::holder::Reading;
+use leasehold_core::planted::{Bug, planted};
 use leasehold_core::protocol::{MAX_PAGE, Query, ReadAnswer, RequestId, TokenCheck};
 
 use crate::routes::ConnectionId;
@@ -83,7 +84,7 @@ impl Reads {
 
     /// A context that no other check of any node or term has.
     fn context(&mut self, node: u64, term: u64) -> Vec<u8> {
-        self.counter += 1;
+        self.counter += u64::from(!planted(Bug::ReadContextReused));
         [node, term, self.counter].iter().flat_map(|part| part.to_be_bytes()).collect()
     }
 
@@ -112,7 +113,7 @@ impl Reads {
         if self.position.asked.as_ref().is_some_and(|(asked, _)| asked == context) {
             self.position.known = Some(index);
         }
-        if let Some(position) = self.asked.iter().position(|(asked, _)| asked == context) {
+        while let Some(position) = self.asked.iter().position(|(asked, _)| asked == context) {
             let (_, reads) = self.asked.remove(position).expect("the position was just found");
             self.confirmed.push_back((index, reads));
         }

@@ -1,6 +1,6 @@
 //! Checkers: what must be true of every run, one invariant per file, named by its id.
 //!
-//! A checker reads the [`Record`] of a run and the [`Story`](story::Story) that replaying its committed logs tells. It never
+//! A checker reads the [`Record`] of a run and the [`Story`] that replaying its committed logs tells. It never
 //! guesses: where the order of two things is open it takes the one in which nothing is wrong, and what the promises do not cover
 //! (clocks beyond the bound, files set back, restores told wrongly) is [excused](excuse). So a violation reported is one. Every
 //! checker is tested on a made-up history that is bad and on one near it that is good.

@@ -66,7 +66,7 @@ impl Default for Options {
             segment_bytes: SEGMENT_BYTES,
             reserve_segments: 0,
             must_exist: false,
-            planted: Planting::default(),
+            planted: Planting::chosen(),
         }
     }
 }

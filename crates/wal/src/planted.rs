@@ -36,3 +36,34 @@ pub enum Planted {
 /// At most one mistake; which one, only this crate says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Planting(pub(crate) Option<Planted>);
+
+impl Planting {
+    /// The mistake that this process makes everywhere, if it was told to.
+    #[cfg(feature = "planted")]
+    pub(crate) fn chosen() -> Self {
+        use leasehold_core::planted::{Bug, planted};
+        let all = [
+            (Bug::AckBeforeSync, Planted::AckBeforeSync),
+            (Bug::SegmentBeforeDirSync, Planted::SegmentBeforeDirSync),
+            (Bug::HeadForgetsVote, Planted::HeadForgetsVote),
+            (Bug::NoDirSyncAfterRename, Planted::NoDirSyncAfterRename),
+            (Bug::RemoveBeforeRecord, Planted::RemoveBeforeRecord),
+            (Bug::InstalledKeepsEntries, Planted::InstalledKeepsEntries),
+            (Bug::TornTailIsDamage, Planted::TornTailIsDamage),
+            (Bug::CutOnDamage, Planted::CutOnDamage),
+            (Bug::ChainUnchecked, Planted::ChainUnchecked),
+            (Bug::ClosedSuccessorRemoved, Planted::ClosedSuccessorRemoved),
+            (Bug::SpareKept, Planted::SpareKept),
+            (Bug::CutNotSynced, Planted::CutNotSynced),
+            (Bug::LastBatchNotRewritten, Planted::LastBatchNotRewritten),
+            (Bug::TidyBeforeSync, Planted::TidyBeforeSync),
+        ];
+        Self(all.into_iter().find(|(bug, _)| planted(*bug)).map(|(_, mistake)| mistake))
+    }
+
+    /// The mistake that this process makes everywhere: none in this build.
+    #[cfg(not(feature = "planted"))]
+    pub(crate) fn chosen() -> Self {
+        Self::default()
+    }
+}

@@ -30,7 +30,7 @@ const FENCE: &str = "leasehold-fence";
 const SIM: &str = "leasehold-sim";
 
 /// From the inside out.
-const PLACES: [Place; 15] = [
+const PLACES: [Place; 16] = [
     place(CORE, &[]),
     place(CLOCK, &[CORE]),
     place(WAL, &[CORE]),
@@ -48,6 +48,7 @@ const PLACES: [Place; 15] = [
     place("leasehold-cli", &[CORE, CLOCK, WAL, WIRE, NODE, SERVER, SERVICE, CLIENT, FENCE, SIM]),
     place("leasehold-bench", &[CORE, CLOCK, WAL, WIRE, NODE, SERVER, SERVICE, CLIENT, FENCE]),
     place("leasehold-nemesis", &[CLOCK, CLIENT]),
+    place("leasehold-model", &[]),
     place("leasehold-tidy", &[]),
     place("xtask", &[]),
 ];

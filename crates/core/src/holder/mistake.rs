@@ -1,6 +1,9 @@
-//! Known ways to get the holder wrong, planted by tests only, so that the tests are known to find them.
+//! Known ways to get the holder wrong, planted by tests and by the simulator only, so that both are known to find them.
 
-/// One mistake. Outside of tests none can be planted.
+#[cfg(not(test))]
+use crate::planted::{Bug, planted};
+
+/// One mistake. In what is shipped none can be planted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mistake {
     /// The deadline counts from the arrival of the answer instead of the sending.
@@ -31,9 +34,16 @@ impl Planted {
         self.mistake == Some(mistake)
     }
 
-    /// Whether this mistake is to be made: never.
+    /// Whether this mistake is to be made: in this process, by everybody.
     #[cfg(not(test))]
-    pub(crate) const fn is(self, _: Mistake) -> bool {
-        false
+    pub(crate) fn is(self, mistake: Mistake) -> bool {
+        planted(match mistake {
+            Mistake::DeadlineFromReceipt => Bug::DeadlineFromReceipt,
+            Mistake::GrantMovesDeadline => Bug::GrantMovesDeadline,
+            Mistake::OneRenewalNumber => Bug::OneRenewalNumber,
+            Mistake::CountedBeforeItems => Bug::CountedBeforeItems,
+            Mistake::BeliefUntilReleaseAnswered => Bug::BeliefUntilReleaseAnswered,
+            Mistake::OpenFromLastSending => Bug::OpenFromLastSending,
+        })
     }
 }

@@ -5,12 +5,13 @@ use alloc::vec::Vec;
 
 use super::LeaseTable;
 use super::queue::Wait;
-use super::resource::{Kind, Placement, Waiting};
+use super::resource::{Kind, Placement, Resource, Waiting};
 use crate::answer::{Answer, Applied, BadRequest, Grant, LimitedThing, Refusal, Unavailable};
 use crate::command::{Acquire, Request};
 use crate::id::{CommandNumber, SessionId};
 use crate::limits::{MAX_UNIT, MAX_WAIT};
 use crate::name::ResourceName;
+use crate::planted::{Bug, planted};
 use crate::time::Millis;
 
 impl LeaseTable {
@@ -64,7 +65,8 @@ impl LeaseTable {
             let not_free = |why| Refusal::NotFree { resource: request.resource.clone(), why };
             let placement = self.placement(&request.resource, request.mode).map_err(not_free)?;
             let resource = self.resources.get(&request.resource);
-            match resource.filter(|resource| self.first_live(resource).is_some()) {
+            let goes_first = |resource: &&Resource| self.first_live(resource).is_some();
+            match resource.filter(goes_first).filter(|_| !planted(Bug::NewcomerFirst)) {
                 Some(resource) => Err(not_free(Unavailable::Queue { waiting: count(resource.queue.len()) })),
                 None => Ok(placement),
             }

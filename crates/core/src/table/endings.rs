@@ -8,6 +8,7 @@ use super::resource::{Cooling, Holder, Past, Ready, Standing};
 use crate::answer::{Answer, Applied, Ending, Event, ItemKind, Refusal, WaitEnding};
 use crate::id::{CommandNumber, SessionId, Token};
 use crate::name::{ResourceName, Value};
+use crate::planted::{Bug, planted};
 use crate::time::{LogTime, Millis};
 
 impl LeaseTable {
@@ -23,8 +24,10 @@ impl LeaseTable {
     ) -> Result<Answer, Refusal> {
         self.settle(out, name);
         self.check_shown(out, name, token, id)?;
+        let token = self.released_instead(name).unwrap_or(token);
+        let anybody = planted(Bug::ReleaseWithoutOwner) || planted(Bug::ReleaseIgnoresToken);
         let held = self.resources.get(name).and_then(|resource| resource.holder(token));
-        let Some(holder) = held.filter(|holder| holder.session == id) else {
+        let Some(holder) = held.filter(|holder| holder.session == id || anybody) else {
             let ended = self.ending(name, token);
             return Err(Refusal::NotHolder { resource: name.clone(), token, ended });
         };
@@ -41,7 +44,9 @@ impl LeaseTable {
             let how = if drained { Ending::Drained } else { Ending::Released };
             self.end_lease(out, name, token, &how, self.last_at);
         }
-        self.serve(out, [name.clone()]);
+        if !planted(Bug::ReleaseServesNobody) {
+            self.serve(out, [name.clone()]);
+        }
         Ok(Answer::Released)
     }
 

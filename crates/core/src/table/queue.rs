@@ -15,6 +15,7 @@ use crate::answer::{Applied, Ending, Event, Grant, ItemKind, WaitEnding};
 use crate::command::{Mode, Request};
 use crate::id::{CommandNumber, SessionId};
 use crate::name::{ResourceName, Value};
+use crate::planted::{Bug, planted};
 use crate::time::LogTime;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -30,7 +31,8 @@ pub(super) struct Wait {
 impl LeaseTable {
     /// The first waiter of a resource whose session is not overdue.
     pub(super) fn first_live(&self, resource: &Resource) -> Option<Waiting> {
-        resource.queue.values().copied().find(|waiting| self.is_live(waiting.session))
+        let serves = |waiting: &Waiting| self.is_live(waiting.session) || planted(Bug::DeadWaiterGranted);
+        resource.queue.values().copied().find(serves)
     }
 
     pub(super) fn is_live(&self, session: SessionId) -> bool {
@@ -136,7 +138,8 @@ impl LeaseTable {
     pub(super) fn serve(&mut self, out: &mut Applied, names: impl IntoIterator<Item = ResourceName>) {
         let mut work: BTreeSet<ResourceName> = names.into_iter().collect();
         let mut touched = work.clone();
-        while let Some(name) = work.pop_first() {
+        let backwards = self.serves_backwards();
+        while let Some(name) = if backwards { work.pop_last() } else { work.pop_first() } {
             touched.insert(name.clone());
             self.clean(out, &name, &mut work);
             while let Some(next) = self.resources.get(&name).and_then(|resource| self.first_live(resource)) {
@@ -165,7 +168,8 @@ impl LeaseTable {
 
     /// Where each lease of a unit would stand, if all can be granted now and nobody live stands before it.
     fn unit_placements(&self, unit: Waiting, requests: &[Request]) -> Option<Vec<Placement>> {
-        if !self.can_draw(requests.len()) || !self.is_live(unit.session) {
+        let is_live = self.is_live(unit.session) || planted(Bug::DeadWaiterGranted);
+        if !self.can_draw(requests.len()) || !is_live {
             return None;
         }
         let place = |request: &Request| {
@@ -201,6 +205,7 @@ impl LeaseTable {
     ) -> Grant {
         let token = self.draw().expect("whoever grants has made sure that there are tokens left");
         let name = &request.resource;
+        let token = self.wrong_token(out, name).unwrap_or(token);
         for taken in &placement.takes {
             self.end_lease(out, name, *taken, &Ending::Taken { by: token }, self.last_at);
         }

@@ -17,6 +17,7 @@ use crate::command::{Attach, Op, Open, Policies, Sequence, SessionKind};
 use crate::id::{AttachNumber, CommandNumber, ItemNumber, Nonce, RenewalNumber, SessionId, Token};
 use crate::limits::{MAX_PLAIN_HOLDINGS, MIN_TTL};
 use crate::name::{Label, ResourceName};
+use crate::planted::{Bug, planted};
 use crate::time::{Drift, LogTime, Millis};
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -43,12 +44,14 @@ pub(super) struct Session {
 impl Session {
     /// Past this point the session is overdue.
     pub(super) fn overdue_after(&self, drift: Drift) -> LogTime {
-        self.last_renewal.plus(drift.stretch(self.ttl))
+        let waits = if planted(Bug::NoDriftFactor) { self.ttl } else { drift.stretch(self.ttl) };
+        self.last_renewal.plus(waits)
     }
 
     /// Past this point its leases go to waiters: grace is over, and so would be the cool-down.
     pub(super) fn takeable_after(&self, drift: Drift) -> LogTime {
-        self.overdue_after(drift).plus(self.policies.grace).plus(self.policies.delay)
+        let grace = if planted(Bug::GraceIgnored) { Millis::ZERO } else { self.policies.grace };
+        self.overdue_after(drift).plus(grace).plus(self.policies.delay)
     }
 
     /// Past this point the session is over.
@@ -105,12 +108,11 @@ impl LeaseTable {
                 // Whoever this is, it does not ask for the session that it would get.
                 return Reply::Refused(Refusal::BadRequest { what: BadRequest::NonceTaken });
             }
-            return Reply::Opened(Opened {
-                session,
-                ttl: existing.ttl,
-                drift: self.config.drift,
-                repeated: true,
-            });
+            let ttl = existing.ttl;
+            if planted(Bug::RepeatedOpenRenews) {
+                self.sessions.entry(session).and_modify(|session| session.last_renewal = self.last_at);
+            }
+            return Reply::Opened(Opened { session, ttl, drift: self.config.drift, repeated: true });
         }
         match self.begin_session(open) {
             Ok(session) => {
@@ -167,6 +169,8 @@ impl LeaseTable {
             return Reply::Refused(refusal);
         }
         session.attach = attach.attach;
+        self.forget_at_attach(attach.session);
+        let session = &self.sessions[&attach.session];
         Reply::Attached { last_command: session.last_command, last_item: session.last_item }
     }
 
@@ -199,6 +203,10 @@ impl LeaseTable {
             }
             revived.extend(waited_for);
             self.expect_takers(id);
+        }
+        for (name, token) in self.acknowledged_by_renewal(id) {
+            self.vacate(&name, token);
+            revived.insert(name);
         }
         Ok(())
     }
@@ -233,7 +241,8 @@ impl LeaseTable {
     pub(super) fn renewed(&self, id: SessionId, number: RenewalNumber) -> Reply {
         let session = &self.sessions[&id];
         let holdings = (session.kind == SessionKind::Plain).then(|| self.holdings(session));
-        Reply::Renewed(Renewed { number, after: session.last_item, holdings })
+        let after = if planted(Bug::RenewalOvertakesEvents) { ItemNumber::NONE } else { session.last_item };
+        Reply::Renewed(Renewed { number, after, holdings })
     }
 
     /// What a session holds and waits for.
@@ -284,6 +293,9 @@ impl LeaseTable {
                     return Err(Reply::Refused(refusal));
                 }
                 session.see(*seen).map_err(Reply::Refused)?;
+                if *number < expected && planted(Bug::RetryExecutesTwice) {
+                    return Ok(*number);
+                }
                 if *number < expected {
                     return Err(Reply::Repeated { number: *number });
                 }

@@ -42,6 +42,7 @@ impl LeaseTable {
                 why: postcard::Error::DeserializeBadEncoding,
             });
         }
+        table.misread();
         table.rebuild_index();
         Ok(table)
     }

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use super::LeaseTable;
 use crate::answer::{Applied, Ending, Reply};
 use crate::command::Due;
+use crate::planted::{Bug, planted};
 use crate::time::{LogTime, Millis};
 
 impl LeaseTable {
@@ -13,7 +14,8 @@ impl LeaseTable {
         for due in due {
             match due {
                 Due::Session(id) => {
-                    if budget > 0 && self.sessions.contains_key(id) && self.living(*id).is_err() {
+                    let over = self.living(*id).is_err() || planted(Bug::ExpiryUnguarded);
+                    if budget > 0 && self.sessions.contains_key(id) && over {
                         self.end_session(out, *id, &Ending::Expired, &mut budget);
                     }
                 }

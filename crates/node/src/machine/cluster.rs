@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use leasehold_core::Revision;
+use leasehold_core::planted::{Bug, planted};
 use leasehold_core::protocol::{
     ClusterCommand, ClusterRefusal, ClusterReply, ClusterView, Failure, Member, MemberId, MemberRole,
     MemberView, RequestId, Response,
@@ -169,9 +170,12 @@ impl Node {
     pub(super) fn apply_change(&mut self, out: &mut Vec<Output>, entry: &Entry) -> Result<(), Fatal> {
         let damaged = || PayloadError::Damaged { what: "entry that changes the members" };
         let (change, ours) = members::from_log(&entry.data).map_err(|()| damaged())?;
-        let applied = self.raft.apply_conf_change(&change);
-        let conf_state = applied.map_err(|error| Fatal::Raft(error.to_string()))?;
-        self.raft.mut_store().set_conf_state(conf_state);
+        let removes = matches!(ours, Some(RosterChange::Remove(_)));
+        if !(removes && planted(Bug::RemovedStillCounted)) {
+            let applied = self.raft.apply_conf_change(&change);
+            let conf_state = applied.map_err(|error| Fatal::Raft(error.to_string()))?;
+            self.raft.mut_store().set_conf_state(conf_state);
+        }
         let removed = ours == Some(RosterChange::Remove(self.id()));
         if let Some(ours) = ours {
             self.roster.apply(ours);

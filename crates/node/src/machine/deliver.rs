@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use leasehold_core::planted::{Bug, planted};
 use leasehold_core::protocol::{Failure, Query, ReadAnswer, Response, ToClient, TokenCheck};
 use leasehold_core::{Answer, Applied, Command, Item, ItemKind, Reply, Revision, SessionId};
 
@@ -25,6 +26,7 @@ impl Node {
         applied: Applied,
     ) {
         let origins = self.origins(out, term, index);
+        let before_items = out.len();
         self.publish(out, index, &applied);
         let asked = commands.iter().zip(&applied.replies).zip(&origins);
         let asked = asked.filter(|(_, origin)| !matches!(origin, Origin::Node)).map(|(asked, _)| asked);
@@ -68,6 +70,9 @@ impl Node {
         }
         for (connection, id, reply) in renewals {
             respond(out, connection, id, Response::Reply(reply));
+            if planted(Bug::RenewalOvertakesEvents) {
+                out[before_items..].rotate_right(1);
+            }
         }
         self.answer_held(out, applied.events, cancelled);
     }

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use leasehold_core::planted::{Bug, planted};
 use leasehold_core::protocol::{
     ClusterCommand, ClusterReply, Failure, MemberId, Plain, Request, RequestId, Response, ToClient,
 };
@@ -81,6 +82,7 @@ impl Node {
         let kind = message.get_msg_type();
         // Proposals are made by the leader alone, from unstamped requests, and it alone decides to hand over.
         let only_here = matches!(kind, MessageType::MsgPropose | MessageType::MsgTransferLeader);
+        let only_here = only_here && !planted(Bug::StampByDeposedLeader);
         if message.from != from.0 || message.to != me || only_here {
             return;
         }

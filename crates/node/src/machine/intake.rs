@@ -1,6 +1,8 @@
 //! Taking in: requests are checked for what does not need the log, and wait for the next batch.
 #![expect(clippy::result_large_err, reason = "the error is the answer itself, and goes out at once")]
 
+use leasehold_core::answer::Renewed;
+use leasehold_core::planted::{Bug, planted};
 use leasehold_core::protocol::{Failure, Plain, Request, RequestId, Response, ToClient};
 use leasehold_core::{Command, Op, Refusal, Reply, Sequence, SessionCommand, SessionId, SessionKind};
 
@@ -167,7 +169,14 @@ impl Node {
                 if self.table.session_kind(session) == Some(SessionKind::Plain) {
                     return Err(Response::Reply(Reply::Refused(Refusal::WrongSessionKind)));
                 }
-                Command::Renew { session, number, seen }
+                let renew = Command::Renew { session, number, seen };
+                let position = self.table.stream_position(session);
+                if let Some((_, after)) = position.filter(|_| planted(Bug::RenewalAckedFromMemory)) {
+                    self.queue.push(Origin::Node, renew);
+                    let renewed = Renewed { number, after, holdings: None };
+                    return Err(Response::Reply(Reply::Renewed(renewed)));
+                }
+                renew
             }
             Request::Command(command) => {
                 self.own(connection, command.session)?;

@@ -1,8 +1,10 @@
 //! Leading: stamping and proposing.
 
+use leasehold_core::answer::Renewed;
 use leasehold_core::holder::Reading;
+use leasehold_core::planted::{Bug, planted};
 use leasehold_core::protocol::{Failure, Request, Response};
-use leasehold_core::{Command, Entry, LogTime, System};
+use leasehold_core::{Command, Entry, LogTime, Reply, System};
 
 use super::intake::{respond, unavailable};
 use super::{Early, Fatal, Leadership, Node, Output, Place};
@@ -20,6 +22,7 @@ impl Node {
             self.step_down(out);
         }
         if !self.is_leader() {
+            self.propose_though_deposed();
             return Ok(false);
         }
         // Everything that arrives while a write is on its way goes into the next one.
@@ -65,7 +68,13 @@ impl Node {
             return;
         }
         // Whoever has not been heard of since this process began may have been set back to an older release.
-        let knows = |id| if id == me { own } else { self.known_versions.get(&id).copied().unwrap_or(0) };
+        let knows = |id| {
+            if id == me || planted(Bug::VersionRaisedEarly) {
+                own
+            } else {
+                self.known_versions.get(&id).copied().unwrap_or(0)
+            }
+        };
         let common = self.roster.members.iter().map(|member| knows(member.id)).min().unwrap_or(0);
         if common > present && self.raising.is_none_or(|raising| raising < common) {
             self.raising = Some(common);
@@ -105,8 +114,10 @@ impl Node {
                 }
             }
         };
+        let base =
+            if planted(Bug::BaseFromOwnClock) { base.max(LogTime::new(now.raw / 1_000_000)) } else { base };
         let term = self.raft.raft.term;
-        let clock = LogClock::start(base, now);
+        let clock = self.kept.clock(LogClock::start(base, now));
         self.leadership = Some(Leadership { term, began: now, clock, opening: None, last_stamp: base });
         let origins = commands.iter().map(|_| Origin::Node).collect();
         let index = self.propose(commands, origins)?;
@@ -140,7 +151,7 @@ impl Node {
         let leads = self.is_leader();
         let leadership = self.leadership.as_mut().filter(|leadership| leads && leadership.term == term);
         let leadership = leadership.expect("whoever proposes has made sure that it leads in this term");
-        let at = leadership.clock.stamp();
+        let at = self.kept.stamp(leadership.clock.stamp());
         leadership.last_stamp = at;
         let reading = leadership.clock.reading();
         let anchor = match &self.place {
@@ -161,6 +172,7 @@ impl Node {
     fn step_down(&mut self, out: &mut Vec<Output>) {
         let Some(leadership) = self.leadership.take() else { return };
         self.cut_before = self.cut_before.saturating_add(leadership.clock.cut());
+        self.kept.over(&leadership.clock);
         self.raising = None;
         // Whoever leads next does not know these connections: their clients attach anew.
         let attached =
@@ -183,7 +195,45 @@ impl Node {
         if self.is_serving()
             && let Some(context) = self.reads.ask(self.raft.raft.id, self.raft.raft.term)
         {
+            if planted(Bug::ReadWithoutQuorum) {
+                return self.reads.confirm(&context, self.applied);
+            }
             self.raft.read_index(context);
+        }
+    }
+
+    /// A known bug: raft sends on to the leader what a follower proposes.
+    fn propose_though_deposed(&mut self) {
+        if self.leader().is_none() {
+            return;
+        }
+        if let Some(at) = self.kept.deposed_stamp() {
+            let commands = vec![Command::Tidy(self.table.due(at))];
+            let payload = Payload { entry: Entry { at, commands }, anchor: None, outcomes: None };
+            let _ = self.raft.propose(Vec::new(), payload.encode());
+        }
+    }
+
+    /// A known bug: renewals are answered when they are on this node's disk.
+    pub(super) fn answer_before_quorum(&self, out: &mut Vec<Output>) {
+        use raft::Storage;
+        if !planted(Bug::RenewalAckedBeforeQuorum) || !self.is_leader() || !self.writes.is_empty() {
+            return;
+        }
+        for proposed in &self.proposed {
+            let context = raft::GetEntriesContext::empty(false);
+            let entries = self.raft.store().entries(proposed.index, proposed.index + 1, None, context);
+            let Some(entry) = entries.ok().and_then(|entries| entries.into_iter().next()) else { continue };
+            let Ok(payload) = Payload::decode(&entry.data) else { continue };
+            for (command, origin) in payload.entry.commands.iter().zip(&proposed.origins) {
+                if let (Command::Renew { session, number, .. }, Origin::Client { connection, id }) =
+                    (command, origin)
+                    && let Some((_, after)) = self.table.stream_position(*session)
+                {
+                    let renewed = Renewed { number: *number, after, holdings: None };
+                    respond(out, *connection, *id, Response::Reply(Reply::Renewed(renewed)));
+                }
+            }
         }
     }
 }

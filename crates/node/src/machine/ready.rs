@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use leasehold_core::planted::{Bug, planted};
 use leasehold_core::protocol::MemberId;
 use leasehold_core::{Command, Revision, System};
 use raft::Ready;
@@ -61,7 +62,10 @@ impl Node {
             later = rest;
             send(out, alive);
         }
-        if vote_changed {
+        if vote_changed && planted(Bug::ReadyBeforeTerm) {
+            send(out, now);
+            send(out, std::mem::take(&mut later));
+        } else if vote_changed {
             // A changed term or vote is synced before any message of its ready goes out, leader or not.
             later.splice(0..0, now);
         } else {
@@ -73,6 +77,11 @@ impl Node {
             // it knows as committed: a member that forgot that after two changes would count by a list from before both.
             let with_commit = vote_changed || (!entries.is_empty() && !self.is_alone());
             let vote = with_commit.then(|| self.vote());
+            let vote =
+                vote.map(|vote| if planted(Bug::VoteNotPersisted) { Vote { vote: 0, ..vote } } else { vote });
+            if planted(Bug::AppendAckedBeforeSync) && !vote_changed {
+                send(out, std::mem::take(&mut later));
+            }
             let entries = entries.iter().map(from_raft).collect();
             self.installing = install.as_ref().map(|_| number).or(self.installing);
             out.push(Output::Write(LogWrite { number, install, vote, entries }));
@@ -103,6 +112,7 @@ impl Node {
             let (_, messages) = self.writes.pop_front().expect("the front was just looked at");
             send(out, messages);
         }
+        self.answer_before_quorum(out);
         self.raft.on_persist_ready(number);
         if self.vote_write.is_some_and(|write| write <= number) {
             self.vote_write = None;
@@ -211,7 +221,13 @@ impl Node {
         let bytes = self.snapshot_bytes();
         self.stats.snapshots += 1;
         self.since_snapshot = SinceSnapshot { entries: 0, bytes: 0, saving: true };
-        out.push(Output::SaveSnapshot { index: self.applied, term: self.applied_term, bytes });
+        let (mut index, mut term) = (self.applied, self.applied_term);
+        if planted(Bug::ApplyIndexBehindState)
+            && let Ok(before) = raft::Storage::term(self.raft.store(), index - 1)
+        {
+            (index, term) = (index - 1, before);
+        }
+        out.push(Output::SaveSnapshot { index, term, bytes });
     }
 
     pub(super) fn snapshot_bytes(&self) -> Vec<u8> {

@@ -14,6 +14,7 @@ use crate::forwards::{Forwards, Visitors};
 use crate::holds::Holds;
 use crate::members::Roster;
 use crate::payload::{NodeSnapshot, Voters};
+use crate::planted::Kept;
 use crate::reads::Reads;
 use crate::routes::Routes;
 use crate::stats::NodeStats;
@@ -161,6 +162,7 @@ impl Node {
             draining: false,
             now,
             stats: NodeStats::default(),
+            kept: Kept::default(),
         };
         node.draw_election_timeout();
         if node.is_alone() {

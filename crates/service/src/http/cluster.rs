@@ -113,10 +113,10 @@ async fn until_current(state: &HttpState) -> Result<(), Refused> {
     let old = |why: &str| not_now(&format!("a backup of this node might be old: {why}"));
     let caller = state.plain().caller();
     let look = || async { caller.inspect().await.ok_or_else(|| not_now("the service has stopped")) };
-    if !look().await?.ready {
-        return Err(old("it is not in touch with a leader, or has not caught up"));
-    }
     let current = async {
+        while !look().await?.ready {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
         // A read is answered as of now, by whoever leads.
         let decided = state.plain().list(String::new(), None, 1).await?.revision;
         while look().await?.applied < decided {
@@ -125,7 +125,7 @@ async fn until_current(state: &HttpState) -> Result<(), Refused> {
         Ok(())
     };
     let waited = tokio::time::timeout(CATCH_UP_TIME, current).await;
-    waited.unwrap_or_else(|_| Err(old("it does not learn in time what was decided")))
+    waited.unwrap_or_else(|_| Err(old("it is not in touch with a leader, or does not catch up in time")))
 }
 
 fn not_now(why: &str) -> Refused {

@@ -24,9 +24,9 @@ fn clear(stage: &Stage, token: &str) -> crate::client::Reply {
 #[track_caller]
 fn metric(stage: &Stage, name: &str) -> u64 {
     let reply = stage.get("/metrics");
-    let text = String::from_utf8(reply.body).unwrap();
+    let text = String::from_utf8(reply.body).expect("metrics are text");
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-    line.unwrap_or_else(|| panic!("no {name} in {text}")).parse().unwrap()
+    line.unwrap_or_else(|| panic!("no {name} in {text}")).parse().expect("a metric is a number")
 }
 
 #[test]

@@ -224,7 +224,7 @@ pub enum Event {
         /// The token of the first holder shown.
         holder: Option<Token>,
     },
-    /// A renewal leaves the client. Its answer comes through [`Record::replied`].
+    /// A renewal leaves the client. Its answer comes through `Record::replied`.
     RenewalSent {
         /// Of which session.
         session: SessionId,
@@ -238,7 +238,7 @@ pub enum Event {
         /// Which lease.
         token: Token,
     },
-    /// What `guard` says about a lease from now on; see [`Record::belief`].
+    /// What `guard` says about a lease from now on; see `Record::belief`.
     Belief {
         /// Of which session.
         session: SessionId,
@@ -338,7 +338,7 @@ pub enum Event {
         /// The hash.
         hash: u64,
     },
-    /// Who decides, from now on: sets kept in [`Record::voter_sets`].
+    /// Who decides, from now on: sets kept in `Record::voter_sets`.
     Voters {
         /// Of which log.
         log: LogId,
