@@ -165,7 +165,7 @@ fn every_variant_is_drawn() {
     assert_variants(items::answer(), 10);
     assert_variants(items::ending(), 9);
     assert_variants(items::unavailable(), 6);
-    assert_variants(items::refusal(), 22);
+    assert_variants(items::refusal(), 23);
     assert_variants(items::bad_request(), 6);
     assert_variants(items::limited_thing(), 6);
     assert_variants(cluster::command(), 4);
