@@ -351,6 +351,9 @@ impl<'r> Story<'r> {
                 Event::RenewalSent { session, number } => {
                     sent.entry((*session, *number)).or_insert(*now);
                 }
+                Event::PlainRenewed { session, number, sent: left } => {
+                    sent.insert((*session, *number), *left);
+                }
                 _ => {}
             }
         }

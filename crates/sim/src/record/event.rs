@@ -231,6 +231,15 @@ pub enum Event {
         /// Which sending.
         number: u64,
     },
+    /// A plain session hears that a renewal counted. Its number is given where it counts, so its sending is known only now.
+    PlainRenewed {
+        /// Of which session.
+        session: SessionId,
+        /// Which number it got.
+        number: u64,
+        /// When it left the client.
+        sent: TrueTime,
+    },
     /// A release, close or handover that gives up this lease was submitted: belief ends here.
     LetGo {
         /// Of which session.

@@ -306,6 +306,10 @@ impl World {
             (What::Open, Reply::Opened(opened)) => self.plain_opened(client, opened.session),
             (What::Renew, Reply::Renewed(renewed)) => {
                 self.plain[client].base = Some(asked.reading);
+                if let Some(session) = self.plain[client].session {
+                    let (number, sent) = (renewed.number.get(), TrueTime(asked.sent));
+                    self.notes.record.push(at, Noted::PlainRenewed { session, number, sent });
+                }
                 let held = renewed.holdings.unwrap_or_default().leases;
                 self.plain_holds(client, held.into_iter().map(|held| held.grant).collect());
             }
@@ -352,6 +356,10 @@ impl World {
     fn plain_has(&mut self, client: usize, grant: Grant) {
         let place = Place { resource: self.notes.record.resource(&grant.resource), slot: grant.slot };
         let own = &mut self.plain[client];
+        // A close that was sent may take effect at any time, so nothing is believed in any more.
+        if own.closing {
+            return;
+        }
         if own.let_go(grant.token) {
             own.again.push((grant.resource, grant.token));
         } else if own.held.iter().all(|held| held.token != grant.token) {
