@@ -103,6 +103,8 @@ faults! {
     Plain = "plain",
     /// Frames between clients and nodes go through their bytes.
     Wire = "wire",
+    /// A node dies in the middle of what its disk does or right after it, also while it opens its log.
+    CrashAtDisk = "crash-at-disk",
 }
 
 impl Fault {

@@ -127,8 +127,8 @@ impl Running {
         let stalled = stalls.clone().filter(|stood| stood.until >= next).map(|stood| stood.since).min();
         let ran_until = [ended, tried, handed_over, stalled].into_iter().flatten().min().unwrap_or(next);
         let stood: u64 = stalls
-            .filter(|stood| stood.until <= ran_until)
-            .map(|stood| stood.until.since(stood.since.max(last.at)))
+            .filter(|stood| stood.since < ran_until)
+            .map(|stood| stood.until.min(ran_until).since(stood.since.max(last.at)))
             .sum();
         let unwritten = step + TURN + last.applied.since(last.at);
         (next.since(ran_until) + stood + unwritten).min(next.since(last.at))

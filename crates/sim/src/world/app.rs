@@ -153,7 +153,8 @@ impl World {
         let own = &mut self.clients[client];
         let busy = own.app.held.iter().filter(|held| held.is_ending()).map(|held| held.busy_until).min();
         if let Some(idle) = busy {
-            own.app.act_at = own.app.act_at.min(idle + 1).max(self.now + 1);
+            // What could not be given back now, because too much is unanswered, is tried again a little later.
+            own.app.act_at = own.app.act_at.min((idle + 1).max(self.now + MILLI));
         }
     }
 

@@ -3,6 +3,7 @@
 mod healing;
 
 use super::nodes::End;
+use super::process::Death;
 use super::{Event, Phase, World};
 use crate::plan::Fault;
 use crate::record::{ClientId, Fault as What, Machine};
@@ -41,6 +42,11 @@ pub(super) enum Undo {
         client: usize,
     },
     Rates,
+    /// The life of a process is over.
+    Lives {
+        at: usize,
+        life: u32,
+    },
     /// What was noted as begun is noted as over.
     Noted {
         machine: Machine,
@@ -105,6 +111,7 @@ const AT_MOMENTS: &[Fault] = &[
     Fault::Storm,
     Fault::Revoke,
     Fault::Upgrade,
+    Fault::CrashAtDisk,
 ];
 
 impl World {
@@ -156,6 +163,11 @@ impl World {
                 for at in self.running() {
                     self.kill(at, End::PowerLost);
                 }
+            }
+            Fault::CrashAtDisk => {
+                let Some(at) = self.some_node() else { return };
+                let (jobs, after) = (self.chance.below(4), self.chance.one_in(2));
+                self.processes[at].disk.dies = Some(Death { jobs, after });
             }
             Fault::BitFlip => self.flip_bit(),
             Fault::PauseNode => self.pause_some_node(),

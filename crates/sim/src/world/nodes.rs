@@ -21,10 +21,10 @@ use leasehold_wal::{
 use super::disk::Job;
 use super::plain::is_plain;
 use super::process::{DiskThread, Files, Process, Standing, Unapplied};
-use super::{Event, World};
+use super::{Event, Phase, World};
 use crate::check::sometimes::Situation;
 use crate::clock::MachineClock;
-use crate::plan::Plan;
+use crate::plan::{Fault, Plan};
 use crate::random::Random;
 use crate::record::{self, Event as Noted, LogId, NodeId, Stopped, TrueTime};
 use crate::trace::{MICRO, MILLI, SECOND};
@@ -170,6 +170,11 @@ impl World {
         own.disk = DiskThread { slow, full, stuck, ..DiskThread::default() };
         let mut disk = own.take_disk();
         disk.restart();
+        let must_exist = own.founded;
+        if self.plan.faults.has(Fault::CrashAtDisk) && self.phase == Phase::Faults && self.chance.one_in(4) {
+            return self.dies_while_opening(at, disk, must_exist);
+        }
+        let own = &mut self.processes[at];
         let kept = disk.clone();
         let identity = Identity { lock_inode: at as u64 + 1 };
         self.trace.note(self.now, 2, at as u64);
@@ -191,6 +196,19 @@ impl World {
                 self.replace_damaged(at);
             }
         }
+    }
+
+    /// Only some of what opening a log does to the disk happens.
+    fn dies_while_opening(&mut self, at: usize, mut disk: MemDisk, must_exist: bool) {
+        self.trace.say(self.now, || format!("n{} dies while it opens its log", at + 1));
+        disk.stop_after(usize::try_from(self.chance.below(24)).expect("a few"));
+        let identity = Identity { lock_inode: at as u64 + 1 };
+        // Whatever it says, it is not heard.
+        let _ = Wal::open(&mut disk, identity, wal_options(must_exist));
+        disk.restart();
+        let disk = if self.chance.one_in(3) { disk } else { self.power_lost(&disk) };
+        self.processes[at].files = Files::Disk(Box::new(disk));
+        self.restart_later(at);
     }
 
     fn begin_node(&mut self, at: usize, recovered: leasehold_wal::Recovered) {

@@ -430,7 +430,14 @@ impl World {
         let name = &names[usize::try_from(which % names.len() as u64).expect("few files")];
         disk.edit(name, |bytes| {
             if !bytes.is_empty() {
-                let place = usize::try_from(place % bytes.len() as u64).expect("small files");
+                // Most of a segment is empty, and what is there to be lost stands at the end of what is written.
+                let written = bytes.iter().rposition(|byte| *byte != 0).map_or(1, |last| last + 1) as u64;
+                let place = match bit % 3 {
+                    0 => place % bytes.len() as u64,
+                    1 => place % written,
+                    _ => written - 1 - place % written.min(4096),
+                };
+                let place = usize::try_from(place).expect("small files");
                 bytes[place] ^= 1 << bit;
             }
         });

@@ -78,6 +78,15 @@ pub(super) struct Process {
     pub(super) stalls: Stalls,
 }
 
+/// When a process dies by what its disk does.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Death {
+    /// After so many jobs.
+    pub(super) jobs: u64,
+    /// That job is done first, and what follows from it may leave.
+    pub(super) after: bool,
+}
+
 /// What the disk's thread is doing.
 #[derive(Default)]
 pub(super) struct DiskThread {
@@ -100,6 +109,8 @@ pub(super) struct DiskThread {
     pub(super) slow: u64,
     /// Fault: there is no space.
     pub(super) full: bool,
+    /// Fault: the process does not outlive one of the next jobs.
+    pub(super) dies: Option<Death>,
 }
 
 impl Process {

@@ -1,5 +1,6 @@
 //! How faults end, one by one or all together.
 
+use super::super::nodes::End;
 use super::Undo;
 use crate::record::{Event as Noted, TrueTime};
 use crate::trace::MILLI;
@@ -41,6 +42,11 @@ impl World {
                 self.pause_client(client, false);
             }
             Undo::Rates => self.usual_rates(),
+            Undo::Lives { at, life } => {
+                if self.processes[at].life == life {
+                    self.kill(at, End::PowerLost);
+                }
+            }
             Undo::Noted { machine, what } => self.note_over(machine, what),
         }
     }

@@ -2,6 +2,7 @@
 
 use leasehold_node::Fatal;
 use leasehold_node::members::CLUSTER_VERSION;
+use leasehold_wal::mem::MemDisk;
 
 use super::End;
 use crate::record::{NodeId, Stopped};
@@ -62,11 +63,17 @@ impl World {
         self.restart_later(at);
     }
 
-    fn restart_later(&mut self, at: usize) {
+    pub(super) fn restart_later(&mut self, at: usize) {
         let length = *self.chance.pick(&[1, 200, 1_000, 4_000]) * MILLI;
         let pause = if self.phase == Phase::Healing { 50 * MILLI } else { self.chance.around(length) };
         let life = self.processes[at].life;
         self.queue.push(self.now + pause, Event::Starts { at, life });
+    }
+
+    /// A disk after a loss of power: of what was not synced some is there and some is not.
+    pub(super) fn power_lost(&mut self, disk: &MemDisk) -> MemDisk {
+        let choices = disk.crash_choices(8, self.chance.bits()).choices;
+        disk.crash(&choices[self.chance.index(choices.len())])
     }
 
     /// The process is gone, and its files are as that leaves them.
@@ -83,9 +90,7 @@ impl World {
         own.disk.jobs.clear();
         let mut disk = own.take_disk();
         if end == End::PowerLost {
-            let choices = disk.crash_choices(8, self.chance.bits()).choices;
-            let choice = &choices[self.chance.index(choices.len())];
-            disk = disk.crash(choice);
+            disk = self.power_lost(&disk);
         }
         self.processes[at].files = Files::Disk(Box::new(disk));
         if was_running {
