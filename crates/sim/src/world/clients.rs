@@ -16,6 +16,8 @@ use crate::random::Random;
 use crate::record::{ClientId, Event as Noted, LogId, RequestKey, TrueTime};
 use crate::trace::{MILLI, SECOND};
 
+/// More turns of a driver in one millisecond have no reason.
+const MOST_TURNS: u32 = 2_000;
 /// The longest nap of a driver.
 const LONGEST_NAP: u64 = 500 * MILLI;
 /// A session whose close nobody answers is let go after so long, and sooner without a connection.
@@ -34,6 +36,8 @@ pub(super) struct Client {
     pub(super) life: u32,
     pub(super) clock: MachineClock,
     pub(super) wake_at: u64,
+    /// The millisecond of its last turn, and its turns in it.
+    turns: (u64, u32),
     pub(super) paused: bool,
     arrived: Vec<Arrived>,
     pub(super) way: Way,
@@ -86,6 +90,7 @@ impl World {
                 life: 0,
                 clock,
                 wake_at: u64::MAX,
+                turns: (0, 0),
                 paused: false,
                 arrived: Vec::new(),
                 way: Way::new(host),
@@ -109,6 +114,9 @@ impl World {
     pub(super) fn client_turn(&mut self, client: usize) {
         self.trace.note(self.now, 8, client as u64);
         self.totals.client_turns += 1;
+        if self.spins(client) {
+            return;
+        }
         for arrived in std::mem::take(&mut self.clients[client].arrived) {
             match arrived {
                 Arrived::Frame(connection, log, messages) => {
@@ -134,6 +142,23 @@ impl World {
         self.poll_machine(client);
         self.note_beliefs(client);
         self.plan_wake(client);
+    }
+
+    /// Whether a driver turns and turns without anything to do: it would burn a core and never sleep.
+    fn spins(&mut self, client: usize) -> bool {
+        let own = &mut self.clients[client];
+        let this = self.now / MILLI;
+        own.turns = if own.turns.0 == this { (this, own.turns.1 + 1) } else { (this, 1) };
+        let spins = own.turns.1 > MOST_TURNS;
+        if spins {
+            own.wake_at = self.now + SECOND;
+            let (act_at, clock) = (own.app.act_at, &own.clock);
+            let wake = own.machine.as_ref().and_then(|machine| machine.next_wake(clock.read(self.now)));
+            let what = format!("now {}, application {act_at}, machine {wake:?}, {clock:?}", self.now);
+            let machine = &self.clients[client].machine;
+            self.notes.violated(format!("the driver of c{client} spins: {what}, {machine:?}"));
+        }
+        spins
     }
 
     fn plan_wake(&mut self, client: usize) {
@@ -383,6 +408,8 @@ impl World {
 
     pub(super) fn pause_client(&mut self, client: usize, paused: bool) {
         let own = &mut self.clients[client];
+        // On a machine that stands still nothing goes on.
+        let paused = paused || own.clock.stands_still();
         own.paused = paused;
         own.wake_at = if paused { u64::MAX } else { self.now + 1 };
     }

@@ -103,6 +103,8 @@ impl World {
     pub(in crate::world) fn pause_node(&mut self, at: usize, paused: bool) {
         let now = self.now;
         let own = &mut self.processes[at];
+        // On a machine that stands still nothing goes on.
+        let paused = paused || own.clock.stands_still();
         if own.paused == paused || !own.is_running() {
             return;
         }
