@@ -154,7 +154,7 @@ impl World {
         let busy = own.app.held.iter().filter(|held| held.is_ending()).map(|held| held.busy_until).min();
         if let Some(idle) = busy {
             // What could not be given back now, because too much is unanswered, is tried again a little later.
-            own.app.act_at = own.app.act_at.min((idle + 1).max(self.now + MILLI));
+            own.app.act_at = own.app.act_at.min(idle.saturating_add(1).max(self.now + MILLI));
         }
     }
 
@@ -293,7 +293,7 @@ impl World {
         if idle < self.now {
             self.app_closes(client);
         } else {
-            self.clients[client].app.act_at = idle + 1;
+            self.clients[client].app.act_at = idle.saturating_add(1).max(self.now + MILLI);
         }
     }
 

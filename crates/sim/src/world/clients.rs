@@ -375,6 +375,9 @@ impl World {
 
     /// The process of a client dies, and another one begins later. Nobody is told.
     pub(super) fn crash_client(&mut self, client: usize) {
+        if self.clients[client].clock.stands_still() {
+            return;
+        }
         self.trace.say(self.now, || format!("c{client} dies"));
         self.totals.client_crashes += 1;
         self.notes.record.push(TrueTime(self.now), Noted::Died { client: ClientId(client_number(client)) });

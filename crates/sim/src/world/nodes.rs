@@ -163,6 +163,9 @@ impl World {
         if own.life != life || own.is_running() || own.standing == Standing::Unused {
             return;
         }
+        if own.clock.stands_still() {
+            return self.queue.push(self.now + OPERATOR_PAUSE, Event::Starts { at, life });
+        }
         own.life += 1;
         own.inbox.clear();
         own.paused = false;

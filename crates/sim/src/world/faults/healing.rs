@@ -1,9 +1,10 @@
 //! How faults end, one by one or all together.
 
-use super::super::nodes::End;
 use super::Undo;
+use crate::plan::Fault;
 use crate::record::{Event as Noted, TrueTime};
 use crate::trace::MILLI;
+use crate::world::nodes::End;
 use crate::world::process::Standing;
 use crate::world::{Event, Phase, World};
 
@@ -102,6 +103,13 @@ impl World {
             }
         }
         self.usual_rates();
+        // A client that has met one life of the state refuses another that says it is no younger, for as long as its process lives.
+        // Whoever has restored under an epoch that was used before has to start the clients anew.
+        if self.plan.faults.has(Fault::RestoreWrong) {
+            for client in 0..self.clients.len() {
+                self.crash_client(client);
+            }
+        }
         while let Some((machine, what)) = self.faults.open.first().copied() {
             self.note_over(machine, what);
         }
