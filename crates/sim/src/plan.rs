@@ -259,6 +259,9 @@ impl Plan {
                     faults = faults.with(*fault);
                 }
             }
+            if faults.has(Fault::Restore) && random.one_in(4) {
+                faults = faults.with(Fault::RestoreWrong);
+            }
             if faults.has(Fault::RestoreWrong) {
                 faults = faults.with(Fault::Restore);
             }

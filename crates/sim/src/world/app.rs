@@ -85,7 +85,7 @@ pub(super) struct App {
     waits: Vec<CommandNumber>,
     offers: Vec<(ResourceName, Token)>,
     /// Leases that were held once, in any session: whoever forgets that they are over shows their tokens again.
-    past: Vec<(ResourceName, Token)>,
+    pub(super) past: Vec<(ResourceName, Token)>,
     /// The session is to be closed.
     leaves: bool,
     in_flight: u64,
@@ -345,9 +345,28 @@ impl World {
         past.push((resource, token));
     }
 
-    /// Acts with a token of a lease that is over, as an application with a mistake does. It must be refused.
+    /// What others hold: an application with a mistake may take it for its own.
+    fn leases_of_others(&self, client: usize) -> Vec<(ResourceName, Token)> {
+        let others = self.clients.iter().enumerate().filter(|(other, _)| *other != client);
+        others
+            .flat_map(|(_, other)| other.app.held.iter().map(|held| (held.resource.clone(), held.token)))
+            .collect()
+    }
+
+    /// Acts with a token of a lease that is over, or of another's, as an application with a mistake does. It must be refused.
     fn app_shows_old_token(&mut self, client: usize) {
+        let of_another = self.leases_of_others(client);
         let own = &mut self.clients[client];
+        if !of_another.is_empty() && own.random.one_in(3) {
+            let (resource, token) = own.random.pick(&of_another).clone();
+            let op = if own.random.one_in(2) {
+                Op::Release { resource, token, drained: true }
+            } else {
+                Op::SetValue { resource, token, value: Value::default() }
+            };
+            self.app_submits(client, op, Asked::Other);
+            return;
+        }
         let (resource, token) = own.random.pick(&own.app.past).clone();
         let value = Value::new(own.random.bits().to_le_bytes().to_vec()).expect("a short value");
         let op = match own.random.below(3) {

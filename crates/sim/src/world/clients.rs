@@ -13,7 +13,7 @@ use super::app::App;
 use super::dialling::Way;
 use crate::clock::MachineClock;
 use crate::random::Random;
-use crate::record::{ClientId, Event as Noted, LogId, RequestKey, TrueTime};
+use crate::record::{ClientId, Event as Noted, LogId, Place, RequestKey, TrueTime};
 use crate::trace::{MILLI, SECOND};
 
 /// More turns of a driver in one millisecond have no reason.
@@ -370,6 +370,18 @@ impl World {
                 None
             };
             self.notes.record.belief(at, session, held.place, held.token, until);
+        }
+        // What was given back, and the machine believes in all the same.
+        let own = &self.clients[client];
+        let Some(machine) = &own.machine else { return };
+        for (resource, token) in &own.app.past {
+            let Some(handle) = machine.lease(*token) else { continue };
+            let reading = own.clock.read(self.now);
+            if handle.guard(Duration::ZERO, Strictness::UntilDeadline, reading).is_ok() {
+                let place = Place { resource: self.notes.record.resource(resource), slot: None };
+                let until = TrueTime(own.clock.when(self.now, handle.until()));
+                self.notes.record.belief(at, session, place, *token, Some(until));
+            }
         }
     }
 

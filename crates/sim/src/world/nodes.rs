@@ -251,6 +251,7 @@ impl World {
                 self.totals.starts += 1;
                 self.note_started(at);
                 self.note_durable(at, &durable);
+                self.note_kept_changes(at, u64::MAX);
                 self.trace.say(self.now, || format!("n{} starts", at + 1));
                 self.restock(at);
                 self.tell_space(at);
@@ -290,6 +291,11 @@ impl World {
     fn carry_out(&mut self, at: usize, outputs: Vec<Output>) {
         let mut outgoing: Vec<(u64, Vec<ToClient>)> = Vec::new();
         let mut closed = Vec::new();
+        let told = outputs.iter().filter_map(|output| match output {
+            Output::Changed(changes) => Some(changes.revision.get()),
+            _ => None,
+        });
+        let first_told = told.min().unwrap_or(u64::MAX);
         for output in outputs {
             if let Output::Send { message: ToClient::Response { response, .. }, .. } = &output
                 && matches!(response, Response::Failed(Failure::OutcomeUnknown))
@@ -327,7 +333,10 @@ impl World {
                     self.note_members(at);
                     self.keep_links(at);
                 }
-                Output::Replaced => self.processes[at].told_since = self.now,
+                Output::Replaced => {
+                    self.processes[at].told_since = self.now;
+                    self.note_kept_changes(at, first_told);
+                }
             }
         }
         for (connection, messages) in outgoing {

@@ -166,6 +166,9 @@ impl Notes {
     }
 }
 
+/// So many of the changes that a node begins with are looked at.
+const NEWEST_KEPT: usize = 32;
+
 impl World {
     fn node_id(&self, at: usize) -> NodeId {
         NodeId(self.processes[at].member.id.0)
@@ -279,6 +282,22 @@ impl World {
         let (node, own) = (self.node_id(at), &self.processes[at]);
         let (log, since) = (own.state, TrueTime(own.told_since));
         self.notes.record.published.push(Published { log, node, since, changes });
+    }
+
+    /// A life of a node begins: what it has for watchers who were told by an earlier one, up to what it tells by itself.
+    pub(super) fn note_kept_changes(&mut self, at: usize, before: u64) {
+        let Some(node) = &self.processes[at].node else { return };
+        let state = self.processes[at].state;
+        let inherited = self.notes.record.logs[usize::from(state.0)].from.map_or(0, |(_, index)| index + 1);
+        let kept = node.changes().kept().filter(|changes| {
+            let revision = changes.revision.get();
+            revision > inherited && revision < before
+        });
+        let kept: Vec<Arc<Changes>> = kept.cloned().collect();
+        let newest = kept.len().saturating_sub(NEWEST_KEPT);
+        for changes in kept.into_iter().skip(newest) {
+            self.note_changes(at, changes);
+        }
     }
 
     /// The members are others; whoever is furthest says so.

@@ -54,7 +54,8 @@ impl World {
 
     /// The application's thread may run before that of its driver when a process goes on: it asks for a guard and acts.
     fn acts_first(&mut self, client: usize) {
-        if self.clients[client].paused && self.chance.one_in(2) {
+        let own = &self.clients[client];
+        if own.paused && !own.clock.stands_still() && self.chance.one_in(2) {
             self.write_under_leases(client);
         }
     }
