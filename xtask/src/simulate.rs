@@ -12,6 +12,15 @@ pub(crate) fn run(words: &[&str]) -> Result<bool> {
     step("simulated worlds", campaign.args(words)).map(|()| true)
 }
 
+/// How long fresh worlds are run among all tests.
+const SHORT: [&str; 4] = ["--minutes", "2", "--threads", "2"];
+
+/// The campaign that is one of all tests: its name, and how it went. It prints its first seed, so that it can be run again.
+pub(crate) fn short() -> (String, Result<()>) {
+    let name = format!("simulated worlds with fresh seeds ({})", SHORT.join(" "));
+    (name, program().and_then(|mut campaign| step("simulated worlds", campaign.args(SHORT))))
+}
+
 fn program() -> Result<Command> {
     let mut build = cargo();
     step("simulator", build.args(["build", "--release", "-p", "leasehold-sim", "--bin", "simulate"]))?;
