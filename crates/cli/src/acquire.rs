@@ -255,6 +255,9 @@ fn in_the_way(view: &LeaseView) -> String {
         waiting => format!(", {waiting} wait in line"),
     };
     let Some(holder) = view.holders.first() else {
+        if let Some(left) = view.restore_wait {
+            return format!("{}{line}", words::restore_wait(left));
+        }
         return match (&view.alarm, view.cool_down) {
             (Some(alarm), _) => format!("{}, see `leasehold alarms`{line}", words::alarm(alarm)),
             (None, Some(left)) => format!("it goes to nobody for another {}{line}", words::millis(left)),

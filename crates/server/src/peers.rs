@@ -25,6 +25,7 @@ use tokio::sync::{Notify, mpsc};
 
 use crate::driver::ToLoop;
 use crate::inbox::Inbox;
+use crate::repeats::Repeats;
 pub(crate) use elsewhere::marked;
 pub use founding::Founders;
 use link::Link;
@@ -76,6 +77,8 @@ pub(crate) struct Shared {
     /// Ends the connections that a member has begun.
     accepted: Mutex<HashMap<MemberId, Arc<Notify>>>,
     suspicion: elsewhere::Suspicion,
+    /// Nodes that were not let in, and why: they come again several times a second.
+    not_let_in: Repeats<(MemberId, String)>,
     pub(crate) inbox: Inbox,
     pub(crate) work: ToPeers,
 }
@@ -142,6 +145,7 @@ impl Peers {
             membership: Mutex::new(Arc::new(membership)),
             accepted: Mutex::default(),
             suspicion: elsewhere::Suspicion::new(directory),
+            not_let_in: Repeats::default(),
             inbox,
             work: ToPeers(sender),
         });

@@ -114,8 +114,11 @@ impl State {
             None => return Err("neither a snapshot nor the beginning of the log is left".to_owned()),
         };
         for entry in &log.entries {
-            if entry.kind == 0 && !entry.payload.is_empty() {
-                let place = |error: String| format!("entry {}: {error}", entry.index);
+            let place = |error: String| format!("entry {}: {error}", entry.index);
+            if entry.kind != 0 {
+                let changed = state.roster.apply_change(&entry.payload);
+                changed.map_err(|error| place(error.to_string()))?;
+            } else if !entry.payload.is_empty() {
                 let payload = Payload::decode(&entry.payload).map_err(|error| place(error.to_string()))?;
                 if payload.entry.at < state.table.last_at() {
                     return Err(place("log time falls".to_owned()));

@@ -32,7 +32,7 @@ pub struct Verified {
     pub index: Option<u64>,
     /// Who the directory is.
     pub member: Option<MemberId>,
-    /// The members, as the snapshot has them.
+    /// The members, after the last entry that is good.
     pub members: Vec<Member>,
     /// The life of the state.
     pub incarnation: Option<Incarnation>,

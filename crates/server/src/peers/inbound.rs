@@ -42,7 +42,11 @@ async fn try_serve(shared: &Arc<Shared>, stream: &mut TcpStream) -> io::Result<(
     encode_peer_welcome(&welcome, &mut bytes).map_err(io::Error::other)?;
     tokio::time::timeout(opening::OPENING_TIME, stream.write_all(&bytes)).await??;
     if let Some(refusal) = refused {
-        tracing::warn!(peer = hello.name, address = hello.address, why = %refusal, "a node was not let in");
+        let why = refusal.to_string();
+        if let Some(more) = shared.not_let_in.say((hello.from, why.clone()), leasehold_clock::read()) {
+            let (peer, address) = (&hello.name, &hello.address);
+            tracing::warn!(peer, address, why, more, "a node was not let in; `more` such attempts were not told");
+        }
         elsewhere::suspect(shared, &hello);
         return Ok(());
     }
