@@ -64,7 +64,7 @@ pub enum MemberError {
         name: String,
     },
     /// The address.
-    #[error("node address {address:?} is not host:port of at most {MAX_ADDRESS_BYTES} bytes")]
+    #[error("node address {address:?} is not host:port of at most {MAX_ADDRESS_BYTES} bytes; write it like 10.0.0.1:7420")]
     Address {
         /// What was given.
         address: String,
@@ -221,7 +221,10 @@ pub enum ClusterRefusal {
         name: String,
     },
     /// Nobody would be left.
-    #[error("{name:?} is the last voter; without it nothing could be decided any more")]
+    #[error(
+        "{name:?} is the last voter; without it nothing could be decided any more: add another with `leasehold cluster add NAME=HOST:PORT --promote` \
+         first, or just stop it"
+    )]
     LastVoter {
         /// Who.
         name: String,

@@ -30,7 +30,7 @@ pub enum ServeError {
         pid: u32,
     },
     /// Its log.
-    #[error("the log of {path} does not open: {source}")]
+    #[error("the log of {path} does not open: {source}{}", next_step(.path, .source))]
     Log {
         /// The directory.
         path: std::path::PathBuf,
@@ -84,6 +84,23 @@ pub enum ServeError {
         /// Why.
         source: std::io::Error,
     },
+}
+
+fn next_step(path: &Path, why: &OpenError) -> String {
+    let path = path.display();
+    match why {
+        OpenError::CopiedDirectory { .. } => format!(
+            ". Serve the directory that it was copied from; if that one is gone for good, `leasehold recover --data {path}` begins another life from \
+             the copy"
+        ),
+        OpenError::Missing => ". Is its volume mounted?".to_owned(),
+        OpenError::Damage(_) => format!(
+            ". If other nodes keep this log, remove this one and add it again with an empty directory; if it stands alone, `leasehold verify {path} \
+             --cut` shows what is left"
+        ),
+        OpenError::NewerVersion { .. } => ": upgrade it".to_owned(),
+        OpenError::Exists { .. } | OpenError::Io { .. } => String::new(),
+    }
 }
 
 /// Which member a directory is.

@@ -148,6 +148,7 @@ pub fn start(config: &Config) -> Result<Service, StartError> {
         peers: served.peers().accepting(),
         to_web,
         counts,
+        turned_away: Arc::default(),
         opening_time: config.http.request_timeout,
     };
     let (limits, web_stopping) = (config.limits.clone(), stopping.clone());

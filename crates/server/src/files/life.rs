@@ -47,6 +47,8 @@ pub struct Begun {
     pub wait: Millis,
     /// Where the log of before is kept.
     pub kept: Option<PathBuf>,
+    /// The epoch of a life that had begun in this directory and was never served.
+    pub given_up: Option<u16>,
 }
 
 /// What is brought into another life.

@@ -16,6 +16,7 @@ use tokio::net::TcpStream;
 
 use super::{Shared, Work, convert, elsewhere, opening, snapshots};
 use crate::driver::ToLoop;
+use crate::files::keep_met;
 
 const READ_BYTES: usize = 256 * 1024;
 
@@ -53,6 +54,12 @@ async fn try_serve(shared: &Arc<Shared>, stream: &mut TcpStream) -> io::Result<(
     match hello.purpose {
         PeerPurpose::Ask => Ok(()),
         PeerPurpose::Messages => {
+            if membership.is_blank()
+                && hello.incarnation.is_known()
+                && let Err(error) = keep_met(&shared.directory, hello.from, &hello.address)
+            {
+                tracing::debug!(%error, "whom this node has met is not kept");
+            }
             // Whoever is not known here yet must be answered all the same.
             shared.work.send(Work::Met(hello.from, hello.address.clone()));
             let knows = Input::PeerKnows { member: hello.from, version: hello.cluster_version };
