@@ -150,7 +150,10 @@ pub(crate) fn unavailable(why: &Unavailable) -> String {
 
 /// Why nothing is granted to anybody.
 pub(crate) fn restore_wait(left: Millis) -> String {
-    format!("the state was restored, and nothing is granted for another {}: holders of before may still act", millis(left))
+    format!(
+        "the state was restored, and nothing is granted for another {}: holders of before may still act",
+        millis(left)
+    )
 }
 
 /// Why a resource goes to nobody although it may be free.

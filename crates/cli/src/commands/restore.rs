@@ -29,14 +29,17 @@ struct BegunJson {
 
 pub(super) fn run(console: &Console, args: &RestoreArgs) -> Result<Exit, Trouble> {
     let choices = choices(&args.life, args.first_restore);
-    let begun = leasehold_server::restore(&args.file, &args.data, &choices).map_err(|error| match &error {
-        FilesError::Damaged { path, .. } | FilesError::Io { path, .. } | FilesError::State { path, .. }
-            if *path == args.file =>
-        {
-            Trouble::Files(format!("{error}; nothing was made: name another backup"))
-        }
-        _ => trouble(error),
-    })?;
+    let begun =
+        leasehold_server::restore(&args.file, &args.data, &choices).map_err(|error| match &error {
+            FilesError::Damaged { path, .. }
+            | FilesError::Io { path, .. }
+            | FilesError::State { path, .. }
+                if *path == args.file =>
+            {
+                Trouble::Files(format!("{error}; nothing was made: name another backup"))
+            }
+            _ => trouble(error),
+        })?;
     say(console, &format!("restored {} into {}", args.file.display(), args.data.display()), &begun)
 }
 

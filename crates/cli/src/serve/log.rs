@@ -4,8 +4,8 @@ use std::io::{IsTerminal, stderr};
 
 use leasehold_service::Found;
 use leasehold_service::config::{Effective, LogConfig, LogFormat, Source};
-use tracing::{info, warn};
 use tracing::level_filters::LevelFilter;
+use tracing::{info, warn};
 use tracing_subscriber::EnvFilter;
 
 use crate::trouble::Trouble;
@@ -73,7 +73,9 @@ pub(crate) fn start(config: &LogConfig, filter: EnvFilter) -> Style {
 pub(crate) fn found(found: Option<&Found>) {
     match found {
         Some(Found { rules: None, .. }) => {
-            info!("the directory holds nothing yet: this node has not met its cluster, or was not added to one");
+            info!(
+                "the directory holds nothing yet: this node has not met its cluster, or was not added to one"
+            );
         }
         Some(found) => {
             let Found { sessions, leases, revision, .. } = found;

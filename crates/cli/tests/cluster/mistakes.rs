@@ -40,7 +40,8 @@ fn a_node_with_the_directory_of_another_does_not_start() {
         take(&mut nodes, name).kill();
     }
     let aside = stage.data(9);
-    for (from, to) in [(stage.data(1), aside.clone()), (stage.data(2), stage.data(1)), (aside, stage.data(2))] {
+    for (from, to) in [(stage.data(1), aside.clone()), (stage.data(2), stage.data(1)), (aside, stage.data(2))]
+    {
         fs::rename(from, to).unwrap();
     }
     for (number, other) in [(1, 2), (2, 1)] {
@@ -111,7 +112,8 @@ fn what_repeats_itself_is_logged_once() {
     });
     assert_eq!(answers.count(), asks);
     let log = other.logged();
-    let count = |words: &str| log.lines().filter(|line| line.contains(" WARN ") && line.contains(words)).count();
+    let count =
+        |words: &str| log.lines().filter(|line| line.contains(" WARN ") && line.contains(words)).count();
     // Each of the other two once.
     assert!((1..=2).contains(&count("a node was not let in")), "{log}");
     assert_eq!(count("/readyz"), 1, "{log}");
@@ -156,7 +158,8 @@ fn the_wait_of_a_recovered_node_is_seen() {
     let data = stage.data(1);
     let said = stage.good(1, &["recover", "--data", data.to_str().unwrap(), "--only-survivor"]);
     let hint = said.lines().last().unwrap();
-    let words = format!("leasehold serve --name n1 --data {} --listen {} --join", data.display(), stage.address(1));
+    let words =
+        format!("leasehold serve --name n1 --data {} --listen {} --join", data.display(), stage.address(1));
     assert_eq!(hint, words);
     let node = stage.start(1, &["--join"]);
     node.says("nothing is granted for another 5m");

@@ -62,6 +62,24 @@ fn a_restored_service_grants_nothing_while_holders_of_before_may_act() {
     assert_eq!(said.matches(waits).count(), 2, "{said}");
 }
 
+#[test]
+fn the_end_of_the_wait_is_told() {
+    let stage = Stage::new();
+    drop(stage.serve_with("data", &["--max-ttl", "1s"]));
+    stage.json(&["recover", "--data", "data", "--only-survivor"]);
+    let serving = stage.serve("data");
+    stage.token_with(&serving, "job", &["--ttl", "1s"]);
+    let log = fs::read_to_string(stage.path("service.log")).unwrap();
+    let place = |words: &str| log.find(words).unwrap_or_else(|| panic!("{words}: {log}"));
+    assert!(
+        place("nothing is granted for another 1s") < place("the wait after the restore is over"),
+        "{log}"
+    );
+    let (_, numbers) = serving.get("/metrics");
+    assert!(numbers.contains("leasehold_restore_wait_seconds 0.0\n"), "{numbers}");
+    assert_eq!(serving.get("/readyz").1, "ok\n");
+}
+
 /// A second recovery is somebody's second thought, or a slip.
 #[test]
 fn a_life_that_was_never_served_is_given_up_with_a_word() {
@@ -74,7 +92,11 @@ fn a_life_that_was_never_served_is_given_up_with_a_word() {
     let (code, said) = stage.run(&recover);
     assert_eq!((code, said.contains("never served")), (Some(0), false), "{said}");
     let (code, said) = stage.run(&recover);
-    assert_eq!((code, said.contains("epoch 1 had begun here before and was never served")), (Some(0), true), "{said}");
+    assert_eq!(
+        (code, said.contains("epoch 1 had begun here before and was never served")),
+        (Some(0), true),
+        "{said}"
+    );
 }
 
 #[test]
@@ -84,7 +106,8 @@ fn what_cannot_be_done_says_what_can() {
     let mut bytes = fs::read(&file).unwrap();
     *bytes.last_mut().unwrap() ^= 1;
     fs::write(stage.path("bad"), bytes).unwrap();
-    let copied = std::process::Command::new("cp").args(["-r", "made", "copy"]).current_dir(stage.path("")).status();
+    let copied =
+        std::process::Command::new("cp").args(["-r", "made", "copy"]).current_dir(stage.path("")).status();
     assert!(copied.unwrap().success());
     for (words, next) in [
         (&["recover", "--data", "nosuch", "--only-survivor"][..], "leasehold serve --data"),

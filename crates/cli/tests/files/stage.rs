@@ -79,10 +79,17 @@ impl Stage {
 
     /// The token of a lease that is taken and given back.
     pub(crate) fn token(&self, serving: &Serving, name: &str) -> u64 {
-        let words = ["--store", &serving.url, "run", name, "--", "sh", "-c", "echo $LEASEHOLD_TOKEN"];
-        let (code, said) = self.run(&words);
+        self.token_with(serving, name, &[])
+    }
+
+    /// The same, with more words.
+    pub(crate) fn token_with(&self, serving: &Serving, name: &str, more: &[&str]) -> u64 {
+        let words = ["--store", &serving.url, "run", name];
+        let rest = ["--", "sh", "-c", "echo $LEASEHOLD_TOKEN"];
+        let (code, said) = self.run(&[&words[..], more, &rest[..]].concat());
         assert_eq!(code, Some(0), "{said}");
-        said.trim().parse().unwrap()
+        // A wait is told on the other stream.
+        said.lines().next().unwrap().parse().unwrap()
     }
 
     /// A backup made of the snapshot that a directory begins with.

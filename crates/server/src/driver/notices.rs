@@ -42,7 +42,9 @@ impl Notices {
         }
         for change in changed.iter().flat_map(|changes| &changes.changes) {
             match change {
-                Change::AlarmRaised { resource, token, by } => self.raised(resource, token.get(), by.as_str()),
+                Change::AlarmRaised { resource, token, by } => {
+                    self.raised(resource, token.get(), by.as_str())
+                }
                 Change::AlarmCleared { resource, token, by, reason } => {
                     self.alarms.remove(resource);
                     let (token, by, reason) = (token.get(), by.as_str(), reason.as_str());

@@ -46,7 +46,13 @@ async fn try_serve(shared: &Arc<Shared>, stream: &mut TcpStream) -> io::Result<(
         let why = refusal.to_string();
         if let Some(more) = shared.not_let_in.say((hello.from, why.clone()), leasehold_clock::read()) {
             let (peer, address) = (&hello.name, &hello.address);
-            tracing::warn!(peer, address, why, more, "a node was not let in; `more` such attempts were not told");
+            tracing::warn!(
+                peer,
+                address,
+                why,
+                more,
+                "a node was not let in; `more` such attempts were not told"
+            );
         }
         elsewhere::suspect(shared, &hello);
         return Ok(());

@@ -166,7 +166,10 @@ mod tests {
             ("10.0.0.1:7421", "n1.example.org:7420"),
         ] {
             let words = why(listen, own, None).unwrap();
-            assert!(words.contains(listen) && words.contains(own) && words.contains("--advertise"), "{words}");
+            assert!(
+                words.contains(listen) && words.contains(own) && words.contains("--advertise"),
+                "{words}"
+            );
             assert_eq!(why(listen, own, Some(own)), None, "{listen} {own}");
         }
         let words = why("10.0.0.1:7420", "10.0.0.1:7420", Some("10.0.0.9:7420")).unwrap();
@@ -203,7 +206,7 @@ mod tests {
         let mut everywhere = config("n1", "", true);
         everywhere.listen = "0.0.0.0:7420".parse().unwrap();
         assert!(why(&everywhere).contains("--advertise"));
-        assert_eq!(config("n1", "n1=a:1,n2=b:2", false).check_cluster(), Ok(()));
+        assert_eq!(config("n1", "n1=a:7420,n2=b:2", false).check_cluster(), Ok(()));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The nodes as JSON.
 
-use leasehold_core::{Millis, Revision};
 use leasehold_core::protocol::{ClusterView, MemberId, MemberRole, MemberView};
+use leasehold_core::{Millis, Revision};
 use leasehold_node::Membership;
 use leasehold_server::Inspection;
 use serde::Serialize;
