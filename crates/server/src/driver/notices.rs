@@ -43,7 +43,7 @@ impl Notices {
         for change in changed.iter().flat_map(|changes| &changes.changes) {
             match change {
                 Change::AlarmRaised { resource, token, by } => {
-                    self.raised(resource, token.get(), by.as_str())
+                    self.raised(resource, token.get(), by.as_str());
                 }
                 Change::AlarmCleared { resource, token, by, reason } => {
                     self.alarms.remove(resource);
