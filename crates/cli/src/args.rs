@@ -343,6 +343,10 @@ pub(crate) fn parse() -> Result<Cli, Exit> {
 /// The same mistake as if no store were named by a variable: the parser shows everything that was given in its usage line, also for commands
 /// that have no store.
 fn without_variable(error: clap::Error) -> clap::Error {
+    // A help text names the variable, and is no mistake.
+    if !error.use_stderr() {
+        return error;
+    }
     let command = Cli::command().mut_arg("store", |store| store.env(Resettable::Reset));
     command.try_get_matches().err().unwrap_or(error)
 }

@@ -73,6 +73,24 @@ fn a_node_that_has_grown_is_known_by_its_log() {
     assert!(log.contains("is the directory of node n1, and this node was started as n7"), "{log}");
 }
 
+/// Removed, and then the only one that is left.
+#[test]
+fn a_removed_node_that_is_recovered_keeps_its_name() {
+    let stage = Stage::new();
+    let first = stage.start(1, &[]);
+    let second = stage.start(2, &["--join"]);
+    second.says("listening on");
+    stage.good(1, &["cluster", "add", &format!("n2={}", stage.address(2)), "--promote"]);
+    stage.good(2, &["cluster", "remove", "n1"]);
+    let (code, log) = first.end();
+    assert_eq!(code, Some(1), "{log}");
+    let data = stage.data(1);
+    let said = stage.good(1, &["recover", "--data", data.to_str().unwrap(), "--only-survivor", "--json"]);
+    let begun: serde_json::Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(begun["name"], "n1", "{begun}");
+    assert_eq!(begun["address"], stage.address(1), "{begun}");
+}
+
 #[test]
 fn a_founder_that_listens_elsewhere_than_its_list_says_is_refused() {
     let stage = Stage::new();

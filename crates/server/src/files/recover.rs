@@ -63,7 +63,8 @@ pub fn recover(directory: &Path, extent: Extent, choices: &Choices) -> Result<Be
     let heir = match kind {
         Kind::Served => {
             let old = identity::member_id(directory, true).ok();
-            let before = state.roster.members.iter().find(|member| Some(member.id) == old);
+            let known = state.roster.members.iter().chain(&state.gone);
+            let before = known.into_iter().find(|member| Some(member.id) == old);
             Heir::Served(heir(choices, before, id)?)
         }
         Kind::Embedded => {
