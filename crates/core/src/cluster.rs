@@ -64,9 +64,7 @@ pub enum MemberError {
         name: String,
     },
     /// The address.
-    #[error(
-        "node address {address:?} is not host:port of at most {MAX_ADDRESS_BYTES} bytes; write it like 10.0.0.1:7420"
-    )]
+    #[error("node address {address:?} is not host:port of at most {MAX_ADDRESS_BYTES} bytes")]
     Address {
         /// What was given.
         address: String,

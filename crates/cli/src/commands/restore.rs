@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use leasehold::core::Millis;
-use leasehold::core::protocol::Member;
+use leasehold::core::protocol::{Member, MemberError};
 use leasehold_server::{Begun, Choices, FilesError};
 use serde::Serialize;
 
@@ -120,7 +120,12 @@ pub(super) fn trouble(error: FilesError) -> Trouble {
         FilesError::EpochUnknown { .. }
         | FilesError::NotAlone { .. }
         | FilesError::MaxTtl { .. }
-        | FilesError::Member(_) => Trouble::Misuse(error.to_string()),
+        | FilesError::Member(MemberError::Name { .. } | MemberError::NoId) => {
+            Trouble::Misuse(error.to_string())
+        }
+        FilesError::Member(error @ MemberError::Address { .. }) => {
+            Trouble::Misuse(format!("--listen-address: {error}; write it like 10.0.0.1:7420"))
+        }
         error => Trouble::Files(error.to_string()),
     }
 }

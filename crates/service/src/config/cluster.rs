@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use leasehold_core::cluster::MAX_MEMBERS;
-use leasehold_core::protocol::{check_address, check_member_name};
+use leasehold_core::protocol::{MemberError, check_address, check_member_name};
 
 use super::{Config, ConfigError};
 
@@ -37,7 +37,7 @@ pub(super) fn initial(text: &str) -> Result<BTreeMap<String, String>, String> {
             ));
         };
         check_member_name(name).map_err(|error| error.to_string())?;
-        check_address(address).map_err(|error| error.to_string())?;
+        check_address(address).map_err(|error| like_this(&error))?;
         if let Some(other) = nodes.iter().find_map(|(other, known)| (known == address).then_some(other)) {
             return Err(format!("{other} and {name} have the same address {address}"));
         }
@@ -55,8 +55,12 @@ pub(super) fn advertise(text: &str) -> Result<Option<String>, String> {
     if text.is_empty() {
         return Ok(None);
     }
-    check_address(text).map_err(|error| error.to_string())?;
+    check_address(text).map_err(|error| like_this(&error))?;
     Ok(Some(text.to_owned()))
+}
+
+fn like_this(error: &MemberError) -> String {
+    format!("{error}; write it like 10.0.0.1:7420 or db.example.org:7420")
 }
 
 impl Config {
