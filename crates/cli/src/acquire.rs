@@ -147,12 +147,13 @@ async fn wait_in_line(
     if !args.no_wait {
         request = request.wait(args.wait.unwrap_or(MAX_WAIT.duration()));
     }
-    let mut spinner = Spinner { console, drawn: false };
+    let mut spinner = Spinner { console, drawn: false, said: None };
     let granted = tokio::select! {
         granted = request.into_future() => granted,
         signal = signals.next() => return Err(Trouble::Signal(signal.as_raw())),
         never = spinner.say_who_is_in_the_way(&keeper.store, &args.name) => match never {},
     };
+    let said = spinner.said.take();
     drop(spinner);
     match granted {
         Ok(lease) => Ok(lease),
@@ -161,8 +162,9 @@ async fn wait_in_line(
         }
         Err(Error::WaitEnded(WaitEnding::TimedOut)) => {
             let holder = keeper.store.lease(&args.name).await.ok().flatten();
-            let holder =
-                holder.map_or_else(|| "nobody knows who holds it".to_owned(), |view| in_the_way(&view));
+            // A name that nobody ever held is not known any more once nobody waits for it.
+            let unknown = || said.unwrap_or_else(|| "nobody knows who holds it".to_owned());
+            let holder = holder.map_or_else(unknown, |view| in_the_way(&view));
             let waited = words::length(args.wait.unwrap_or(MAX_WAIT.duration()));
             Err(Trouble::NotAcquired {
                 resource: args.name.clone(),
@@ -177,6 +179,8 @@ async fn wait_in_line(
 struct Spinner<'a> {
     console: &'a Console,
     drawn: bool,
+    /// What the store said last.
+    said: Option<String>,
 }
 
 impl Spinner<'_> {
@@ -185,6 +189,7 @@ impl Spinner<'_> {
         sleep(SAY_AFTER).await;
         if !self.console.can_animate() {
             let message = describe(store, name).await.unwrap_or_else(|error| error.to_string());
+            self.said = Some(message.clone());
             let event = Waiting { event: "waiting", resource: name, message: message.clone() };
             self.console.note(format_args!("waiting for {name}: {message}"), &event);
             return std::future::pending().await;
@@ -203,6 +208,7 @@ impl Spinner<'_> {
                 found = &mut looking, if next_look.is_none() => {
                     next_look = Some(Point::now().plus(LOOK_EVERY));
                     if let Ok(message) = found {
+                        self.said = Some(message.clone());
                         known = Known { message, heard: Point::now() };
                     }
                 }
@@ -255,6 +261,9 @@ fn in_the_way(view: &LeaseView) -> String {
         waiting => format!(", {waiting} wait in line"),
     };
     let Some(holder) = view.holders.first() else {
+        if let Some(left) = view.restore_wait {
+            return format!("{}{line}", words::restore_wait(left));
+        }
         return match (&view.alarm, view.cool_down) {
             (Some(alarm), _) => format!("{}, see `leasehold alarms`{line}", words::alarm(alarm)),
             (None, Some(left)) => format!("it goes to nobody for another {}{line}", words::millis(left)),

@@ -12,7 +12,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::{OsStringValueParser, TypedValueParser};
+use clap::builder::{OsStringValueParser, Resettable, TypedValueParser};
 use clap::error::{ContextKind, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -330,7 +330,7 @@ pub(crate) struct ManArgs {
 
 /// Reads the command line of this process. What cannot be understood is said, and becomes an exit code.
 pub(crate) fn parse() -> Result<Cli, Exit> {
-    let matches = Cli::command().try_get_matches().map_err(|error| say(&error))?;
+    let matches = Cli::command().try_get_matches().map_err(|error| say(&without_variable(error)))?;
     if names_store_to_serve(&matches) {
         // Whoever names one here means another option, and would serve another directory than they think.
         let why = "serve takes no --store; name its directory with --data, and its address with --listen";
@@ -338,6 +338,17 @@ pub(crate) fn parse() -> Result<Cli, Exit> {
         return Err(Exit::MISUSE);
     }
     Cli::from_arg_matches(&matches).map_err(|error| say(&error))
+}
+
+/// The same mistake as if no store were named by a variable: the parser shows everything that was given in its usage line, also for commands
+/// that have no store.
+fn without_variable(error: clap::Error) -> clap::Error {
+    // A help text names the variable, and is no mistake.
+    if !error.use_stderr() {
+        return error;
+    }
+    let command = Cli::command().mut_arg("store", |store| store.env(Resettable::Reset));
+    command.try_get_matches().err().unwrap_or(error)
 }
 
 /// Whether a service is given a store on the command line. A variable that is set for other commands does no harm.

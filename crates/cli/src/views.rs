@@ -26,6 +26,7 @@ pub(crate) struct LeaseJson {
     queue: Vec<WaiterJson>,
     waiting: usize,
     cool_down_ms: Option<u64>,
+    restore_wait_ms: Option<u64>,
     transitions: u64,
     alarm: Option<AlarmJson>,
 }
@@ -119,6 +120,7 @@ impl LeaseJson {
             queue: view.queue.iter().map(WaiterJson::new).collect(),
             waiting: view.waiting,
             cool_down_ms: view.cool_down.map(leasehold::core::Millis::get),
+            restore_wait_ms: view.restore_wait.map(leasehold::core::Millis::get),
             transitions: view.transitions,
             alarm: view.alarm.as_ref().map(AlarmJson::new),
         }
@@ -136,6 +138,7 @@ impl LeaseJson {
             queue: Vec::new(),
             waiting: 0,
             cool_down_ms: None,
+            restore_wait_ms: None,
             transitions: 0,
             alarm: None,
         }

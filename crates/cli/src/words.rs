@@ -107,6 +107,12 @@ pub(crate) fn confirmed_for(left: Duration) -> String {
     format!("it was confirmed until {}", humantime::format_rfc3339_millis(moment))
 }
 
+/// A moment that lies ahead, to the second.
+pub(crate) fn moment_in(left: Duration) -> String {
+    let now = wall_time();
+    humantime::format_rfc3339_seconds(now.checked_add(left).unwrap_or(now)).to_string()
+}
+
 #[expect(clippy::disallowed_methods, reason = "a moment shown to people, on which nothing depends")]
 fn wall_time() -> SystemTime {
     SystemTime::now()
@@ -140,6 +146,14 @@ pub(crate) fn unavailable(why: &Unavailable) -> String {
             format!("token {token} was shown, which was never granted here: see `leasehold alarms`")
         }
     }
+}
+
+/// Why nothing is granted to anybody.
+pub(crate) fn restore_wait(left: Millis) -> String {
+    format!(
+        "the state was restored, and nothing is granted for another {}: holders of before may still act",
+        millis(left)
+    )
 }
 
 /// Why a resource goes to nobody although it may be free.

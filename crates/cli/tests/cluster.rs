@@ -12,6 +12,8 @@ mod founding;
 mod lost;
 #[path = "cluster/members.rs"]
 mod members;
+#[path = "cluster/mistakes.rs"]
+mod mistakes;
 #[path = "cluster/refused.rs"]
 mod refused;
 #[path = "cluster/stage.rs"]

@@ -221,7 +221,10 @@ pub enum ClusterRefusal {
         name: String,
     },
     /// Nobody would be left.
-    #[error("{name:?} is the last voter; without it nothing could be decided any more")]
+    #[error(
+        "{name:?} is the last voter; without it nothing could be decided any more: add another with `leasehold cluster add NAME=HOST:PORT --promote` \
+         first, or just stop it"
+    )]
     LastVoter {
         /// Who.
         name: String,

@@ -5,6 +5,8 @@ use prost::Message as _;
 use raft::eraftpb;
 use serde::{Deserialize, Serialize};
 
+use crate::payload::PayloadError;
+
 /// The version of what may stand in a log. A member that knows less than its cluster's is refused; new kinds of entries come with a
 /// greater one, and are used when every member knows them.
 pub const CLUSTER_VERSION: u32 = 1;
@@ -75,6 +77,18 @@ impl Roster {
             }
         }
         Self { incarnation: hash.finish(), version: CLUSTER_VERSION, members, removed: Vec::new() }
+    }
+
+    /// Takes in what an entry that changes the members says, as it stands in the log.
+    ///
+    /// # Errors
+    /// When these are not the bytes of such an entry.
+    pub fn apply_change(&mut self, entry: &[u8]) -> Result<(), PayloadError> {
+        let damaged = |()| PayloadError::Damaged { what: "entry that changes the members" };
+        if let (_, Some(change)) = from_log(entry).map_err(damaged)? {
+            self.apply(change);
+        }
+        Ok(())
     }
 
     pub(crate) fn by_name(&self, name: &str) -> Option<&Member> {
@@ -233,5 +247,16 @@ mod tests {
         assert_eq!((roster.members.len(), &roster.removed[..]), (1, &[MemberId(2)][..]));
         roster.apply(RosterChange::Add(member(3, "b")));
         assert_eq!(roster.by_name("b").map(|member| member.id), Some(MemberId(3)));
+    }
+
+    #[test]
+    fn a_roster_takes_in_what_the_log_says() {
+        let mut roster = Roster::founding(vec![member(1, "a"), member(2, "b")]);
+        for change in [RosterChange::Add(member(3, "c")), RosterChange::Remove(MemberId(2))] {
+            roster.apply_change(&to_raft(&change).write_to_bytes().unwrap()).unwrap();
+        }
+        roster.apply_change(&[]).unwrap();
+        assert_eq!(roster.members, [member(1, "a"), member(3, "c")]);
+        assert!(roster.apply_change(&[0xff, 0xff]).is_err());
     }
 }

@@ -46,6 +46,8 @@ pub struct Inspection {
     pub resources: usize,
     /// Alarms that are raised.
     pub alarms: usize,
+    /// How long nothing is granted, because the state was restored and holders from before may still act.
+    pub restore_wait: Option<Millis>,
     /// Index of the last entry applied.
     pub applied: Revision,
     /// Log time of that entry, as a length since the log began.

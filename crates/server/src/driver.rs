@@ -5,6 +5,7 @@
 //! bounded towards a client, whose connection ends when it does not read.
 
 mod disk;
+mod notices;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,6 +27,7 @@ use crate::inbox::{Arrivals, Inbox};
 use crate::peers::{ToPeers, Work};
 
 use disk::{SyncTimes, ToDisk};
+use notices::Notices;
 
 /// Inputs taken in by one turn at most: a flood must not keep the loop from reading the clocks.
 const MAX_INPUTS_PER_TURN: usize = 8_192;
@@ -96,6 +98,7 @@ pub(crate) fn start(
             outside,
             leader: None,
             members_changed: true,
+            notices: Notices::default(),
             times,
         };
         let stopped = event_loop.run(&locked);
@@ -142,6 +145,8 @@ struct Loop {
     members_changed: bool,
     /// Who led at the last look.
     leader: Option<leasehold_core::protocol::MemberId>,
+    /// What the log was told of the table.
+    notices: Notices,
     times: SyncTimes,
 }
 
@@ -268,6 +273,7 @@ impl Loop {
                 Output::Replaced => {
                     // What was applied before in this turn is part of it.
                     changed.clear();
+                    self.notices.replaced();
                     self.hub.replace(self.node.changes());
                 }
             }
@@ -277,6 +283,7 @@ impl Loop {
         let leads = self.node.is_serving();
         let (oldest, current) = (self.node.changes().oldest(), leads || self.node.is_caught_up());
         self.hub.publish(&changed, oldest, applied, current, leads);
+        self.notices.say(self.node.table(), current, &changed);
         self.show_leader();
         for (id, response) in answers {
             if let Some(reply) = self.calls.remove(&id) {
@@ -336,6 +343,7 @@ impl Loop {
             sessions,
             resources,
             alarms: table.alarms().count(),
+            restore_wait: table.restore_wait(),
             applied: Revision::new(self.node.applied()),
             log_time: Millis::new(table.last_at().get()),
             cut: self.node.cut(),

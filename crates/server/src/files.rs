@@ -8,6 +8,7 @@
 mod backup;
 mod identity;
 mod life;
+mod met;
 mod note;
 mod recover;
 mod restore;
@@ -27,6 +28,7 @@ use crate::directory::DirectoryError;
 pub use backup::{Backup, backup_file, read_backup, save_backup};
 pub(crate) use identity::member_id;
 pub use life::{Begun, Choices};
+pub(crate) use met::{keep_met, met_before};
 pub(crate) use recover::finish_recovery;
 pub use recover::{Extent, recover};
 pub use restore::restore;
@@ -81,6 +83,14 @@ pub enum FilesError {
     Mounted {
         /// The directory.
         path: PathBuf,
+    },
+    /// It was never served, or is something else.
+    #[error("{path} is no directory of a store: {why}; name the one that `leasehold serve --data` was given")]
+    NoStore {
+        /// The directory.
+        path: PathBuf,
+        /// What is missing.
+        why: &'static str,
     },
     /// Another process uses it.
     #[error("{path} is in use by process {pid}; stop that one first")]

@@ -17,6 +17,7 @@ mod inbox;
 mod listener;
 mod opening;
 mod peers;
+mod repeats;
 mod served;
 
 pub use caller::{Caller, Inspection};
@@ -32,4 +33,5 @@ pub use hub::{Hub, Kept, Texts, Watcher};
 pub use inbox::Ended;
 pub use opening::ServeError;
 pub use peers::{Accepting, Asking, Founders, Peers};
+pub use repeats::Repeats;
 pub use served::{Founding, Served, ServedOptions, serve};

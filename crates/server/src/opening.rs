@@ -5,7 +5,7 @@ use std::path::Path;
 use leasehold_core::Config;
 use leasehold_core::protocol::{Member, MemberId};
 use leasehold_node::{
-    FOUNDER, Fatal, LogEntry, Node, Options, Place, Recovered, SavedSnapshot, Setup, Start, Vote,
+    FOUNDER, Fatal, LogEntry, Node, Options, Place, Recovered, Roster, SavedSnapshot, Setup, Start, Vote,
     founding_snapshot,
 };
 use leasehold_wal::{
@@ -30,7 +30,7 @@ pub enum ServeError {
         pid: u32,
     },
     /// Its log.
-    #[error("the log of {path} does not open: {source}")]
+    #[error("the log of {path} does not open: {source}{}", next_step(.path, .source))]
     Log {
         /// The directory.
         path: std::path::PathBuf,
@@ -44,6 +44,29 @@ pub enum ServeError {
         path: std::path::PathBuf,
         /// Why.
         source: Fatal,
+    },
+    /// It was made for a node of a cluster, has met nobody yet, and is told to found a store of its own.
+    #[error(
+        "{path} was made for a node of a cluster (with --initial-cluster or --join) that has not met the others yet, and now neither is given: \
+         without them it would found a store of its own, which grants the cluster's tokens again. Start it as before; if a store of its own is \
+         wanted, remove the directory first, which holds no lease"
+    )]
+    MeantForCluster {
+        /// The directory.
+        path: std::path::PathBuf,
+    },
+    /// The directory of another node.
+    #[error(
+        "{path} is the directory of node {recorded}, and this node was started as {given}; is it the right directory? Then start it with \
+         --name {recorded}, else with the directory of {given}"
+    )]
+    OtherName {
+        /// The directory.
+        path: std::path::PathBuf,
+        /// As its cluster knows it.
+        recorded: String,
+        /// As it was started.
+        given: String,
     },
     /// Another cluster expects one of its members where this directory was served.
     #[error("{why} ({mark} says so since an earlier start; remove that file if this store is wanted all the same)", mark = mark.display())]
@@ -63,6 +86,23 @@ pub enum ServeError {
     },
 }
 
+fn next_step(path: &Path, why: &OpenError) -> String {
+    let path = path.display();
+    match why {
+        OpenError::CopiedDirectory { .. } => format!(
+            ". Serve the directory that it was copied from; if that one is gone for good, `leasehold recover --data {path}` begins another life from \
+             the copy"
+        ),
+        OpenError::Missing => ". Is its volume mounted?".to_owned(),
+        OpenError::Damage(_) => format!(
+            ". If other nodes keep this log, remove this one and add it again with an empty directory; if it stands alone, `leasehold verify {path} \
+             --cut` shows what is left"
+        ),
+        OpenError::NewerVersion { .. } => ": upgrade it".to_owned(),
+        OpenError::Exists { .. } | OpenError::Io { .. } => String::new(),
+    }
+}
+
 /// Which member a directory is.
 #[derive(Debug, Clone)]
 pub(crate) struct Who {
@@ -71,12 +111,14 @@ pub(crate) struct Who {
     pub(crate) start: Start,
     /// Founds a cluster of one, if there is nothing yet.
     pub(crate) founder: Option<Member>,
+    /// What it is called.
+    pub(crate) name: Option<String>,
 }
 
 impl Who {
     /// The only member of a directory that processes of one machine share.
     pub(crate) const fn embedded() -> Self {
-        Self { member: FOUNDER, start: Start::Alone, founder: None }
+        Self { member: FOUNDER, start: Start::Alone, founder: None, name: None }
     }
 }
 
@@ -100,24 +142,28 @@ pub(crate) fn open(
     let reserve_segments = if matches!(place, Place::Served) { RESERVE_SEGMENTS } else { 0 };
     let wal_options = WalOptions { must_exist: locked.founded, reserve_segments, ..WalOptions::default() };
     let (mut wal, mut recovered) = Wal::open(disk, identity, wal_options).map_err(log_error)?;
+    let is_empty = recovered.snapshot.is_none() && recovered.entries.is_empty();
+    let has_heard = is_empty && recovered.hard_state != leasehold_wal::HardState::NEW;
     if let Some(founder) = &who.founder
-        && recovered.snapshot.is_none()
-        && recovered.entries.is_empty()
-        && recovered.hard_state == leasehold_wal::HardState::NEW
+        && is_empty
+        && !has_heard
     {
+        // Whoever founds alone has a snapshot before its directory counts as founded: only a node that waits for others has none then.
+        if locked.founded {
+            return Err(ServeError::MeantForCluster { path: path.to_owned() });
+        }
         let SavedSnapshot { index, term, bytes } = founding_snapshot(&config, vec![founder.clone()]);
         let saved = wal.save_snapshot(SnapshotKind::Installed, Index(index), Term(term), &bytes, &[]);
         let meta = saved.map_err(|error| machine_error(std::io::Error::other(error)))?;
         recovered.snapshot = Some((meta, bytes));
     }
     // One that has heard of others is a part of their cluster, whatever it was started with this time.
-    let has_heard = recovered.snapshot.is_none()
-        && recovered.entries.is_empty()
-        && recovered.hard_state != leasehold_wal::HardState::NEW;
     let start = if has_heard && matches!(place, Place::Served) { Start::Blank } else { who.start };
     locked.found()?;
     let mut seed = [0; 8];
     getrandom::fill(&mut seed).map_err(|error| machine_error(std::io::Error::other(error)))?;
+    let changes: Vec<Vec<u8>> =
+        recovered.entries.iter().filter(|entry| entry.kind != 0).map(|entry| entry.payload.clone()).collect();
     let setup = Setup {
         place,
         member: who.member,
@@ -131,7 +177,31 @@ pub(crate) fn open(
     };
     let node_error = |source| ServeError::Node { path: path.to_owned(), source };
     let node = Node::start(setup, leasehold_clock::read()).map_err(node_error)?;
+    if let Some(name) = &who.name {
+        let mut roster = node.roster().clone();
+        for change in changes {
+            // One that cannot be read is found when it is applied.
+            let _ = roster.apply_change(&change);
+        }
+        check_name(path, &roster, who.member, name)?;
+    }
     Ok((node, wal))
+}
+
+/// Whether a directory is that of the node that was meant: two nodes that changed places would dial themselves, and answer for each other. A
+/// store that nobody else keeps may be called something else.
+fn check_name(path: &Path, roster: &Roster, me: MemberId, given: &str) -> Result<(), ServeError> {
+    let recorded = roster.members.iter().find(|member| member.id == me);
+    let Some(recorded) = recorded.filter(|recorded| recorded.name != given) else { return Ok(()) };
+    if roster.members.len() > 1 {
+        let (path, recorded, given) = (path.to_owned(), recorded.name.clone(), given.to_owned());
+        return Err(ServeError::OtherName { path, recorded, given });
+    }
+    tracing::warn!(
+        "this node was started as {given}, but is recorded as {name}, and `leasehold cluster` knows it by that name: start it with --name {name}",
+        name = recorded.name
+    );
+    Ok(())
 }
 
 fn from_log(recovered: leasehold_wal::Recovered) -> Recovered {

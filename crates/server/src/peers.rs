@@ -13,7 +13,7 @@ mod opening;
 mod snapshots;
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
@@ -24,7 +24,9 @@ use leasehold_wire::{PEER_VERSION, PeerHello, PeerPurpose, PeerWelcome};
 use tokio::sync::{Notify, mpsc};
 
 use crate::driver::ToLoop;
+use crate::files::met_before;
 use crate::inbox::Inbox;
+use crate::repeats::Repeats;
 pub(crate) use elsewhere::marked;
 pub use founding::Founders;
 use link::Link;
@@ -76,6 +78,9 @@ pub(crate) struct Shared {
     /// Ends the connections that a member has begun.
     accepted: Mutex<HashMap<MemberId, Arc<Notify>>>,
     suspicion: elsewhere::Suspicion,
+    directory: PathBuf,
+    /// Nodes that were not let in, and why: they come again several times a second.
+    not_let_in: Repeats<(MemberId, String)>,
     pub(crate) inbox: Inbox,
     pub(crate) work: ToPeers,
 }
@@ -142,9 +147,16 @@ impl Peers {
             membership: Mutex::new(Arc::new(membership)),
             accepted: Mutex::default(),
             suspicion: elsewhere::Suspicion::new(directory),
+            directory: directory.to_owned(),
+            not_let_in: Repeats::default(),
             inbox,
             work: ToPeers(sender),
         });
+        if shared.membership().is_blank() {
+            for (id, address) in met_before(directory) {
+                shared.work.send(Work::Met(id, address));
+            }
+        }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let tasks = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("leasehold-peers".into()).spawn(move || {

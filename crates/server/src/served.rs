@@ -75,6 +75,7 @@ pub struct Served {
     caller: Caller,
     door: Door,
     peers: Peers,
+    is_new: bool,
     node: Option<JoinHandle<Stopped>>,
 }
 
@@ -90,13 +91,14 @@ pub fn serve(path: &Path, options: ServedOptions) -> Result<Served, ServeError> 
     if let Some((mark, why)) = marked(path) {
         return Err(ServeError::Elsewhere { mark, why });
     }
+    let is_new = !locked.founded;
     let member = member_id(path, locked.founded)?;
     let founder = || Member { id: member, name: options.name.clone(), address: options.address.clone() };
     let (start, founder) = match &options.founding {
         Founding::Alone => (Start::Alone, Some(founder())),
         Founding::Together(_) | Founding::Join => (Start::Blank, None),
     };
-    let who = Who { member, start, founder };
+    let who = Who { member, start, founder, name: Some(options.name.clone()) };
     let (node, wal) = open(path, &mut locked, Place::Served, &who, options.config.clone(), options.node)?;
     let (to_loop, arrivals) = inbox();
     let hub = Arc::new(Hub::new(node.changes(), options.max_watches));
@@ -128,13 +130,18 @@ pub fn serve(path: &Path, options: ServedOptions) -> Result<Served, ServeError> 
         .map_err(machine_error)?;
     let outside = Outside { hub, present, peers: Some(peers.work()) };
     let node = driver::start(node, wal, locked, arrivals, to_loop.clone(), outside).map_err(machine_error)?;
-    Ok(Served { inbox: to_loop, caller, door, peers, node: Some(node) })
+    Ok(Served { inbox: to_loop, caller, door, peers, is_new, node: Some(node) })
 }
 
 impl Served {
     /// For single requests.
     pub fn caller(&self) -> &Caller {
         &self.caller
+    }
+
+    /// Whether the directory was never served before.
+    pub fn is_new(&self) -> bool {
+        self.is_new
     }
 
     /// For streams of other members.

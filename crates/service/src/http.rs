@@ -26,7 +26,7 @@ use axum::handler::Handler;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodRouter, get, post};
 use leasehold_core::protocol::Failure;
-use leasehold_server::{Asking, Served};
+use leasehold_server::{Asking, Repeats, Served};
 
 use self::answer::Refused;
 use crate::config::{Config, HttpConfig};
@@ -49,6 +49,8 @@ struct Shared {
     max_watches: usize,
     metrics: Arc<Metrics>,
     counts: Arc<Counts>,
+    /// Failures by operation and code, which whoever asks all the time gets all the time.
+    repeats: Repeats<(&'static str, &'static str)>,
 }
 
 impl HttpState {
@@ -57,7 +59,8 @@ impl HttpState {
         let plain = Plain::new(served.caller().clone());
         let asking = served.peers().asking();
         let (limits, max_watches) = (config.http.clone(), config.limits.max_watches);
-        Self { shared: Arc::new(Shared { plain, asking, limits, max_watches, metrics, counts }) }
+        let repeats = Repeats::default();
+        Self { shared: Arc::new(Shared { plain, asking, limits, max_watches, metrics, counts, repeats }) }
     }
 
     fn plain(&self) -> &Plain {
@@ -75,6 +78,10 @@ impl HttpState {
 
     fn metrics(&self) -> &Metrics {
         &self.shared.metrics
+    }
+
+    fn repeats(&self) -> &Repeats<(&'static str, &'static str)> {
+        &self.shared.repeats
     }
 
     /// Counts one more watch, if there may be one more. gRPC has its watches in the same count.

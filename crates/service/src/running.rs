@@ -37,7 +37,7 @@ pub enum StartError {
     #[error(transparent)]
     Serve(#[from] ServeError),
     /// The address.
-    #[error("cannot listen on {address}: {source}")]
+    #[error("cannot listen on {address}: {source}{}", next_step(.source))]
     Listen {
         /// Which one.
         address: SocketAddr,
@@ -55,6 +55,21 @@ pub enum StartError {
         /// Why.
         why: String,
     },
+}
+
+fn next_step(why: &std::io::Error) -> &'static str {
+    match why.kind() {
+        std::io::ErrorKind::AddrInUse => {
+            "; another process listens there (`ss -ltnp` names it): stop that one, or choose another address or port with --listen"
+        }
+        std::io::ErrorKind::AddrNotAvailable => {
+            "; this machine has no such address: choose one of its own with --listen (`ip address` names them), or 0.0.0.0 for all of them"
+        }
+        std::io::ErrorKind::PermissionDenied => {
+            "; choose a port from 1024 on with --listen, or give this process the right to use a lower one"
+        }
+        _ => "; choose another address with --listen",
+    }
 }
 
 /// A service that runs.
@@ -111,8 +126,8 @@ pub fn start(config: &Config) -> Result<Service, StartError> {
         address: config.reached_at(address),
         founding,
     };
-    let is_new = !found::is_there(&config.data);
     let served = serve(&config.data, options)?;
+    let is_new = served.is_new();
     let (served, inspection) = until_it_answers(&network, served, config)?;
     let found = if is_new { None } else { Some(look(&inspection)) };
     if is_new && inspection.is_alone() {
@@ -133,6 +148,7 @@ pub fn start(config: &Config) -> Result<Service, StartError> {
         peers: served.peers().accepting(),
         to_web,
         counts,
+        turned_away: Arc::default(),
         opening_time: config.http.request_timeout,
     };
     let (limits, web_stopping) = (config.limits.clone(), stopping.clone());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use leasehold_server::{Accepting, Door};
+use leasehold_server::{Accepting, Door, Repeats};
 use leasehold_wire::{FirstBytes, PREFACE, look_at_first_bytes};
 use rustix::net::sockopt;
 use tokio::net::{TcpListener, TcpStream};
@@ -70,6 +70,8 @@ pub(crate) struct Ways {
     pub(crate) to_web: mpsc::UnboundedSender<WebStream>,
     /// How many of each.
     pub(crate) counts: Arc<Counts>,
+    /// Connections above the limit come by the thousand.
+    pub(crate) turned_away: Arc<Repeats<()>>,
     /// How long a connection may take to say what it speaks.
     pub(crate) opening_time: Duration,
 }
@@ -93,7 +95,9 @@ pub(crate) async fn accept(
                 let full = connections >= limits.max_connections;
                 if connections >= limits.max_connections + ROOM_FOR_PEERS {
                     // Closed at once: the client backs off and comes again.
-                    tracing::warn!(%from, limit = limits.max_connections, "too many connections");
+                    if let Some(more) = ways.turned_away.say((), leasehold_clock::read()) {
+                        tracing::warn!(%from, limit = limits.max_connections, more, "too many connections");
+                    }
                     continue;
                 }
                 let counted = Counted::new(&ways.counts, |counts| &counts.connections);
@@ -159,7 +163,7 @@ async fn look(stream: &TcpStream) -> Option<Speaks> {
 
 /// Finds out what a connection speaks and hands it on.
 async fn sort(stream: TcpStream, ways: Ways, counted: Counted, full: bool) {
-    let Ways { door, peers, to_web, counts, opening_time } = ways;
+    let Ways { door, peers, to_web, counts, turned_away, opening_time } = ways;
     if set_options(&stream).is_err() {
         return;
     }
@@ -172,7 +176,9 @@ async fn sort(stream: TcpStream, ways: Ways, counted: Counted, full: bool) {
         return;
     }
     if full {
-        tracing::warn!("too many connections");
+        if let Some(more) = turned_away.say((), leasehold_clock::read()) {
+            tracing::warn!(more, "too many connections");
+        }
         return;
     }
     if speaks == Speaks::Frames {

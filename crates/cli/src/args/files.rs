@@ -69,7 +69,7 @@ pub(crate) struct RestoreArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) data: PathBuf,
     /// Since this backup was made, no backup of its store was restored and no node of it recovered
-    #[arg(long)]
+    #[arg(long, conflicts_with = "above")]
     pub(crate) first_restore: bool,
     #[command(flatten)]
     pub(crate) life: LifeArgs,
@@ -82,7 +82,7 @@ pub(crate) struct RecoverArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) data: PathBuf,
     /// No other node of its cluster was or will be recovered or started again, and no backup of it restored
-    #[arg(long)]
+    #[arg(long, conflicts_with = "above")]
     pub(crate) only_survivor: bool,
     #[command(flatten)]
     pub(crate) life: LifeArgs,
@@ -101,7 +101,7 @@ pub(crate) struct VerifyArgs {
     #[arg(long, short, requires = "cut")]
     pub(crate) yes: bool,
     /// With --cut: no other node of its cluster was or will be recovered or started again, and no backup of it restored
-    #[arg(long, requires = "cut")]
+    #[arg(long, requires = "cut", conflicts_with = "above")]
     pub(crate) only_survivor: bool,
     #[command(flatten)]
     pub(crate) life: LifeArgs,

@@ -8,6 +8,7 @@ mod nodes;
 use std::time::Duration;
 
 use leasehold::Error;
+use leasehold::core::Millis;
 use leasehold::core::holder::Reading;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -19,6 +20,7 @@ use crate::console::{Console, Table};
 use crate::exit::Exit;
 use crate::place::Place;
 use crate::trouble::Trouble;
+use crate::words;
 
 /// Between two questions about the same thing.
 const ASK_EVERY: Duration = Duration::from_millis(100);
@@ -36,6 +38,8 @@ struct Status {
     leader: Option<String>,
     term: String,
     committed: String,
+    #[serde(default)]
+    restore_wait_ms: Option<u64>,
     members: Vec<Member>,
 }
 
@@ -161,7 +165,7 @@ impl Asking<'_> {
                 if member.receiving_snapshot { "under way" } else { "-" }.to_owned(),
             ]);
         }
-        let head = format!(
+        let mut head = format!(
             "cluster {} epoch {} term {} committed {} led by {}",
             status.incarnation,
             status.epoch,
@@ -169,6 +173,10 @@ impl Asking<'_> {
             status.committed,
             status.leader.as_deref().unwrap_or("nobody"),
         );
+        if let Some(left) = status.restore_wait_ms {
+            head.push('\n');
+            head.push_str(&words::restore_wait(Millis::new(left)));
+        }
         self.console.headed_table(&head, &table, &said)?;
         Ok(Exit::OK)
     }

@@ -43,6 +43,9 @@ fn text(console: &Console, view: &LeaseView) -> String {
     if let Some(left) = view.cool_down {
         lines.add("cool-down", &format!("goes to nobody for another {}", words::millis(left)));
     }
+    if let Some(left) = view.restore_wait {
+        lines.add("restore wait", &words::restore_wait(left));
+    }
     if let Some(alarm) = &view.alarm {
         lines.add("alarm", &format!("{}; see `leasehold alarms`", words::alarm(alarm)));
     }

@@ -49,12 +49,13 @@ fn add_rows(table: &mut Table, view: &LeaseView) {
     let waiting = view.waiting.to_string();
     let none = || "-".to_owned();
     if view.holders.is_empty() {
-        let state = match (&view.alarm, view.cool_down) {
-            (Some(_), _) => "alarm",
-            (None, Some(_)) => "cooling",
-            (None, None) => "free",
+        let state = match (&view.alarm, view.restore_wait, view.cool_down) {
+            (Some(_), _, _) => "alarm",
+            (None, Some(_), _) => "restored",
+            (None, None, Some(_)) => "cooling",
+            (None, None, None) => "free",
         };
-        let remaining = view.cool_down.map_or_else(none, words::millis);
+        let remaining = view.restore_wait.max(view.cool_down).map_or_else(none, words::millis);
         table.row(vec![
             view.resource.to_string(),
             state.to_owned(),

@@ -1,6 +1,10 @@
 //! `restore` and what it shares with `recover`: another life of a state.
 
+use std::net::SocketAddr;
+use std::path::Path;
+
 use leasehold::core::Millis;
+use leasehold::core::protocol::{Member, MemberError};
 use leasehold_server::{Begun, Choices, FilesError};
 use serde::Serialize;
 
@@ -25,7 +29,17 @@ struct BegunJson {
 
 pub(super) fn run(console: &Console, args: &RestoreArgs) -> Result<Exit, Trouble> {
     let choices = choices(&args.life, args.first_restore);
-    let begun = leasehold_server::restore(&args.file, &args.data, &choices).map_err(trouble)?;
+    let begun =
+        leasehold_server::restore(&args.file, &args.data, &choices).map_err(|error| match &error {
+            FilesError::Damaged { path, .. }
+            | FilesError::Io { path, .. }
+            | FilesError::State { path, .. }
+                if *path == args.file =>
+            {
+                Trouble::Files(format!("{error}; nothing was made: name another backup"))
+            }
+            _ => trouble(error),
+        })?;
     say(console, &format!("restored {} into {}", args.file.display(), args.data.display()), &begun)
 }
 
@@ -42,13 +56,19 @@ pub(super) fn choices(args: &LifeArgs, is_only_one: bool) -> Choices {
 
 /// Says what has begun and what comes next.
 pub(super) fn say(console: &Console, what: &str, begun: &Begun) -> Result<Exit, Trouble> {
-    let Begun { directory, member, incarnation, epoch, index, wait, kept } = begun;
+    let Begun { directory, member, incarnation, epoch, index, wait, kept, given_up } = begun;
     let mut text =
         format!("{what}: epoch {epoch}, revision {index}; every session and lease of before has ended");
+    if let Some(given_up) = given_up {
+        text.push_str(&format!(
+            "\nepoch {given_up} had begun here before and was never served; it is given up, and nothing was lost by that"
+        ));
+    }
     if *wait > Millis::ZERO {
         let wait = words::length(wait.duration());
         text.push_str(&format!(
-            "\nnothing is granted in the first {wait} in which it is served: holders of before may still act"
+            "\nnothing is granted in the first {wait} in which it is served: holders of before may still act. If none of them runs any more, \
+             --holders-are-stopped would have skipped that"
         ));
     } else {
         text.push_str("\nit grants at once: from now on only tokens protect against holders of before");
@@ -61,10 +81,10 @@ pub(super) fn say(console: &Console, what: &str, begun: &Begun) -> Result<Exit, 
     }
     if let Some(member) = member {
         text.push_str(&format!(
-            "\nnode {} at {} is its only member; serve it with: leasehold serve --data {}",
+            "\nnode {} at {} is its only member; serve it, now and every time, with:\n{}",
             member.name,
             member.address,
-            directory.display()
+            serve_command(directory, member)
         ));
     }
     let json = BegunJson {
@@ -82,13 +102,30 @@ pub(super) fn say(console: &Console, what: &str, begun: &Begun) -> Result<Exit, 
     Ok(Exit::OK)
 }
 
+/// How the node of a new life is started. A word for others stands there from the start: without its directory it must not found another store.
+fn serve_command(directory: &Path, member: &Member) -> String {
+    let Member { name, address, .. } = member;
+    let port = address.rsplit_once(':').map_or("", |(_, port)| port);
+    let place = match address.parse::<SocketAddr>() {
+        Ok(own) if own.ip().to_canonical().is_loopback() => format!("--listen {address}"),
+        Ok(_) => format!("--listen {address} --insecure"),
+        Err(_) => format!("--listen 0.0.0.0:{port} --advertise {address} --insecure"),
+    };
+    format!("leasehold serve --name {name} --data {} {place} --join", directory.display())
+}
+
 /// What the command line left out is a mistake in it; everything else is about files.
 pub(super) fn trouble(error: FilesError) -> Trouble {
     match error {
         FilesError::EpochUnknown { .. }
         | FilesError::NotAlone { .. }
         | FilesError::MaxTtl { .. }
-        | FilesError::Member(_) => Trouble::Misuse(error.to_string()),
+        | FilesError::Member(MemberError::Name { .. } | MemberError::NoId) => {
+            Trouble::Misuse(error.to_string())
+        }
+        FilesError::Member(error @ MemberError::Address { .. }) => {
+            Trouble::Misuse(format!("--listen-address: {error}; write it like 10.0.0.1:7420"))
+        }
         error => Trouble::Files(error.to_string()),
     }
 }

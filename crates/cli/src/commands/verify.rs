@@ -72,7 +72,17 @@ pub(super) fn run(console: &Console, args: &VerifyArgs) -> Result<Exit, Trouble>
     }
     match (is_good, args.cut) {
         (true, _) => Ok(Exit::OK),
-        (false, false) => Ok(Exit::FAILURE),
+        (false, false) => {
+            let next = match found.kind {
+                "backup" => "it cannot be restored: keep another backup".to_owned(),
+                _ => format!(
+                    "`leasehold verify {} --cut` shows what would be lost without the damage",
+                    args.path.display()
+                ),
+            };
+            console.note(next, &LostJson { lost_after_revision: found.index, yes: false });
+            Ok(Exit::FAILURE)
+        }
         (false, true) => cut(console, args, &found),
     }
 }

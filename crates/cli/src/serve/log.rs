@@ -4,11 +4,12 @@ use std::io::{IsTerminal, stderr};
 
 use leasehold_service::Found;
 use leasehold_service::config::{Effective, LogConfig, LogFormat, Source};
-use tracing::info;
 use tracing::level_filters::LevelFilter;
+use tracing::{info, warn};
 use tracing_subscriber::EnvFilter;
 
 use crate::trouble::Trouble;
+use crate::words;
 
 /// How lines look, once that was decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,11 +72,25 @@ pub(crate) fn start(config: &LogConfig, filter: EnvFilter) -> Style {
 /// Says what the directory brought with it.
 pub(crate) fn found(found: Option<&Found>) {
     match found {
+        Some(Found { rules: None, .. }) => {
+            info!(
+                "the directory holds nothing yet: this node has not met its cluster, or was not added to one"
+            );
+        }
         Some(found) => {
             let Found { sessions, leases, revision, .. } = found;
             info!(sessions, leases, revision = revision.get(), "recovered what was there");
         }
         None => info!("the directory is new"),
+    }
+    if let Some(left) = found.and_then(|found| found.restore_wait) {
+        let seconds = left.get().div_ceil(1_000);
+        warn!(
+            seconds,
+            "the state was restored or recovered: nothing is granted for another {}, until about {}, because holders of before may still act",
+            words::millis(left),
+            words::moment_in(left.duration())
+        );
     }
 }
 

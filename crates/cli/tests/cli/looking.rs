@@ -41,7 +41,7 @@ fn get_shows_holder_and_waiters() {
         }],
         "holding": 1,
         "queue": [{"label": "waiter", "session": "3", "waiting_for_ms": "T", "overdue": false}],
-        "waiting": 1, "cool_down_ms": null, "transitions": 1, "alarm": null,
+        "waiting": 1, "cool_down_ms": null, "restore_wait_ms": null, "transitions": 1, "alarm": null,
     });
     assert_eq!(without_lengths(stage.json(0, &["get", "jobs/a"])), expected);
 }

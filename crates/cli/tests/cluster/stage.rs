@@ -197,7 +197,8 @@ impl Node {
         eventually(words, || self.logged().contains(words).then_some(()));
     }
 
-    fn logged(&self) -> String {
+    /// Everything that it has logged.
+    pub(crate) fn logged(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap().split_off(self.logged_before)
     }
 }

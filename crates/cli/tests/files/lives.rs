@@ -39,6 +39,93 @@ fn a_restored_service_grants_nothing_while_holders_of_before_may_act() {
     let (code, said) = stage.run(&words);
     assert_eq!(code, Some(120), "{said}");
     assert!(said.contains("restore"), "{said}");
+
+    // And everybody sees why.
+    let log = fs::read_to_string(stage.path("service.log")).unwrap();
+    let line = log.lines().find(|line| line.contains("nothing is granted for another")).unwrap();
+    let line: serde_json::Value = serde_json::from_str(line).unwrap();
+    assert_eq!(line["level"], "WARN");
+    assert!((290..=301).contains(&line["seconds"].as_u64().unwrap()), "{line}");
+    assert!(line["message"].as_str().unwrap().contains("until about 20"), "{line}");
+    let (_, ready) = serving.get("/readyz");
+    assert!(ready.starts_with("ok\n") && ready.contains("nothing is granted for another"), "{ready}");
+    let (_, numbers) = serving.get("/metrics");
+    let wait = numbers.lines().find_map(|line| line.strip_prefix("leasehold_restore_wait_seconds "));
+    assert!(wait.unwrap().parse::<f64>().unwrap() > 200.0, "{wait:?}");
+    let (_, local) = serving.get("/v1/cluster/local");
+    let local: serde_json::Value = serde_json::from_str(&local).unwrap();
+    assert!(local["restore_wait_ms"].as_u64().unwrap() > 200_000, "{local}");
+    let words = ["--store", &serving.url, "run", "job", "--wait", "2s", "--", "true"];
+    let (code, said) = stage.run(&words);
+    assert_eq!(code, Some(120), "{said}");
+    let waits = "the state was restored, and nothing is granted for another";
+    assert_eq!(said.matches(waits).count(), 2, "{said}");
+}
+
+#[test]
+fn the_end_of_the_wait_is_told() {
+    let stage = Stage::new();
+    drop(stage.serve_with("data", &["--max-ttl", "1s"]));
+    stage.json(&["recover", "--data", "data", "--only-survivor"]);
+    let serving = stage.serve("data");
+    stage.token_with(&serving, "job", &["--ttl", "1s"]);
+    let log = fs::read_to_string(stage.path("service.log")).unwrap();
+    let place = |words: &str| log.find(words).unwrap_or_else(|| panic!("{words}: {log}"));
+    assert!(
+        place("nothing is granted for another 1s") < place("the wait after the restore is over"),
+        "{log}"
+    );
+    let (_, numbers) = serving.get("/metrics");
+    assert!(numbers.contains("leasehold_restore_wait_seconds 0.0\n"), "{numbers}");
+    assert_eq!(serving.get("/readyz").1, "ok\n");
+}
+
+/// A second recovery is somebody's second thought, or a slip.
+#[test]
+fn a_life_that_was_never_served_is_given_up_with_a_word() {
+    let stage = Stage::new();
+    drop(stage.serve("data"));
+    let recover = ["recover", "--data", "data", "--only-survivor"];
+    let (code, said) = stage.run(&[&recover[..], &["--above", "17"]].concat());
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("--above") && !said.contains("--store"), "{said}");
+    let (code, said) = stage.run(&recover);
+    assert_eq!((code, said.contains("never served")), (Some(0), false), "{said}");
+    let (code, said) = stage.run(&recover);
+    assert_eq!(
+        (code, said.contains("epoch 1 had begun here before and was never served")),
+        (Some(0), true),
+        "{said}"
+    );
+}
+
+#[test]
+fn what_cannot_be_done_says_what_can() {
+    let stage = Stage::new();
+    let file = stage.backup("leases");
+    let mut bytes = fs::read(&file).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(stage.path("bad"), bytes).unwrap();
+    let copied =
+        std::process::Command::new("cp").args(["-r", "made", "copy"]).current_dir(stage.path("")).status();
+    assert!(copied.unwrap().success());
+    for (words, next) in [
+        (&["recover", "--data", "nosuch", "--only-survivor"][..], "leasehold serve --data"),
+        (&["verify", "nosuch"], "leasehold serve --data"),
+        (&["restore", "bad", "--data", "new", "--first-restore"], "name another backup"),
+        (&["restore", "nosuch", "--data", "new", "--first-restore"], "name another backup"),
+        (&["verify", "bad"], "keep another backup"),
+        (&["serve", "--data", "copy", "--listen", "127.0.0.1:0"], "leasehold recover --data"),
+        (&["serve", "--data", "new", "--advertise", "host"], "10.0.0.1:7420"),
+    ] {
+        let (code, said) = stage.run(words);
+        assert!(matches!(code, Some(1 | 2)), "{words:?}: {said}");
+        assert!(said.contains(next), "{words:?}: {said}");
+    }
+    let mut command = stage.command(&["verify"]);
+    let said = command.env("LEASEHOLD_STORE", "leasehold://127.0.0.1").output().unwrap();
+    let said = String::from_utf8(said.stderr).unwrap();
+    assert!(said.contains("Usage: ") && !said.contains("--store"), "{said}");
 }
 
 #[test]

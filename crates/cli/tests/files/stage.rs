@@ -1,6 +1,8 @@
 //! A directory for files of services, and the programs that are run on it.
 
 use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
@@ -77,10 +79,17 @@ impl Stage {
 
     /// The token of a lease that is taken and given back.
     pub(crate) fn token(&self, serving: &Serving, name: &str) -> u64 {
-        let words = ["--store", &serving.url, "run", name, "--", "sh", "-c", "echo $LEASEHOLD_TOKEN"];
-        let (code, said) = self.run(&words);
+        self.token_with(serving, name, &[])
+    }
+
+    /// The same, with more words.
+    pub(crate) fn token_with(&self, serving: &Serving, name: &str, more: &[&str]) -> u64 {
+        let words = ["--store", &serving.url, "run", name];
+        let rest = ["--", "sh", "-c", "echo $LEASEHOLD_TOKEN"];
+        let (code, said) = self.run(&[&words[..], more, &rest[..]].concat());
         assert_eq!(code, Some(0), "{said}");
-        said.trim().parse().unwrap()
+        // A wait is told on the other stream.
+        said.lines().next().unwrap().parse().unwrap()
     }
 
     /// A backup made of the snapshot that a directory begins with.
@@ -100,6 +109,18 @@ pub(crate) fn snapshot_of(data: &Path) -> SavedSnapshot {
     let bytes = fs::read(file.expect("a service begins with a snapshot")).unwrap();
     let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
     SavedSnapshot { index: number(20), term: number(28), bytes: bytes[512..].to_vec() }
+}
+
+impl Serving {
+    /// A look over HTTP: the head and the body of the answer.
+    pub(crate) fn get(&self, path: &str) -> (String, String) {
+        let mut stream = TcpStream::connect(self.url.trim_start_matches("leasehold://")).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nhost: here\r\nconnection: close\r\n\r\n").unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        (head.to_owned(), body.to_owned())
+    }
 }
 
 impl Drop for Serving {

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::stage::{Serving, Stage, eventually};
+use crate::stage::{Serving, Stage, eventually, log};
 
 /// What a directory is known by.
 const LOCK: &str = "lock";
@@ -153,7 +153,15 @@ fn a_directory_that_was_set_back_is_noticed_by_its_holders_tokens_and_answered_b
     };
     assert!(told(": the fence was reset"), "{lines:?}");
     drop(waiter);
-    back.serving.stop();
+    let log = log(&back.serving.stop());
+    let told = |level: &str, part: &str| {
+        let fits = |line: &&Value| line["level"] == level && line["message"].as_str().unwrap().contains(part);
+        let lines: Vec<&Value> = log.iter().filter(fits).collect();
+        assert_eq!(lines.len(), 1, "{part}: {lines:?}");
+        assert_eq!((&lines[0]["resource"], lines[0]["token"].to_string()), (&json!("job"), token.clone()));
+    };
+    told("WARN", "ALARM");
+    told("INFO", "alarm was cleared");
 }
 
 #[test]

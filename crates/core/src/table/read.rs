@@ -36,6 +36,8 @@ pub struct LeaseView {
     pub waiting: usize,
     /// How long it goes to nobody, if a cool-down runs.
     pub cool_down: Option<Millis>,
+    /// How long nothing at all is granted, because the state was restored and holders from before may still act.
+    pub restore_wait: Option<Millis>,
     /// Grants so far.
     pub transitions: u64,
     /// The alarm that keeps it from everybody.
@@ -154,6 +156,11 @@ impl LeaseTable {
     /// The present epoch.
     pub fn epoch(&self) -> Epoch {
         self.epoch
+    }
+
+    /// How long nothing is granted, because the state was restored and holders from before may still act.
+    pub fn restore_wait(&self) -> Option<Millis> {
+        self.granting_after.filter(|after| self.last_at <= *after).map(|after| after.since(self.last_at))
     }
 
     /// The greatest token or session id drawn so far, as a number.
@@ -319,6 +326,7 @@ impl LeaseTable {
                 .collect(),
             waiting: resource.queue.len(),
             cool_down: running.map(|cooling| cooling.until.since(at)).max(),
+            restore_wait: self.restore_wait(),
             transitions: resource.transitions,
             alarm: self.alarm(name),
         }

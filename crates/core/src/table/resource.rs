@@ -187,8 +187,8 @@ impl LeaseTable {
 
     /// Where a lease in this mode would stand now, or what is in the way. Queues are not looked at.
     pub(super) fn placement(&self, name: &ResourceName, mode: Mode) -> Result<Placement, Unavailable> {
-        if let Some(after) = self.granting_after.filter(|after| self.last_at <= *after) {
-            return Err(Unavailable::RestoreWait { remaining: after.since(self.last_at) });
+        if let Some(remaining) = self.restore_wait() {
+            return Err(Unavailable::RestoreWait { remaining });
         }
         if let Some(token) = self.stopped_by(name) {
             return Err(Unavailable::Alarm { token });

@@ -13,7 +13,7 @@ use raft::eraftpb::Entry;
 
 use super::intake::{respond, unavailable};
 use super::{Fatal, Node, Output};
-use crate::members::{self, Membership, RosterChange};
+use crate::members::{self, Membership, Roster, RosterChange};
 use crate::payload::PayloadError;
 use crate::routes::ConnectionId;
 
@@ -204,6 +204,11 @@ impl Node {
         if let Some(Change { origin: (connection, id), .. }) = self.change.take() {
             respond(out, connection, id, Response::Failed(Failure::OutcomeUnknown));
         }
+    }
+
+    /// Who keeps the log, as far as it was applied.
+    pub fn roster(&self) -> &Roster {
+        &self.roster
     }
 
     /// Who keeps the log.

@@ -47,6 +47,8 @@ pub struct Begun {
     pub wait: Millis,
     /// Where the log of before is kept.
     pub kept: Option<PathBuf>,
+    /// The epoch of a life that had begun in this directory and was never served.
+    pub given_up: Option<u16>,
 }
 
 /// What is brought into another life.
@@ -54,6 +56,8 @@ pub struct Begun {
 pub(super) struct State {
     pub(super) table: LeaseTable,
     pub(super) roster: Roster,
+    /// Members that the log has removed: this directory may be one of theirs.
+    pub(super) gone: Vec<Member>,
     pub(super) index: u64,
     pub(super) term: u64,
 }
@@ -94,7 +98,7 @@ impl State {
             ));
         }
         let (index, term) = (saved.index, saved.term);
-        Ok(Self { table: read.table, roster: read.roster, index, term })
+        Ok(Self { table: read.table, roster: read.roster, gone: Vec::new(), index, term })
     }
 
     /// The state of a log with all its entries, committed or not: everything ends anyway, and no token that may have been granted is
@@ -108,14 +112,21 @@ impl State {
             None if log.entries.first().is_some_and(|entry| entry.index.0 == 1) => Self {
                 table: LeaseTable::new(Config::default()),
                 roster: Roster::default(),
+                gone: Vec::new(),
                 index: 0,
                 term: 0,
             },
             None => return Err("neither a snapshot nor the beginning of the log is left".to_owned()),
         };
         for entry in &log.entries {
-            if entry.kind == 0 && !entry.payload.is_empty() {
-                let place = |error: String| format!("entry {}: {error}", entry.index);
+            let place = |error: String| format!("entry {}: {error}", entry.index);
+            if entry.kind != 0 {
+                let before = state.roster.members.clone();
+                let changed = state.roster.apply_change(&entry.payload);
+                changed.map_err(|error| place(error.to_string()))?;
+                let is_left = |member: &Member| state.roster.members.iter().any(|left| left.id == member.id);
+                state.gone.extend(before.into_iter().filter(|member| !is_left(member)));
+            } else if !entry.payload.is_empty() {
                 let payload = Payload::decode(&entry.payload).map_err(|error| place(error.to_string()))?;
                 if payload.entry.at < state.table.last_at() {
                     return Err(place("log time falls".to_owned()));

@@ -19,6 +19,7 @@ use super::{FilesError, failed};
 use crate::directory::{DirectoryError, Kind, Locked, lock_holder};
 use crate::disk::FileDisk;
 
+const LOCK: &str = "lock";
 const LOG: &str = "log";
 const NEW_LOG: &str = "log.new";
 const NOTE: &str = "restores";
@@ -54,12 +55,16 @@ pub fn recover(directory: &Path, extent: Extent, choices: &Choices) -> Result<Be
     let state_error = |why| FilesError::State { path: directory.to_owned(), why };
     let state = State::of_log(&log).map_err(state_error)?;
     check_is_only_one(directory, kind, extent, choices, &state)?;
+    // Whoever serves a life writes an entry first of all.
+    let before = state.table.epoch().get();
+    let given_up = (before > 0 && log.entries.is_empty()).then_some(before);
     let wait = choices.wait(state.table.config())?;
     let id = draw_id().map_err(failed("draw an id for", directory))?;
     let heir = match kind {
         Kind::Served => {
             let old = identity::member_id(directory, true).ok();
-            let before = state.roster.members.iter().find(|member| Some(member.id) == old);
+            let known = state.roster.members.iter().chain(&state.gone);
+            let before = known.into_iter().find(|member| Some(member.id) == old);
             Heir::Served(heir(choices, before, id)?)
         }
         Kind::Embedded => {
@@ -93,6 +98,7 @@ pub fn recover(directory: &Path, extent: Extent, choices: &Choices) -> Result<Be
         index: snapshot.index,
         wait,
         kept: Some(directory.join(kept)),
+        given_up,
     })
 }
 
@@ -138,6 +144,13 @@ pub(crate) fn finish_recovery(directory: &Path) -> Result<(), DirectoryError> {
 /// Takes the lock of a directory of either kind. Who serves keeps it for long; a process that ends, or one that is just being made,
 /// has it for a moment more.
 pub(super) fn lock(directory: &Path) -> Result<(Locked, Kind), FilesError> {
+    let nothing = |why| FilesError::NoStore { path: directory.to_owned(), why };
+    if !exists(directory) {
+        return Err(nothing("nothing is there"));
+    }
+    if !exists(&directory.join(LOCK)) {
+        return Err(nothing("it has no lock file"));
+    }
     const TRIES: usize = 25;
     const PAUSE: std::time::Duration = std::time::Duration::from_millis(20);
     for _ in 0..TRIES {

@@ -60,6 +60,7 @@ pub fn restore(file: &Path, directory: &Path, choices: &Choices) -> Result<Begun
         index: snapshot.index,
         wait,
         kept: None,
+        given_up: None,
     })
 }
 

@@ -32,7 +32,7 @@ pub struct Verified {
     pub index: Option<u64>,
     /// Who the directory is.
     pub member: Option<MemberId>,
-    /// The members, as the snapshot has them.
+    /// The members, after the last entry that is good.
     pub members: Vec<Member>,
     /// The life of the state.
     pub incarnation: Option<Incarnation>,
@@ -62,7 +62,12 @@ pub struct Problem {
 /// # Errors
 /// When it cannot be looked at: it is in use, or it is neither.
 pub fn verify(path: &Path) -> Result<Verified, FilesError> {
-    let metadata = std::fs::metadata(path).map_err(failed("look at", path))?;
+    let metadata = std::fs::metadata(path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => {
+            FilesError::NoStore { path: path.to_owned(), why: "nothing is there, and no backup either" }
+        }
+        _ => failed("look at", path)(error),
+    })?;
     if metadata.is_file() {
         return verify_backup(path);
     }

@@ -16,6 +16,7 @@ use tokio::net::TcpStream;
 
 use super::{Shared, Work, convert, elsewhere, opening, snapshots};
 use crate::driver::ToLoop;
+use crate::files::keep_met;
 
 const READ_BYTES: usize = 256 * 1024;
 
@@ -42,13 +43,29 @@ async fn try_serve(shared: &Arc<Shared>, stream: &mut TcpStream) -> io::Result<(
     encode_peer_welcome(&welcome, &mut bytes).map_err(io::Error::other)?;
     tokio::time::timeout(opening::OPENING_TIME, stream.write_all(&bytes)).await??;
     if let Some(refusal) = refused {
-        tracing::warn!(peer = hello.name, address = hello.address, why = %refusal, "a node was not let in");
+        let why = refusal.to_string();
+        if let Some(more) = shared.not_let_in.say((hello.from, why.clone()), leasehold_clock::read()) {
+            let (peer, address) = (&hello.name, &hello.address);
+            tracing::warn!(
+                peer,
+                address,
+                why,
+                more,
+                "a node was not let in; `more` such attempts were not told"
+            );
+        }
         elsewhere::suspect(shared, &hello);
         return Ok(());
     }
     match hello.purpose {
         PeerPurpose::Ask => Ok(()),
         PeerPurpose::Messages => {
+            if membership.is_blank()
+                && hello.incarnation.is_known()
+                && let Err(error) = keep_met(&shared.directory, hello.from, &hello.address)
+            {
+                tracing::debug!(%error, "whom this node has met is not kept");
+            }
             // Whoever is not known here yet must be answered all the same.
             shared.work.send(Work::Met(hello.from, hello.address.clone()));
             let knows = Input::PeerKnows { member: hello.from, version: hello.cluster_version };

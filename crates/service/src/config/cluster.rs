@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use leasehold_core::cluster::MAX_MEMBERS;
-use leasehold_core::protocol::{check_address, check_member_name};
+use leasehold_core::protocol::{MemberError, check_address, check_member_name};
 
 use super::{Config, ConfigError};
 
@@ -37,7 +37,7 @@ pub(super) fn initial(text: &str) -> Result<BTreeMap<String, String>, String> {
             ));
         };
         check_member_name(name).map_err(|error| error.to_string())?;
-        check_address(address).map_err(|error| error.to_string())?;
+        check_address(address).map_err(|error| like_this(&error))?;
         if let Some(other) = nodes.iter().find_map(|(other, known)| (known == address).then_some(other)) {
             return Err(format!("{other} and {name} have the same address {address}"));
         }
@@ -55,8 +55,12 @@ pub(super) fn advertise(text: &str) -> Result<Option<String>, String> {
     if text.is_empty() {
         return Ok(None);
     }
-    check_address(text).map_err(|error| error.to_string())?;
+    check_address(text).map_err(|error| like_this(&error))?;
     Ok(Some(text.to_owned()))
+}
+
+fn like_this(error: &MemberError) -> String {
+    format!("{error}; write it like 10.0.0.1:7420 or db.example.org:7420")
 }
 
 impl Config {
@@ -86,6 +90,7 @@ impl Config {
                 names.join(", ")
             ));
         }
+        self.check_own_entry()?;
         let takes_part = *join || initial.len() > 1;
         let everywhere = self.listen.ip().is_unspecified();
         if takes_part && everywhere && advertise.is_none() && !initial.contains_key(self.name.as_str()) {
@@ -101,6 +106,33 @@ impl Config {
         }
         Ok(())
     }
+
+    /// The others look for a founder where the list says. One that listens elsewhere is found by nobody, or in its place another.
+    fn check_own_entry(&self) -> Result<(), ConfigError> {
+        let (name, listen) = (self.name.as_str(), self.listen);
+        let Some(own) = self.cluster.initial.get(name) else { return Ok(()) };
+        if let Some(advertise) = &self.cluster.advertise {
+            if advertise == own {
+                return Ok(());
+            }
+            return Err(ConfigError::Refused(format!(
+                "cluster.advertise is {advertise}, and cluster.initial names {name} at {own}, where the others look for it; make them equal"
+            )));
+        }
+        let differs = match own.parse::<SocketAddr>() {
+            Ok(own) => own.ip().to_canonical() != listen.ip().to_canonical() || own.port() != listen.port(),
+            // What a name leads to is not known here.
+            Err(_) => own.rsplit_once(':').is_none_or(|(_, port)| port != listen.port().to_string()),
+        };
+        // Who listens on every address may be reached through a port of another number: containers do so.
+        if differs && !listen.ip().is_unspecified() && listen.port() != 0 {
+            return Err(ConfigError::Refused(format!(
+                "listen is {listen}, but cluster.initial names {name} at {own}, where the others look for it; listen there, correct the list or the \
+                 name, or, if {own} leads to {listen} all the same, say --advertise {own}"
+            )));
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -112,6 +144,40 @@ mod tests {
         config.name = super::super::ServiceName::new(name).unwrap();
         config.cluster = ClusterConfig { initial: initial(nodes).unwrap(), join, advertise: None };
         config
+    }
+
+    #[test]
+    fn a_founder_listens_where_its_list_says() {
+        let why = |listen: &str, own: &str, advertise: Option<&str>| {
+            let mut config = config("n1", &format!("n1={own},n2=b:2"), false);
+            (config.listen, config.insecure) = (listen.parse().unwrap(), true);
+            config.cluster.advertise = advertise.map(str::to_owned);
+            config.check().err().map(|error| error.to_string())
+        };
+        for (listen, own) in [
+            ("10.0.0.1:7420", "10.0.0.1:7420"),
+            ("[::ffff:10.0.0.1]:7420", "10.0.0.1:7420"),
+            ("0.0.0.0:7420", "10.0.0.1:7420"),
+            ("[::]:7420", "10.0.0.1:17420"),
+            ("10.0.0.1:7420", "n1.example.org:7420"),
+        ] {
+            assert_eq!(why(listen, own, None), None, "{listen} {own}");
+        }
+        for (listen, own) in [
+            ("127.4.20.2:7420", "127.4.20.1:7420"),
+            ("10.0.0.1:7421", "10.0.0.1:7420"),
+            ("127.0.0.1:7420", "10.0.0.1:7420"),
+            ("10.0.0.1:7421", "n1.example.org:7420"),
+        ] {
+            let words = why(listen, own, None).unwrap();
+            assert!(
+                words.contains(listen) && words.contains(own) && words.contains("--advertise"),
+                "{words}"
+            );
+            assert_eq!(why(listen, own, Some(own)), None, "{listen} {own}");
+        }
+        let words = why("10.0.0.1:7420", "10.0.0.1:7420", Some("10.0.0.9:7420")).unwrap();
+        assert!(words.contains("10.0.0.9:7420") && words.contains("make them equal"), "{words}");
     }
 
     #[test]
@@ -144,7 +210,7 @@ mod tests {
         let mut everywhere = config("n1", "", true);
         everywhere.listen = "0.0.0.0:7420".parse().unwrap();
         assert!(why(&everywhere).contains("--advertise"));
-        assert_eq!(config("n1", "n1=a:1,n2=b:2", false).check_cluster(), Ok(()));
+        assert_eq!(config("n1", "n1=a:7420,n2=b:2", false).check_cluster(), Ok(()));
     }
 
     #[test]

@@ -30,7 +30,8 @@ pub(super) async fn status(
     Fields(NoFields {}): Fields<NoFields>,
 ) -> Answer<ClusterJson> {
     let view = state.plain().cluster().await?;
-    Ok(Answered((&view).into()))
+    let look = state.plain().caller().inspect().await;
+    Ok(Answered(ClusterJson::new(&view, look.and_then(|look| look.restore_wait))))
 }
 
 /// What this node knows without asking anybody.

@@ -86,7 +86,14 @@ pub(super) async fn every(State(state): State<HttpState>, mut request: Request, 
         Some(FaultKind::Failed) if status < 500 => {
             tracing::info!(request_id, method, path, status, micros, code, "not taken in");
         }
-        Some(_) => tracing::warn!(request_id, method, path, status, micros, code, "failed"),
+        // Whoever looks whether a node is ready does so all the time.
+        Some(_) => match state.repeats().say((operation(&path), code), leasehold_clock::read()) {
+            Some(more) => {
+                let words = "failed; `more` of the kind were not told";
+                tracing::warn!(request_id, method, path, status, micros, code, more, "{words}");
+            }
+            None => tracing::debug!(request_id, method, path, status, micros, code, "failed"),
+        },
     }
     response
 }

@@ -4,6 +4,7 @@ use axum::extract::State;
 use axum::http::HeaderValue;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
+use leasehold_core::Millis;
 use leasehold_core::protocol::Failure;
 
 use super::HttpState;
@@ -18,15 +19,26 @@ pub(super) async fn health() -> &'static str {
 }
 
 /// The node takes in requests, by itself or through its leader.
-pub(super) async fn readiness(State(state): State<HttpState>) -> Result<&'static str, Refused> {
+pub(super) async fn readiness(State(state): State<HttpState>) -> Result<String, Refused> {
     match state.plain().caller().inspect().await {
-        Some(inspection) if inspection.ready => Ok("ok\n"),
+        Some(inspection) if inspection.ready => Ok(ready(inspection.restore_wait)),
         Some(inspection) if inspection.membership.is_blank() => {
             Err(not_now("this node belongs to no cluster yet"))
         }
         Some(inspection) if inspection.leader.is_none() => Err(not_now("no node is known to lead")),
         Some(_) => Err(not_now("this node has not caught up yet")),
         None => Err(not_now("the service has stopped")),
+    }
+}
+
+/// The first line is for programs. A node that grants nothing yet is ready all the same: sessions are opened, and waits wait.
+fn ready(restore_wait: Option<Millis>) -> String {
+    match restore_wait {
+        None => "ok\n".to_owned(),
+        Some(left) => {
+            let seconds = left.get().div_ceil(1_000);
+            format!("ok\nthe state was restored, and nothing is granted for another {seconds} s\n")
+        }
     }
 }
 

@@ -29,6 +29,9 @@ pub(super) fn encode(look: &Inspection, to: &mut DescriptorEncoder<'_>) -> Writt
         "Resources that an alarm keeps from everybody",
         &ConstGauge::new(as_i64(look.alarms)),
     )?;
+    let help = "How long nothing is granted, because the state was restored; 0 otherwise";
+    let wait = look.restore_wait.unwrap_or(Millis::ZERO);
+    seconds(to, "restore_wait", help, MetricType::Gauge, wait)?;
     gauge(to, "queue_commands", "Commands that wait to be proposed", &ConstGauge::new(as_i64(stats.queued)))?;
     let help = "What the commands that wait weigh, roughly";
     gauge(to, "queue_bytes", help, &ConstGauge::new(as_i64(stats.queued_bytes)))?;

@@ -6,9 +6,6 @@ use leasehold_core::{Drift, Millis, Revision};
 use leasehold_node::Membership;
 use leasehold_server::Inspection;
 
-/// The log of a directory lies in here.
-const LOG: &str = "log";
-
 /// What was found in a directory at the start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
@@ -20,11 +17,8 @@ pub struct Found {
     pub revision: Revision,
     /// The longest ttl and the drift that it was made with, unless it waits to be told them by others.
     pub rules: Option<(Millis, Drift)>,
-}
-
-/// Whether a directory was served before.
-pub(super) fn is_there(directory: &Path) -> bool {
-    directory.join(LOG).exists()
+    /// How long nothing is granted, because the state was restored or recovered.
+    pub restore_wait: Option<Millis>,
 }
 
 /// What a node has found.
@@ -36,6 +30,7 @@ pub(super) fn look(inspection: &Inspection) -> Found {
         leases: counters.grants.saturating_sub(endings),
         revision: inspection.applied,
         rules: (!inspection.membership.is_blank()).then_some((inspection.max_ttl, inspection.drift)),
+        restore_wait: inspection.restore_wait,
     }
 }
 

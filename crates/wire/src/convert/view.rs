@@ -23,6 +23,7 @@ impl Wire for LeaseView {
             queue: to_list(&self.queue),
             waiting: from_usize(self.waiting),
             cool_down_ms: self.cool_down.map(Millis::get),
+            restore_wait_ms: self.restore_wait.map(Millis::get),
             transitions: self.transitions,
             alarm: self.alarm.as_ref().map(Wire::to_wire),
         }
@@ -37,6 +38,7 @@ impl Wire for LeaseView {
             queue: list(m.queue)?,
             waiting: to_usize("lease.waiting", m.waiting)?,
             cool_down: optional_millis(m.cool_down_ms),
+            restore_wait: optional_millis(m.restore_wait_ms),
             transitions: m.transitions,
             alarm: optional(m.alarm)?,
         })

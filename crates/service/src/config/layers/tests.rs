@@ -51,7 +51,7 @@ fn every_key_can_be_set_from_every_place_and_sets_itself_alone() {
         let other = match (key.name, key.get(&before)) {
             ("data", _) => "/elsewhere".to_owned(),
             ("listen", _) => "127.0.0.1:1".to_owned(),
-            ("cluster.initial", _) => "leasehold=127.0.0.1:1,other=127.0.0.1:2".to_owned(),
+            ("cluster.initial", _) => "leasehold=127.0.0.1:7420,other=127.0.0.1:2".to_owned(),
             ("cluster.advertise", _) => "host:1".to_owned(),
             ("log.format", _) => "json".to_owned(),
             ("log.level", _) => "debug".to_owned(),

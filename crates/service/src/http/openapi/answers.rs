@@ -98,6 +98,7 @@ fn lease() -> Value {
         ("queue", array(&waiter)),
         ("waiting", count()),
         ("cool_down_ms", nullable(millis())),
+        ("restore_wait_ms", nullable(millis())),
         ("transitions", count()),
         ("alarm", nullable(reference("Alarm"))),
     ])
@@ -209,6 +210,7 @@ fn cluster() -> Value {
         ("leader", nullable(text())),
         ("term", number()),
         ("committed", number()),
+        ("restore_wait_ms", nullable(millis())),
         ("members", array(&reference("Member"))),
     ])
 }
@@ -229,6 +231,7 @@ fn local_cluster() -> Value {
         ("leader", nullable(text())),
         ("ready", truth()),
         ("applied", number()),
+        ("restore_wait_ms", nullable(millis())),
         ("members", array(&member)),
     ])
 }

@@ -186,6 +186,7 @@ fn lease() -> LeaseView {
         queue: vec![waiter],
         waiting: 1,
         cool_down: Some(length),
+        restore_wait: Some(length),
         transitions: 9,
         alarm: Some(alarm()),
     }
@@ -273,7 +274,7 @@ fn answers_have_the_members_that_are_documented() {
         committed: 5,
         members: vec![seen],
     };
-    fits("Cluster", output::ClusterJson::from(&view));
+    fits("Cluster", output::ClusterJson::new(&view, Some(Millis::new(1))));
     fits("Changed", output::ChangedJson::from(Revision::new(5)));
 }
 

@@ -1,7 +1,7 @@
 //! The nodes as JSON.
 
-use leasehold_core::Revision;
 use leasehold_core::protocol::{ClusterView, MemberId, MemberRole, MemberView};
+use leasehold_core::{Millis, Revision};
 use leasehold_node::Membership;
 use leasehold_server::Inspection;
 use serde::Serialize;
@@ -14,6 +14,7 @@ pub(crate) struct ClusterJson {
     leader: Option<String>,
     term: String,
     committed: String,
+    restore_wait_ms: Option<u64>,
     members: Vec<MemberJson>,
 }
 
@@ -41,6 +42,7 @@ pub(crate) struct LocalJson {
     leader: Option<String>,
     ready: bool,
     applied: String,
+    restore_wait_ms: Option<u64>,
     members: Vec<LocalMemberJson>,
 }
 
@@ -63,8 +65,9 @@ pub(crate) struct TransferredJson {
     leader_id: String,
 }
 
-impl From<&ClusterView> for ClusterJson {
-    fn from(view: &ClusterView) -> Self {
+impl ClusterJson {
+    /// As the leader sees it. The wait after a restore is that of the node which was asked: all of them have applied the same.
+    pub(crate) fn new(view: &ClusterView, restore_wait: Option<Millis>) -> Self {
         let leader = view.members.iter().find(|seen| seen.member.id == view.leader);
         Self {
             incarnation: view.incarnation.to_string(),
@@ -73,6 +76,7 @@ impl From<&ClusterView> for ClusterJson {
             leader: leader.map(|seen| seen.member.name.clone()),
             term: view.term.to_string(),
             committed: view.committed.to_string(),
+            restore_wait_ms: restore_wait.map(Millis::get),
             members: view.members.iter().map(|seen| MemberJson::new(view, seen)).collect(),
         }
     }
@@ -113,6 +117,7 @@ impl LocalJson {
             leader: look.leader.and_then(name),
             ready: look.ready,
             applied: look.applied.to_string(),
+            restore_wait_ms: look.restore_wait.map(Millis::get),
             members: members.collect(),
         }
     }

@@ -20,6 +20,7 @@ pub(crate) struct LeaseJson {
     queue: Vec<WaiterJson>,
     waiting: usize,
     cool_down_ms: Option<u64>,
+    restore_wait_ms: Option<u64>,
     transitions: u64,
     alarm: Option<AlarmJson>,
 }
@@ -117,6 +118,7 @@ impl LeaseJson {
             queue: view.queue.iter().map(WaiterJson::new).collect(),
             waiting: view.waiting,
             cool_down_ms: view.cool_down.map(Millis::get),
+            restore_wait_ms: view.restore_wait.map(Millis::get),
             transitions: view.transitions,
             alarm: view.alarm.as_ref().map(AlarmJson::new),
         }

@@ -142,15 +142,17 @@ fn status() -> BoxedStrategy<Status> {
 
 fn lease_view() -> BoxedStrategy<LeaseView> {
     let alarm = option::of(alarm_view());
-    (name(), mode(), few(holder_view()), few(waiter_view()), size(), option::of(millis()), number(), alarm)
-        .prop_map(|(resource, mode, holders, queue, waiting, cool_down, transitions, alarm)| LeaseView {
+    let waits = (option::of(millis()), option::of(millis()));
+    (name(), mode(), few(holder_view()), few(waiter_view()), size(), waits, number(), alarm)
+        .prop_map(|(resource, mode, holders, queue, waiting, waits, transitions, alarm)| LeaseView {
             holding: holders.len() + waiting % 7,
             resource,
             mode,
             holders,
             queue,
             waiting,
-            cool_down,
+            cool_down: waits.0,
+            restore_wait: waits.1,
             transitions,
             alarm,
         })
