@@ -64,5 +64,9 @@ fn a_holder_stays_when_all_nodes_of_its_list_were_replaced() {
         // Twice this is longer than clients take to learn of it.
         outlive_a_ttl(&stage, new);
     }
+    // Whoever led last was named by a node of the list; of those that are left none was.
+    let leader = stage.leader(6);
+    take(&mut nodes, &leader).kill();
+    outlive_a_ttl(&stage, 6);
     is_still_held(&stage, 6, "kept", holder, &token);
 }
