@@ -16,5 +16,7 @@ mod lost;
 mod members;
 #[path = "cluster/refused.rs"]
 mod refused;
+#[path = "cluster/saying.rs"]
+mod saying;
 #[path = "cluster/stage.rs"]
 mod stage;
