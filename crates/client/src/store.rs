@@ -70,7 +70,8 @@ struct Inner {
 
 impl Store {
     /// Connects to a store: `dir:PATH` is a directory that processes of this machine share, `leasehold://HOST:PORT[,HOST:PORT...]`
-    /// a service on the network. Any of its addresses will do; the port is 7420 where none is given.
+    /// a service on the network. Any of its addresses will do; the port is 7420 where none is given. Members that the service itself
+    /// names are tried when none of these answers.
     ///
     /// # Errors
     /// When the address is not understood, or the store cannot be reached within 10 s.

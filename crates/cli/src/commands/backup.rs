@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use leasehold::{Error, Unreachable};
 use leasehold_server::save_backup;
 use serde::Serialize;
 
@@ -88,10 +89,13 @@ pub(super) async fn run(
 
 /// Nobody gives a backup that is surely whole: says how to get one that may not be.
 fn not_current(trouble: Trouble) -> Trouble {
-    if trouble.exit() != Exit::UNREACHABLE {
-        return trouble;
+    let leaderless = matches!(&trouble, Trouble::Store(Error::Unreachable(Unreachable::NoLeader { .. })));
+    let old = matches!(&trouble, Trouble::Answered { code: "unavailable", .. });
+    if leaderless || old {
+        Trouble::answered("unavailable", format!("{trouble}; --stale takes what a node has, however old"))
+    } else {
+        trouble
     }
-    Trouble::answered("unavailable", format!("{trouble}; --stale takes what a node has, however old"))
 }
 
 /// What the node has that is furthest in the latest life. The next one is asked if it does not give it.

@@ -68,8 +68,9 @@ impl Nodes {
         match exchange(address, Request::Get(path), self.timeout).await {
             Attempt::Answer(200, body) => Ok(body),
             Attempt::Answer(status, body) => Err(refused(status, &body)),
+            Attempt::Broken(why) => Err(not_understood(&format!("{address}: {why}"))),
             Attempt::Lost(why) | Attempt::NotSent(why) => {
-                Err(self.no_connection(leasehold_clock::read(), format!("{address}: {why}")))
+                Err(self.silent(leasehold_clock::read(), address, &why))
             }
         }
     }
@@ -85,9 +86,12 @@ impl Nodes {
                     Attempt::Answer(503, body) => last = Some(refused(503, &body)),
                     Attempt::Answer(504, body) if repeats => last = Some(refused(504, &body)),
                     Attempt::Answer(status, body) => return Err(refused(status, &body)),
-                    Attempt::NotSent(why) => last = Some(self.no_connection(began, why)),
-                    Attempt::Lost(why) if repeats => last = Some(self.no_connection(began, why)),
-                    Attempt::Lost(_) => return Err(Error::OutcomeUnknown.into()),
+                    Attempt::NotSent(why) => last = Some(self.silent(began, address, &why)),
+                    Attempt::Lost(why) if repeats => last = Some(self.silent(began, address, &why)),
+                    Attempt::Broken(why) if repeats => {
+                        last = Some(not_understood(&format!("{address}: {why}")));
+                    }
+                    Attempt::Lost(_) | Attempt::Broken(_) => return Err(Error::OutcomeUnknown.into()),
                 }
             }
             if passed(began) >= self.timeout {
@@ -126,6 +130,10 @@ impl Nodes {
         }
     }
 
+    fn silent(&self, began: Reading, address: &str, why: &str) -> Trouble {
+        self.no_connection(began, format!("{address}: {why}"))
+    }
+
     fn no_connection(&self, began: Reading, why: String) -> Trouble {
         let (store, waited) = (self.url.clone(), Millis::from_duration(passed(began)).duration());
         Error::Unreachable(Unreachable::NoConnection { store, waited, last: Some(why) }).into()
@@ -145,7 +153,7 @@ async fn look_at(asked: String, patience: Duration) -> Look {
     let answer = match exchange(&asked, Request::Post("/v1/cluster/local", &json!({})), patience).await {
         Attempt::Answer(200, body) => serde_json::from_slice(&body).map_err(|error| error.to_string()),
         Attempt::Answer(status, body) => Err(refused(status, &body).to_string()),
-        Attempt::Lost(why) | Attempt::NotSent(why) => Err(why),
+        Attempt::Lost(why) | Attempt::NotSent(why) | Attempt::Broken(why) => Err(why),
     };
     let said = answer.as_ref().cloned().unwrap_or_default();
     let read = |said: Value| {

@@ -58,6 +58,7 @@ fn a_dead_node_neither_takes_over_nor_votes_and_is_named() {
     stage.good(3, &["cluster", "transfer", "n1"]);
     take(&mut nodes, "n3").kill();
     missed(&stage, "n3");
+    nodes[0].says("peer is out of reach peer=\"n3\"");
     let is_named = |said: &Said, name: &str, next: &str| {
         assert_eq!(said.code, Some(1), "{said:?}");
         assert!(said.err.contains(name) && said.err.contains("does not answer the leader"), "{said:?}");

@@ -36,8 +36,10 @@ pub(super) enum Attempt {
     Answer(u16, Vec<u8>),
     /// It was never sent.
     NotSent(String),
-    /// It may have been taken in.
+    /// It may have been taken in, and no answer came.
     Lost(String),
+    /// It may have been taken in, and what came is no whole answer.
+    Broken(String),
 }
 
 /// Asks once. `patience` is for each step: a long answer may take longer, as long as it goes on.
@@ -60,7 +62,7 @@ pub(super) async fn exchange(address: &str, request: Request<'_>, patience: Dura
         Err(error) => Attempt::Lost(error.to_string()),
         Ok(bytes) => match parse(&bytes) {
             Ok((status, body)) => Attempt::Answer(status, body),
-            Err(why) => Attempt::Lost(why),
+            Err(why) => Attempt::Broken(why),
         },
     }
 }
