@@ -83,7 +83,7 @@ impl Home {
                 up_since: None,
             },
             Address::Service(hosts) => Self {
-                place: Place::Service(Service::new(hosts, draw(), known, options.patience, hello_time)),
+                place: Place::Service(Service::new(hosts, draw(), known, options, hello_time)),
                 backoff: Backoff::new(SHORTEST_SERVICE_PAUSE, LONGEST_SERVICE_PAUSE),
                 up_since: None,
             },
@@ -120,7 +120,7 @@ impl Home {
         match &self.place {
             #[cfg(feature = "embedded")]
             Place::Directory(_) => None,
-            Place::Service(service) => Some(service.learning(connection)),
+            Place::Service(service) => service.learning(connection),
         }
     }
 

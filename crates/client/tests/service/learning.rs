@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use leasehold::Store;
 use leasehold::core::Revision;
 use leasehold::core::holder::Reading;
+use leasehold::{ConnectOptions, Store};
 use tokio::net::TcpListener;
 
 use super::stage::{REVISION, Stage, connect, soon};
@@ -102,4 +102,20 @@ async fn a_member_that_knows_who_leads_is_better_than_a_listed_one_that_does_not
     first.silence(true);
     assert_eq!(soon(store.revision()).await.unwrap(), Revision::new(REVISION));
     assert_eq!(second.taken(), 1);
+}
+
+/// It is to pass through a proxy, whatever happens to it.
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_wants_the_list_alone_gets_nobody_else() {
+    let (first, second) = (Stage::new().await, Stage::new().await);
+    first.say_leader(&second.address.to_string());
+    first.say_members(&[&first, &second]);
+    let options = ConnectOptions::new().patience(Duration::from_secs(1)).only_listed();
+    let store = soon(Store::connect_with(&first.url(), options)).await.unwrap();
+    assert_eq!(soon(store.revision()).await.unwrap(), Revision::new(REVISION));
+    // As long as others take to ask for the members.
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    first.stop().await;
+    assert!(soon(store.revision()).await.is_err());
+    assert_eq!(second.taken(), 0);
 }

@@ -20,6 +20,7 @@ use super::learned::{Learned, LearnedHost, Learning};
 use super::reach::{Reach, Reached, Trouble};
 use super::rotation::Rotation;
 use crate::error::Unreachable;
+use crate::store::ConnectOptions;
 
 /// An address takes a connection within this time, or the next one is tried: it may be cut off.
 const CONNECT_TIME: Duration = Duration::from_millis(1_000);
@@ -50,6 +51,8 @@ pub(super) struct Service {
     failed_rounds: u32,
     /// The leader that could not be reached, and when.
     unreached: Option<(HostPort, Reading)>,
+    /// Whether nobody is used who is not on the list.
+    only_listed: bool,
 }
 
 /// What has come of an attempt so far, as long as nothing good has.
@@ -67,9 +70,10 @@ impl Service {
         hosts: Vec<HostPort>,
         draw: u32,
         known: Known,
-        patience: Duration,
+        options: &ConnectOptions,
         hello_time: Duration,
     ) -> Self {
+        let patience = options.patience;
         let rotation = Rotation::new(hosts, draw);
         // A short patience must still leave time for all of them, and to say what went wrong.
         let share = patience / u32::try_from(2 * rotation.count()).unwrap_or(u32::MAX);
@@ -88,6 +92,7 @@ impl Service {
             away_since: None,
             failed_rounds: 0,
             unreached: None,
+            only_listed: options.only_listed,
         }
     }
 
@@ -125,8 +130,8 @@ impl Service {
 
     async fn use_it(&mut self, wanted: Wanted, host: &HostPort, reached: Reached) -> Connection {
         let connection = match wanted {
-            Wanted::Leader => self.towards_leader(host, reached).await,
-            Wanted::Anyone => reached.connection,
+            Wanted::Leader if !self.only_listed => self.towards_leader(host, reached).await,
+            Wanted::Leader | Wanted::Anyone => reached.connection,
         };
         self.good(connection)
     }
@@ -143,9 +148,12 @@ impl Service {
     }
 
     /// What a connection can learn for the next ones.
-    pub(super) fn learning(&self, connection: &Connection) -> Learning {
+    pub(super) fn learning(&self, connection: &Connection) -> Option<Learning> {
+        if self.only_listed {
+            return None;
+        }
         let near = connection.met.as_ref().is_some_and(|met| met.near);
-        Learning { learned: self.learned.clone(), lives: self.reach.lives.clone(), near }
+        Some(Learning { learned: self.learned.clone(), lives: self.reach.lives.clone(), near })
     }
 
     fn url(&self) -> String {
