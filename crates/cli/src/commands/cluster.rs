@@ -108,6 +108,9 @@ impl Asking<'_> {
             Err(trouble) => return Err(trouble),
         };
         let status: Status = read(said.clone())?;
+        for other in self.nodes.look().await.other_lives() {
+            self.console.note(&other, &json!({ "event": "other-life", "message": other }));
+        }
         let mut table = Table::new(&["NAME", "ROLE", "LEADS", "ADDRESS", "REACHABLE", "BEHIND", "SNAPSHOT"]);
         for member in &status.members {
             table.row(vec![
@@ -128,9 +131,6 @@ impl Asking<'_> {
             status.committed,
             status.leader.as_deref().unwrap_or("nobody"),
         );
-        for other in self.nodes.look().await.other_lives() {
-            self.console.note(&other, &json!({ "event": "other-life", "message": other }));
-        }
         self.console.headed_table(&head, &table, &said)?;
         Ok(Exit::OK)
     }
