@@ -20,6 +20,12 @@ fn missed(stage: &Stage, name: &str) {
 fn without_a_leader_every_command_says_so_and_where_to_look() {
     let stage = Stage::new();
     let mut nodes = stage.three();
+    // A founder that the others have not brought up yet is part of nothing, and says that.
+    eventually("n2 has the log", || {
+        let status = stage.status(3);
+        let members = status["members"].as_array().unwrap();
+        members.iter().any(|member| member["name"] == "n2" && member["matched"] != "0").then_some(())
+    });
     for name in ["n1", "n3"] {
         take(&mut nodes, name).kill();
     }
@@ -86,6 +92,7 @@ fn two_lives(stage: &Stage) -> [Node; 2] {
         stage.token(3, "job");
     }
     take(&mut nodes, "n2").kill();
+    // The old life is further in the log than the new one will be, and does not count for more.
     for _ in 0..20 {
         stage.token(3, "job");
     }
