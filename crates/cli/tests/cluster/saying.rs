@@ -16,16 +16,20 @@ fn missed(stage: &Stage, name: &str) {
     });
 }
 
+/// Waits until a member has some of the log: a founder that the others have not brought up yet is part of nothing.
+fn brought_up(stage: &Stage, name: &str) {
+    eventually("it has some of the log", || {
+        let status = stage.status(3);
+        let members = status["members"].as_array().unwrap();
+        members.iter().any(|member| member["name"] == name && member["matched"] != "0").then_some(())
+    });
+}
+
 #[test]
 fn without_a_leader_every_command_says_so_and_where_to_look() {
     let stage = Stage::new();
     let mut nodes = stage.three();
-    // A founder that the others have not brought up yet is part of nothing, and says that.
-    eventually("n2 has the log", || {
-        let status = stage.status(3);
-        let members = status["members"].as_array().unwrap();
-        members.iter().any(|member| member["name"] == "n2" && member["matched"] != "0").then_some(())
-    });
+    brought_up(&stage, "n2");
     for name in ["n1", "n3"] {
         take(&mut nodes, name).kill();
     }
@@ -91,6 +95,7 @@ fn two_lives(stage: &Stage) -> [Node; 2] {
     for _ in 0..5 {
         stage.token(3, "job");
     }
+    brought_up(stage, "n2");
     take(&mut nodes, "n2").kill();
     // The old life is further in the log than the new one will be, and does not count for more.
     for _ in 0..20 {
