@@ -82,6 +82,7 @@ fn of_unreachable(why: &Unreachable) -> &'static str {
         Unreachable::Directory(_) => "directory-unusable",
         Unreachable::ServerSilent { .. } => "server-silent",
         Unreachable::NoConnection { .. } => "no-connection",
+        Unreachable::NoLeader { .. } => "no-leader",
         Unreachable::OtherLife { .. } => "other-life",
         Unreachable::Protocol(_) => "protocol",
         _ => "unreachable",

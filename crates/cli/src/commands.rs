@@ -10,6 +10,7 @@ mod history;
 mod hold;
 mod list;
 mod man;
+mod nodes;
 mod recover;
 mod release;
 mod restore;
@@ -41,9 +42,6 @@ pub(crate) fn run(cli: Cli, console: &Console) -> Result<Exit, Trouble> {
         _ => {}
     }
     let place = Place::find(&cli.global)?;
-    if let Command::Backup(args) = &cli.command {
-        return backup::run(console, &place, args, cli.global.timeout);
-    }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -62,8 +60,8 @@ pub(crate) fn run(cli: Cli, console: &Console) -> Result<Exit, Trouble> {
             Command::Watch(args) => watch::run(console, &place, &args).await,
             Command::Revoke(args) => revoke::run(console, &place, &args).await,
             Command::Cluster(command) => cluster::run(console, &place, &command, cli.global.timeout).await,
+            Command::Backup(args) => backup::run(console, &place, &args, cli.global.timeout).await,
             Command::Serve(_)
-            | Command::Backup(_)
             | Command::Restore(_)
             | Command::Recover(_)
             | Command::Verify(_)

@@ -51,6 +51,9 @@ pub(crate) fn not_released(name: &str, args: &AcquireArgs, error: &Error) -> Str
             let last = last.as_ref().map(|last| format!(": {last}")).unwrap_or_default();
             format!("no connection to {store}{last}")
         }
+        Error::Unreachable(Unreachable::NoLeader { place, .. }) => {
+            format!("{place} answers, but no leader is known there")
+        }
         Error::OutcomeUnknown => "no answer came".to_owned(),
         other => other.to_string(),
     };

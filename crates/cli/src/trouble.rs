@@ -99,6 +99,9 @@ pub(crate) enum Trouble {
         /// Its words.
         message: String,
     },
+    /// A change of the nodes was asked for, and nobody can say.
+    #[error("{0}")]
+    Unsettled(String),
     /// A backup, or the files of a service that does not run.
     #[error("{0}")]
     Files(String),
@@ -139,6 +142,7 @@ impl Trouble {
             Self::Start(error) => Exit::of_start(error),
             Self::Signal(signal) => Exit::of_signal(*signal),
             Self::Answered { code, .. } if *code == NOT_NOW => Exit::UNREACHABLE,
+            Self::Unsettled(_) => Exit::UNKNOWN,
             Self::Answered { .. }
             | Self::NoAlarm(_)
             | Self::NotConfirmed
@@ -171,6 +175,7 @@ impl Trouble {
             Self::NotConfirmed => ("not-confirmed", Kind::Failed),
             Self::Service(_) => ("service-failed", Kind::Failed),
             Self::Answered { code, .. } => (code, codes::of_answer(code)),
+            Self::Unsettled(_) => ("outcome-unknown", Kind::Unknown),
             Self::Files(_) => ("files-unusable", Kind::Failed),
             Self::Output(_) => ("output-failed", Kind::Failed),
             Self::System { .. } => ("system", Kind::Failed),
@@ -215,6 +220,9 @@ fn words_of(error: &Error) -> String {
         }
         Error::Unreachable(leasehold::Unreachable::Directory(_)) => {
             "; make it usable, or name another store with --store".to_owned()
+        }
+        Error::Unreachable(leasehold::Unreachable::NoLeader { .. }) => {
+            "; see `leasehold cluster status`".to_owned()
         }
         Error::Refused(Refusal::TtlOutOfRange { .. }) => "; choose a ttl in between".to_owned(),
         Error::Refused(Refusal::WrongKind { .. }) => {

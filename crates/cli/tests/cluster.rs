@@ -8,6 +8,8 @@
 mod failover;
 #[path = "cluster/founding.rs"]
 mod founding;
+#[path = "cluster/learning.rs"]
+mod learning;
 #[path = "cluster/lost.rs"]
 mod lost;
 #[path = "cluster/members.rs"]
@@ -16,5 +18,7 @@ mod members;
 mod mistakes;
 #[path = "cluster/refused.rs"]
 mod refused;
+#[path = "cluster/saying.rs"]
+mod saying;
 #[path = "cluster/stage.rs"]
 mod stage;

@@ -24,7 +24,7 @@ use crate::session::{Session, SessionEvent};
 use crate::store::ConnectOptions;
 use crate::time::Time;
 
-use link::{Address, Home, Lives};
+use link::{Address, Home, Known};
 use requests::Requests;
 use sessions::Slot;
 pub(crate) use visitor::Visitor;
@@ -68,6 +68,8 @@ pub(crate) enum ToDriver {
     },
     Connected {
         sender: mpsc::UnboundedSender<Vec<(RequestId, Request)>>,
+        /// Where, if it is a node that knows of no leader.
+        leaderless: Option<String>,
     },
     Received(Vec<ToClient>),
     Disconnected {
@@ -148,6 +150,8 @@ pub(crate) struct Driver {
     /// The first sending since the service last said something of use, on however many connections.
     unheard_since: Option<Reading>,
     last_trouble: Option<Unreachable>,
+    /// Where the last connection is or was, if to a node that knows of no leader, and nothing was found out since.
+    leaderless: Option<String>,
     slots: HashMap<Key, Slot>,
     next_key: u64,
     requests: Requests,
@@ -166,14 +170,14 @@ pub(crate) struct Started {
 /// Starts a driver for a store.
 pub(crate) fn connect(url: &str, options: ConnectOptions) -> Result<Started, Error> {
     let address = Address::parse(url)?;
-    let lives = Lives::default();
-    let home = Home::new(address.clone(), &options, lives.clone());
+    let known = Known::default();
+    let home = Home::new(address.clone(), &options, known.clone());
     let (to_driver, inbox) = mpsc::unbounded_channel();
     let (reply, connected) = oneshot::channel();
     let (reconnect, reconnects) = mpsc::unbounded_channel();
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Error::System)?;
-    let visitor = Visitor::new(runtime.handle().clone(), address, options, lives);
+    let visitor = Visitor::new(runtime.handle().clone(), address, options, known);
     let weak = to_driver.downgrade();
     let link_sender = to_driver.downgrade();
     let driver = Driver::new(inbox, weak, Time::Machine, url, visitor.patience(), reconnect, Some(reply));
@@ -218,6 +222,7 @@ impl Driver {
             disconnected_since: Some(now),
             unheard_since: None,
             last_trouble: None,
+            leaderless: None,
             slots: HashMap::new(),
             next_key: 1,
             requests: Requests::default(),
@@ -256,7 +261,10 @@ impl Driver {
             ToDriver::GiveUp { key, ticket } => self.give_up(key, ticket),
             ToDriver::Submit { key, op, reply } => self.submit(key, op, reply),
             ToDriver::Request { request, reply } => self.requests.add(*request, reply, self.time.now()),
-            ToDriver::Connected { sender } => self.connect(sender),
+            ToDriver::Connected { sender, leaderless } => {
+                self.leaderless = leaderless;
+                self.connect(sender);
+            }
             ToDriver::Received(messages) => {
                 for message in messages {
                     self.hear(&message);
@@ -329,6 +337,9 @@ impl Driver {
             self.outgoing.clear();
             self.requests.disconnected();
             self.tell_sessions_disconnected();
+        } else {
+            // An attempt was in vain: not even that node answers.
+            self.leaderless = None;
         }
         // A directory that cannot be used at all will not become usable by waiting.
         if let (Some(trouble @ Unreachable::Directory(_)), Some(_)) = (&self.last_trouble, &self.connected) {
@@ -347,6 +358,7 @@ impl Driver {
             }
             ToClient::Response { response: Response::Failed(Failure::OutcomeUnknown), .. } => {}
             _ => {
+                self.leaderless = None;
                 self.unheard_since = None;
                 self.last_trouble = None;
             }
@@ -403,6 +415,10 @@ impl Driver {
                 | Unreachable::OtherLife { .. }
                 | Unreachable::Protocol(_)),
             ) => trouble.clone(),
+            _ if self.leaderless.is_some() => Unreachable::NoLeader {
+                place: self.leaderless.clone().unwrap_or_default(),
+                waited: self.patience,
+            },
             other => {
                 let last = other.as_ref().and_then(|trouble| match trouble {
                     Unreachable::NoConnection { last, .. } => last.clone(),

@@ -125,6 +125,16 @@ pub enum Unreachable {
         /// The last thing that went wrong.
         last: Option<String>,
     },
+    /// A node answers, but no leader is known to it: more than half of the voters are down or cannot reach each other.
+    #[error(
+        "{place} answers, but no leader was known there for {waited:?}: nothing is granted or confirmed without one"
+    )]
+    NoLeader {
+        /// Which node.
+        place: String,
+        /// How long was waited.
+        waited: Duration,
+    },
     /// Another life of the state is at a known address, and not a later one: an old copy, or another cluster. Sessions of the one that was
     /// known end by their ttl.
     #[error(

@@ -23,11 +23,12 @@ pub const DEFAULT_PATIENCE: Duration = Duration::from_secs(10);
 pub struct ConnectOptions {
     pub(crate) patience: Duration,
     pub(crate) end_all_after_wait: bool,
+    pub(crate) only_listed: bool,
 }
 
 impl Default for ConnectOptions {
     fn default() -> Self {
-        Self { patience: DEFAULT_PATIENCE, end_all_after_wait: false }
+        Self { patience: DEFAULT_PATIENCE, end_all_after_wait: false, only_listed: false }
     }
 }
 
@@ -40,6 +41,13 @@ impl ConnectOptions {
     /// How long the store may be out of reach before a call gives up.
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
+        self
+    }
+
+    /// Uses the addresses of a service that are listed, and no other: neither that of its leader nor those of members that it names. For clients
+    /// that are to pass through a proxy, whatever happens to it.
+    pub fn only_listed(mut self) -> Self {
+        self.only_listed = true;
         self
     }
 
@@ -70,7 +78,8 @@ struct Inner {
 
 impl Store {
     /// Connects to a store: `dir:PATH` is a directory that processes of this machine share, `leasehold://HOST:PORT[,HOST:PORT...]`
-    /// a service on the network. Any of its addresses will do; the port is 7420 where none is given.
+    /// a service on the network. Any of its addresses will do; the port is 7420 where none is given. Members that the service itself
+    /// names are tried when none of these answers.
     ///
     /// # Errors
     /// When the address is not understood, or the store cannot be reached within 10 s.

@@ -5,6 +5,8 @@
 mod finding;
 #[path = "service/leading.rs"]
 mod leading;
+#[path = "service/learning.rs"]
+mod learning;
 #[path = "service/openings.rs"]
 mod openings;
 #[path = "service/stage.rs"]

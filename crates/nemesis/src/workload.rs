@@ -125,6 +125,8 @@ impl Shape {
 #[derive(Debug, Clone)]
 struct Life {
     url: String,
+    /// Whether the client uses these addresses alone, and never a node past its links.
+    only_listed: bool,
     recorder: Recorder,
     over: Arc<AtomicBool>,
     /// Links of stranded clients are to be whole from now on.
@@ -165,6 +167,7 @@ impl Workload {
     ) -> Result<Self> {
         let life = Life {
             url: url.to_owned(),
+            only_listed: false,
             recorder: recorder.clone(),
             over: Arc::new(AtomicBool::new(false)),
             healing: Arc::new(AtomicBool::new(false)),
@@ -185,7 +188,7 @@ impl Workload {
             let mut links = None;
             if shape.is_stranded(id) {
                 let new = runtime.block_on(strander::Links::to(url))?;
-                life.url = new.url();
+                (life.url, life.only_listed) = (new.url(), true);
                 links = Some(new);
             }
             let client = client::Client::new(id, life, options, random.split());

@@ -90,6 +90,11 @@ impl Shared {
         Arc::clone(&self.membership.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// What a member is called, for people: its id if it is no member, or not any more.
+    pub(crate) fn name_of(&self, id: MemberId) -> String {
+        self.membership().member(id).map_or_else(|| id.to_string(), |member| member.name.clone())
+    }
+
     pub(crate) fn hello(&self, purpose: PeerPurpose, to: Option<MemberId>) -> PeerHello {
         let introduction = self.introduction.clone();
         PeerHello {

@@ -1,12 +1,12 @@
 //! `backup`: the state of a running service, as a file.
 
-mod http;
-
 use std::time::Duration;
 
+use leasehold::{Error, Unreachable};
 use leasehold_server::save_backup;
 use serde::Serialize;
 
+use super::nodes::{Looks, Nodes};
 use crate::args::BackupArgs;
 use crate::console::Console;
 use crate::exit::Exit;
@@ -24,42 +24,134 @@ struct SavedJson {
     epoch: u16,
     incarnation: String,
     stale: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    others: Option<Vec<OtherJson>>,
 }
 
-pub(super) fn run(
+/// A node whose state was not taken.
+#[derive(Serialize)]
+struct OtherJson {
+    asked: String,
+    epoch: Option<u64>,
+    revision: Option<u64>,
+    why: Option<String>,
+}
+
+/// The state of one node, and how the others stood.
+struct Taken {
+    bytes: Vec<u8>,
+    from: String,
+    others: Vec<OtherJson>,
+}
+
+pub(super) async fn run(
     console: &Console,
     place: &Place,
     args: &BackupArgs,
     timeout: Duration,
 ) -> Result<Exit, Trouble> {
-    let Some(nodes) = place.url().strip_prefix("leasehold://") else {
+    if !place.url().starts_with("leasehold://") {
         return Err(Trouble::Misuse(format!(
             "{} is a directory of this machine, and backups are of services: name one with --store leasehold://HOST:PORT",
             place.url()
         )));
+    }
+    let nodes = Nodes::of(place, timeout)?;
+    let (bytes, taken) = if args.stale {
+        let Taken { bytes, from, others } = stale(&nodes).await?;
+        (bytes, Some((from, others)))
+    } else {
+        (nodes.get(PATH).await.map_err(not_current)?, None)
     };
-    let path = if args.stale { PATH_STALE } else { PATH };
-    let bytes = http::get_from_any(nodes, path, timeout).map_err(|why| {
-        let hint = "; --stale takes what a node has, however old";
-        Trouble::Files(format!("{why}{}", if why.contains("might be old") { hint } else { "" }))
-    })?;
     let saved = save_backup(&args.file, &bytes).map_err(|error| Trouble::Files(error.to_string()))?;
+    let (file, length, revision, epoch) =
+        (args.file.display().to_string(), bytes.len(), saved.snapshot.index, saved.epoch);
+    let mut text = format!("{file}: {length} bytes, revision {revision}, epoch {epoch}");
+    if let Some((from, others)) = &taken {
+        text.push_str(&in_words(revision, from, others));
+    }
+    let (from, others) = taken.unzip();
     let json = SavedJson {
-        file: args.file.display().to_string(),
-        bytes: bytes.len(),
-        revision: saved.snapshot.index,
-        epoch: saved.epoch,
+        file,
+        bytes: length,
+        revision,
+        epoch,
         incarnation: saved.incarnation.to_string(),
         stale: args.stale,
+        from,
+        others,
     };
-    let mut text =
-        format!("{}: {} bytes, revision {}, epoch {}", json.file, json.bytes, json.revision, json.epoch);
-    if args.stale {
-        text.push_str(&format!(
-            "\nit may be STALE: what the service has decided after revision {} is not in it",
-            json.revision
-        ));
-    }
     console.result(text, &json)?;
     Ok(Exit::OK)
+}
+
+/// Nobody gives a backup that is surely whole: says how to get one that may not be.
+fn not_current(trouble: Trouble) -> Trouble {
+    let leaderless = matches!(&trouble, Trouble::Store(Error::Unreachable(Unreachable::NoLeader { .. })));
+    let old = matches!(&trouble, Trouble::Answered { code: "unavailable", .. });
+    if leaderless || old {
+        Trouble::answered("unavailable", format!("{trouble}; --stale takes what a node has, however old"))
+    } else {
+        trouble
+    }
+}
+
+/// What the node has that is furthest in the latest life. The next one is asked if it does not give it.
+async fn stale(nodes: &Nodes) -> Result<Taken, Trouble> {
+    let looks = nodes.look().await;
+    let mut furthest = looks.best_first();
+    furthest.sort_by_key(|(_, local)| std::cmp::Reverse(local.revision()));
+    let (mut last, mut tried) = (None, Vec::new());
+    for (address, _) in furthest {
+        match nodes.get_from(address, PATH_STALE).await {
+            Ok(bytes) => {
+                let others = others(&looks, address, &tried);
+                return Ok(Taken { bytes, from: address.to_owned(), others });
+            }
+            Err(trouble) => {
+                tried.push((address, trouble.to_string()));
+                last = Some(trouble);
+            }
+        }
+    }
+    Err(last.unwrap_or_else(|| {
+        let why = looks.troubles();
+        let none = "none of these nodes has a state to give";
+        Trouble::answered(
+            "unavailable",
+            if why.is_empty() { none.to_owned() } else { format!("{none}: {why}") },
+        )
+    }))
+}
+
+fn others(looks: &Looks, from: &str, tried: &[(&str, String)]) -> Vec<OtherJson> {
+    let rest = looks.0.iter().filter(|look| look.asked != from);
+    rest.map(|look| {
+        let known = look.found.as_ref().ok();
+        let gave_nothing = tried.iter().find(|(address, _)| *address == look.asked);
+        OtherJson {
+            asked: look.asked.clone(),
+            epoch: known.map(|local| local.epoch),
+            revision: known.map(super::nodes::Local::revision),
+            why: look.found.as_ref().err().cloned().or(gave_nothing.map(|(_, why)| why.clone())),
+        }
+    })
+    .collect()
+}
+
+fn in_words(revision: u64, from: &str, others: &[OtherJson]) -> String {
+    let mut text = format!(
+        "\nit may be STALE: what the service has decided after revision {revision} is not in it\ntaken from {from}, the furthest node that answers"
+    );
+    for other in others {
+        let how = match (other.epoch, other.revision, &other.why) {
+            (_, _, Some(why)) => format!("gave nothing: {why}"),
+            (Some(epoch), Some(revision), None) => format!("has revision {revision}, epoch {epoch}"),
+            _ => "gave nothing".to_owned(),
+        };
+        text.push_str(&format!("\n{} {how}", other.asked));
+    }
+    text
 }

@@ -1,9 +1,7 @@
 //! `cluster`: the nodes of a service, looked at and changed.
 //!
-//! Everything goes over HTTP to whichever node answers first; that one asks its leader. Changes that only have to wait (for another
+//! Everything goes over HTTP to a node that is in touch with its leader, which it asks. Changes that only have to wait (for another
 //! one, or for a leader that hands over) are asked for again until the time is over.
-
-mod nodes;
 
 use std::time::Duration;
 
@@ -14,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use self::nodes::Nodes;
+use super::nodes::{Local, Nodes, not_understood};
 use crate::args::{AddArgs, ClusterCommand, PromoteArgs};
 use crate::console::{Console, Table};
 use crate::exit::Exit;
@@ -22,6 +20,7 @@ use crate::place::Place;
 use crate::trouble::Trouble;
 use crate::words;
 
+const STATUS: &str = "/v1/cluster/status";
 /// Between two questions about the same thing.
 const ASK_EVERY: Duration = Duration::from_millis(100);
 /// How long a learner is waited for if nobody says how long.
@@ -74,46 +73,6 @@ struct ChangedJson<'a> {
     revision: String,
 }
 
-/// What a node knows by itself.
-#[derive(Debug, Deserialize)]
-struct Local {
-    name: Option<String>,
-    id: String,
-    leader: Option<String>,
-    applied: String,
-    members: Vec<LocalMember>,
-}
-
-#[derive(Debug, Deserialize)]
-struct LocalMember {
-    name: String,
-    id: String,
-    address: String,
-    role: String,
-}
-
-impl Local {
-    fn row(&self, asked: &str) -> Vec<String> {
-        let role = self.members.iter().find(|member| member.id == self.id).map(|member| member.role.clone());
-        let members: Vec<String> =
-            self.members.iter().map(|member| format!("{}={}", member.name, member.address)).collect();
-        let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
-        let all = if members.is_empty() { "none yet".to_owned() } else { members.join(",") };
-        vec![
-            asked.to_owned(),
-            or_none(&self.name),
-            or_none(&role),
-            self.applied.clone(),
-            or_none(&self.leader),
-            all,
-        ]
-    }
-}
-
-fn read_local(said: &Value) -> Result<Local, String> {
-    Local::deserialize(said).map_err(|error| format!("its answer is not understood: {error}"))
-}
-
 impl Status {
     fn member(&self, name: &str) -> Option<&Member> {
         self.members.iter().find(|member| member.name == name)
@@ -145,7 +104,7 @@ struct Asking<'a> {
 
 impl Asking<'_> {
     async fn status(&self) -> Result<Exit, Trouble> {
-        let said = match self.nodes.ask("/v1/cluster/status", &json!({})).await {
+        let said = match self.nodes.ask(STATUS, &json!({})).await {
             Ok(said) => said,
             Err(trouble) if [Exit::UNREACHABLE, Exit::UNKNOWN].contains(&trouble.exit()) => {
                 return self.local_status(trouble).await;
@@ -153,6 +112,9 @@ impl Asking<'_> {
             Err(trouble) => return Err(trouble),
         };
         let status: Status = read(said.clone())?;
+        for other in self.nodes.look().await.other_lives() {
+            self.console.note(&other, &json!({ "event": "other-life", "message": other }));
+        }
         let mut table = Table::new(&["NAME", "ROLE", "LEADS", "ADDRESS", "REACHABLE", "BEHIND", "SNAPSHOT"]);
         for member in &status.members {
             table.row(vec![
@@ -183,15 +145,16 @@ impl Asking<'_> {
 
     /// Nobody leads: what each node that answers knows by itself.
     async fn local_status(&self, trouble: Trouble) -> Result<Exit, Trouble> {
-        let looks = self.nodes.ask_each("/v1/cluster/local", &json!({})).await;
-        if looks.iter().all(|(_, look)| look.is_err()) {
+        let looks = self.nodes.look().await;
+        if looks.anybody().is_none() {
             return Err(trouble);
         }
         let mut table = Table::new(&["NODE", "NAME", "ROLE", "APPLIED", "SEES LEADING", "MEMBERS"]);
         let mut nodes = Vec::new();
-        for (asked, look) in looks {
-            let (row, json) = match look.and_then(|said| read_local(&said).map(|local| (local, said))) {
-                Ok((local, said)) => (local.row(&asked), json!({ "asked": asked, "local": said })),
+        for look in looks.0 {
+            let asked = look.asked;
+            let (row, json) = match look.found {
+                Ok(local) => (row(&local, &asked), json!({ "asked": asked, "local": look.said })),
                 Err(why) => {
                     let nothing = |_| "-".to_owned();
                     let row =
@@ -232,7 +195,10 @@ impl Asking<'_> {
         let again: &[&str] = if wait.is_zero() { &[] } else { &["not-caught-up"] };
         let (limit, body) = (wait.max(self.timeout), json!({ "name": name }));
         let votes = |status: &Status| status.member(name).is_some_and(|member| member.role == "voter");
-        let revision = self.change("/v1/cluster/promote", &body, limit, again, votes).await?;
+        let revision = match self.change("/v1/cluster/promote", &body, limit, again, votes).await {
+            Ok(revision) => revision,
+            Err(trouble) => return Err(self.why_not(trouble, Some(name), "promotion").await),
+        };
         let text = format!("{name} is a voter from revision {revision} on");
         self.changed(&text, name, "voter", revision)
     }
@@ -246,11 +212,35 @@ impl Asking<'_> {
     }
 
     async fn transfer(&self, to: Option<&str>) -> Result<Exit, Trouble> {
-        let said = self.nodes.ask("/v1/cluster/transfer", &json!({ "to": to })).await?;
+        let asked = self.nodes.ask("/v1/cluster/transfer", &json!({ "to": to })).await;
+        let said = match asked {
+            Ok(said) => said,
+            Err(trouble) => return Err(self.why_not(settle(trouble), to, "handover").await),
+        };
         let transferred: Transferred = read(said.clone())?;
-        let leader = transferred.leader.unwrap_or(transferred.leader_id);
+        let leader = match transferred.leader {
+            Some(leader) => leader,
+            // A node that was asked may not know the name of a new one.
+            None => self.look().await.ok().and_then(|status| status.leader).unwrap_or(transferred.leader_id),
+        };
         self.console.result(format_args!("{leader} leads"), &said)?;
         Ok(Exit::OK)
+    }
+
+    /// Says it better, if the node that was meant is out of reach: the service's own words are about all the others.
+    async fn why_not(&self, trouble: Trouble, name: Option<&str>, what: &str) -> Trouble {
+        let fits = match &trouble {
+            Trouble::Answered { code, .. } => ["not-caught-up", "nobody-to-take-over"].contains(code),
+            Trouble::Unsettled(_) => true,
+            _ => false,
+        };
+        let status = if fits { self.look().await.ok() } else { None };
+        let member =
+            status.as_ref().and_then(|status| status.member(name?)).filter(|member| !member.reachable);
+        match member {
+            Some(member) => Trouble::answered("node-unreachable", out_of_reach(member, what)),
+            None => trouble,
+        }
     }
 
     fn changed(&self, text: &str, name: &str, role: &'static str, revision: String) -> Result<Exit, Trouble> {
@@ -287,14 +277,14 @@ impl Asking<'_> {
                 _ => false,
             };
             if !repeats || passed(began) >= limit {
-                return Err(trouble);
+                return Err(settle(trouble));
             }
             sleep(ASK_EVERY).await;
         }
     }
 
     async fn look(&self) -> Result<Status, Trouble> {
-        read(self.nodes.ask("/v1/cluster/status", &json!({})).await?)
+        read(self.nodes.ask(STATUS, &json!({})).await?)
     }
 
     /// Waits until a learner has nearly all of the log.
@@ -335,13 +325,51 @@ impl Asking<'_> {
     }
 }
 
+/// What cannot be told is looked up with another command than the one for leases.
+fn settle(trouble: Trouble) -> Trouble {
+    match trouble {
+        Trouble::Store(Error::OutcomeUnknown) => Trouble::Unsettled(
+            "no answer came, and nobody can say whether it was done; look with `leasehold cluster status`"
+                .to_owned(),
+        ),
+        other => other,
+    }
+}
+
+/// What to do about a node that its leader does not hear of.
+fn out_of_reach(member: &Member, what: &str) -> String {
+    let Member { name, address, .. } = member;
+    let next = if member.role == "learner" {
+        format!(
+            "start it with `leasehold serve --join --name {name}`, or give it up with `leasehold cluster remove {name}`"
+        )
+    } else {
+        "start it, or name another; `leasehold cluster status` shows who is reachable".to_owned()
+    };
+    format!("no {what}: {name} at {address} does not answer the leader; {next}")
+}
+
+/// One line of what a node knows by itself.
+fn row(local: &Local, asked: &str) -> Vec<String> {
+    let role = local.members.iter().find(|member| member.id == local.id).map(|member| member.role.clone());
+    let members: Vec<String> =
+        local.members.iter().map(|member| format!("{}={}", member.name, member.address)).collect();
+    let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+    let all = if members.is_empty() { "none yet".to_owned() } else { members.join(",") };
+    vec![
+        asked.to_owned(),
+        or_none(&local.name),
+        or_none(&role),
+        local.applied.clone(),
+        or_none(&local.leader),
+        all,
+    ]
+}
+
 fn passed(since: Reading) -> Duration {
     leasehold_clock::read().since(since).greater()
 }
 
 fn read<T: for<'a> Deserialize<'a>>(said: Value) -> Result<T, Trouble> {
-    serde_json::from_value(said).map_err(|error| {
-        Error::Unreachable(leasehold::Unreachable::Protocol(format!("the answer is not understood: {error}")))
-            .into()
-    })
+    serde_json::from_value(said).map_err(|error| not_understood(&error.to_string()))
 }

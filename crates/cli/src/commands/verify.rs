@@ -109,7 +109,11 @@ fn cut(console: &Console, args: &VerifyArgs, found: &Verified) -> Result<Exit, T
 fn table(found: &Verified) -> Table {
     let mut table = Table::new(&["WHAT", "FOUND"]);
     let mut row = |what: String, found: String| table.row(vec![what, found]);
-    let who = found.member.map_or_else(String::new, |id| format!(", member {id}"));
+    let who = found.member.map_or_else(String::new, |id| {
+        let name =
+            found.members.iter().find(|member| member.id == id).map(|member| format!(" ({})", member.name));
+        format!(", member {id}{}", name.unwrap_or_default())
+    });
     row("kind".into(), format!("{}{who}", found.kind));
     if let Some(log) = &found.log {
         for segment in &log.segments {
@@ -135,6 +139,9 @@ fn table(found: &Verified) -> Table {
             "state".into(),
             format!("revision {index}, epoch {epoch}, {sessions} sessions, {resources} resources"),
         );
+    }
+    if let Some(newest) = found.newest {
+        row("newest".into(), format!("{newest}, the greatest token or session id drawn"));
     }
     if let Some(incarnation) = found.incarnation {
         row("incarnation".into(), incarnation.to_string());

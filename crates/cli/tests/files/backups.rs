@@ -5,20 +5,30 @@ use std::net::TcpListener;
 
 use crate::stage::Stage;
 
-/// Answers one request with these bytes, and gives back its address.
+/// What a node says of itself that could give a backup.
+const LOCAL: &[u8] = br#"{"name":"n1","id":"1","advertised":"a:1","incarnation":"1","epoch":0,"leader":"n1","ready":true,"applied":"1","members":[{"name":"n1","id":"1","address":"a:1","role":"voter"}]}"#;
+
+/// Answers every request for a backup with these bytes, and gives back its address.
 fn answering(answer: Vec<u8>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
+    let (address, local) = (listener.local_addr().unwrap(), ok(LOCAL, LOCAL.len()));
     std::thread::spawn(move || {
-        let (mut stream, _) = listener.accept().unwrap();
-        let mut request = Vec::new();
-        while !request.ends_with(b"\r\n\r\n") {
-            let mut byte = [0];
-            stream.read_exact(&mut byte).unwrap();
-            request.push(byte[0]);
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut request = Vec::new();
+            while !request.ends_with(b"\r\n\r\n") {
+                let mut byte = [0];
+                stream.read_exact(&mut byte).unwrap();
+                request.push(byte[0]);
+            }
+            let looks = request.starts_with(b"POST /v1/cluster/local HTTP/1.1\r\n");
+            if looks {
+                // Its fields, of which there are none.
+                stream.read_exact(&mut [0; 2]).unwrap();
+            }
+            assert!(looks || request.starts_with(b"GET /v1/backup HTTP/1.1\r\n"));
+            stream.write_all(if looks { &local } else { &answer }).unwrap();
         }
-        assert!(request.starts_with(b"GET /v1/backup HTTP/1.1\r\n"));
-        stream.write_all(&answer).unwrap();
     });
     format!("leasehold://{address}")
 }
@@ -55,17 +65,29 @@ fn what_is_no_whole_backup_does_not_replace_one() {
     *damaged.last_mut().unwrap() ^= 1;
     let short = &made[..made.len() - 1];
     let answers = [
-        ok(&damaged, damaged.len()),
-        ok(short, short.len()),
-        ok(short, made.len()),
-        b"HTTP/1.1 404 Not Found\r\ncontent-length: 2\r\n\r\nno".to_vec(),
-        b"what?".to_vec(),
+        (ok(&damaged, damaged.len()), 1, "at byte"),
+        (ok(short, short.len()), 1, "leases"),
+        (ok(short, made.len()), 122, "its answer ended after"),
+        (b"HTTP/1.1 404 Not Found\r\ncontent-length: 2\r\n\r\nno".to_vec(), 122, "404 no"),
+        (b"what?".to_vec(), 122, "does not speak HTTP"),
     ];
-    for answer in answers {
-        let (code, said) = stage.run(&["--store", &answering(answer), "backup", "leases"]);
-        assert_eq!(code, Some(1), "{said}");
+    for (answer, expected, words) in answers {
+        let arguments = ["--timeout", "1s", "--store", &answering(answer), "backup", "leases"];
+        let (code, said) = stage.run(&arguments);
+        assert_eq!((code, said.contains(words)), (Some(expected), true), "{words}: {said}");
         assert_eq!(std::fs::read(&file).unwrap(), made);
     }
+}
+
+/// It is the word for `restore --above` where no receiver can be asked.
+#[test]
+fn the_newest_token_is_shown_to_people_too() {
+    let stage = Stage::new();
+    stage.backup("leases");
+    let newest = stage.json(&["verify", "leases"])["newest"].as_str().unwrap().to_owned();
+    let (code, said) = stage.run(&["verify", "leases"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains(&format!("newest  {newest}, ")), "{said}");
 }
 
 #[test]

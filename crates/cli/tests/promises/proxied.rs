@@ -11,8 +11,13 @@ use super::crashes::judge;
 use super::proxy::Proxy;
 use super::stage::{Place, Worker, millis, nanos, now, number, pause, turn, worker_at};
 
-fn proxied(place: &Place) -> Proxy {
-    Proxy::to(place.service().address())
+fn proxied() -> (Place, Proxy) {
+    let mut place = None;
+    let proxy = Proxy::in_front(|advertised| {
+        let service = place.insert(Place::served_as(&["--advertise", advertised]));
+        service.service().address()
+    });
+    (place.expect("the proxy is in front of it"), proxy)
 }
 
 /// Looks until there is something to see.
@@ -42,8 +47,7 @@ fn shown(store: &Store, name: &ResourceName) -> Option<Token> {
 #[test]
 fn over_tcp_a_client_whose_answers_are_late_by_more_than_the_ttl_does_not_believe() {
     let _turn = turn();
-    let place = Place::served();
-    let proxy = proxied(&place);
+    let (_place, proxy) = proxied();
     let holder = worker_at(&proxy.url(), "hold", &["job", "1000"]);
     holder.wait_for("granted", Duration::from_secs(10)).expect("the holder gets the lease through the proxy");
     pause(Duration::from_millis(200));
@@ -75,8 +79,7 @@ fn over_tcp_a_client_whose_answers_are_late_by_more_than_the_ttl_does_not_believ
 #[test]
 fn over_tcp_a_grant_whose_answer_was_lost_is_told_again_and_not_made_again() {
     let _turn = turn();
-    let place = Place::served();
-    let proxy = proxied(&place);
+    let (place, proxy) = proxied();
     let direct = wait(Store::connect(&place.url())).unwrap();
     let store = wait(Store::connect(&proxy.url())).unwrap();
     let session = attached(&store, &SessionOptions::new());
@@ -103,8 +106,7 @@ fn over_tcp_a_grant_whose_answer_was_lost_is_told_again_and_not_made_again() {
 #[test]
 fn over_tcp_a_grant_that_is_never_answered_is_unknown_and_ends_with_its_session() {
     let _turn = turn();
-    let place = Place::served();
-    let proxy = proxied(&place);
+    let (place, proxy) = proxied();
     let direct = wait(Store::connect(&place.url())).unwrap();
     let store = wait(Store::connect(&proxy.url())).unwrap();
     let session = attached(&store, &SessionOptions::new().ttl(Duration::from_secs(1)));
@@ -129,8 +131,7 @@ fn over_tcp_a_grant_that_is_never_answered_is_unknown_and_ends_with_its_session(
 #[test]
 fn over_tcp_a_connection_that_dies_without_a_word_is_replaced_before_the_deadline() {
     let _turn = turn();
-    let place = Place::served();
-    let proxy = proxied(&place);
+    let (_place, proxy) = proxied();
     let holder = worker_at(&proxy.url(), "hold", &["job", "2000"]);
     holder.wait_for("granted", Duration::from_secs(10)).expect("the holder gets the lease through the proxy");
     for _ in 0..3 {
@@ -150,8 +151,7 @@ fn over_tcp_a_connection_that_dies_without_a_word_is_replaced_before_the_deadlin
 #[test]
 fn over_tcp_cut_connections_lose_no_grant_and_repeat_no_token() {
     let _turn = turn();
-    let place = Place::served();
-    let proxy = proxied(&place);
+    let (_place, proxy) = proxied();
     let mut workers: Vec<Worker> =
         (0..4).map(|_| worker_at(&proxy.url(), "cycle", &["20", "2000"])).collect();
     let end = now() + nanos(Duration::from_secs(8));

@@ -31,10 +31,12 @@ struct Line {
 }
 
 impl Proxy {
-    pub(crate) fn to(service: SocketAddr) -> Self {
+    /// A service that is reached through it alone: it names no other address to its clients.
+    pub(crate) fn in_front(start: impl FnOnce(&str) -> SocketAddr) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let (address, mood) = (listener.local_addr().unwrap(), Arc::new(Mood::default()));
         let proxy = Self { address, mood: Arc::clone(&mood) };
+        let service = start(&address.to_string());
         std::thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
                 // A service that is away refuses its clients, and so does this.

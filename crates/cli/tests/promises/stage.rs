@@ -45,8 +45,13 @@ impl Place {
 
     /// A store behind TCP, served by a process that is nobody's client.
     pub(crate) fn served() -> Self {
+        Self::served_as(&[])
+    }
+
+    /// The same, with more words on its command line.
+    pub(crate) fn served_as(settings: &[&str]) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let server = Server::start(directory.path(), &[]);
+        let server = Server::start(directory.path(), settings);
         Self { service: Some(RefCell::new(server)), directory }
     }
 

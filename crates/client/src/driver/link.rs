@@ -8,10 +8,13 @@ mod backoff;
 mod connection;
 #[cfg(feature = "embedded")]
 mod directory;
+mod learned;
 mod life;
+mod reach;
 mod rotation;
 mod service;
 
+use std::pin::pin;
 use std::time::Duration;
 
 use leasehold_core::holder::Reading;
@@ -24,7 +27,8 @@ use backoff::Backoff;
 pub(crate) use connection::{Connection, Incoming, Outgoing, encode};
 #[cfg(feature = "embedded")]
 use directory::Directory;
-pub(crate) use life::Lives;
+use learned::{Learned, Learning};
+use life::Lives;
 use service::{Service, Wanted};
 
 use super::{ToDriver, random};
@@ -46,6 +50,13 @@ const HELLO_TIME: Duration = Duration::from_millis(1_000);
 /// again and again.
 const STEADY: Duration = Duration::from_millis(100);
 
+/// What the connections of a store have found out for those after them. Clones share it: a store and its watches know the same.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Known {
+    lives: Lives,
+    learned: Learned,
+}
+
 /// Where connections come from, and how long to wait between two attempts.
 pub(crate) struct Home {
     place: Place,
@@ -61,7 +72,7 @@ enum Place {
 }
 
 impl Home {
-    pub(crate) fn new(address: Address, options: &ConnectOptions, lives: Lives) -> Self {
+    pub(crate) fn new(address: Address, options: &ConnectOptions, known: Known) -> Self {
         // A short patience must still leave time to find out who is silent.
         let hello_time = HELLO_TIME.min(options.patience / 2);
         match address {
@@ -72,7 +83,7 @@ impl Home {
                 up_since: None,
             },
             Address::Service(hosts) => Self {
-                place: Place::Service(Service::new(hosts, draw(), lives, options.patience, hello_time)),
+                place: Place::Service(Service::new(hosts, draw(), known, options, hello_time)),
                 backoff: Backoff::new(SHORTEST_SERVICE_PAUSE, LONGEST_SERVICE_PAUSE),
                 up_since: None,
             },
@@ -102,6 +113,15 @@ impl Home {
     fn note(&mut self, connected: Result<Connection, Unreachable>) -> Result<Connection, Unreachable> {
         self.up_since = connected.is_ok().then(leasehold_clock::read);
         connected
+    }
+
+    /// What a connection can learn for the next ones. A directory is where it is.
+    fn learning(&self, connection: &Connection) -> Option<Learning> {
+        match &self.place {
+            #[cfg(feature = "embedded")]
+            Place::Directory(_) => None,
+            Place::Service(service) => service.learning(connection),
+        }
     }
 
     /// The last attempt was good, and then it ended or nothing came: the next one is made at another address, if there is one.
@@ -151,7 +171,8 @@ pub(super) async fn run(
         let why = match attempt {
             Ok(connection) => {
                 while reconnects.try_recv().is_ok() {}
-                match converse(connection, &driver, &mut reconnects).await {
+                let learning = home.learning(&connection);
+                match converse(connection, learning, &driver, &mut reconnects).await {
                     Ended::Lost(why) => {
                         home.move_on();
                         why
@@ -198,27 +219,31 @@ enum Ended {
 /// Moves frames until the connection ends or is given up.
 async fn converse(
     connection: Connection,
+    learning: Option<Learning>,
     driver: &mpsc::WeakUnboundedSender<ToDriver>,
     reconnects: &mut mpsc::UnboundedReceiver<()>,
 ) -> Ended {
     let (sender, requests) = mpsc::unbounded_channel();
-    if !tell(driver, ToDriver::Connected { sender }) {
+    let leaderless = connection.leaderless();
+    if !tell(driver, ToDriver::Connected { sender, leaderless }) {
         return Ended::DriverGone;
     }
     tokio::select! {
-        why = receive(connection.incoming, driver) => Ended::Lost(why),
-        why = send(connection.outgoing, requests) => Ended::Lost(why),
+        why = receive(connection.incoming, learning.as_ref(), driver) => Ended::Lost(why),
+        why = send(connection.outgoing, requests, learning.is_some()) => Ended::Lost(why),
         again = reconnects.recv() => again.map_or(Ended::DriverGone, |()| Ended::GivenUp),
     }
 }
 
 async fn receive(
     mut incoming: Incoming,
+    learning: Option<&Learning>,
     driver: &mpsc::WeakUnboundedSender<ToDriver>,
 ) -> Option<Unreachable> {
     loop {
         match incoming.next().await {
-            Ok(messages) => {
+            Ok(mut messages) => {
+                messages.retain(|message| !learning.is_some_and(|learning| learning.takes(message)));
                 tell(driver, ToDriver::Received(messages));
             }
             Err(ended) => return ended,
@@ -230,11 +255,22 @@ async fn receive(
 async fn send(
     mut outgoing: Outgoing,
     mut requests: mpsc::UnboundedReceiver<Vec<(RequestId, Request)>>,
+    learns: bool,
 ) -> Option<Unreachable> {
     let mut bytes = Vec::new();
-    while let Some(some) = requests.recv().await {
+    let mut question = pin!(tokio::time::sleep(Learning::pause(true, draw())));
+    loop {
         bytes.clear();
-        encode(&some, &mut bytes);
+        tokio::select! {
+            some = requests.recv() => match some {
+                Some(some) => encode(&some, &mut bytes),
+                None => break,
+            },
+            () = &mut question, if learns => {
+                encode(&[Learning::question()], &mut bytes);
+                question.set(tokio::time::sleep(Learning::pause(false, draw())));
+            }
+        }
         while let Ok(more) = requests.try_recv() {
             encode(&more, &mut bytes);
         }

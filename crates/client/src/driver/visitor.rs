@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 
-use super::link::{Address, Home, Lives};
+use super::link::{Address, Home, Known};
 use crate::store::ConnectOptions;
 
 /// Makes them. Its tasks end with the driver.
@@ -13,16 +13,16 @@ pub(crate) struct Visitor {
     runtime: Handle,
     address: Address,
     options: ConnectOptions,
-    lives: Lives,
+    known: Known,
 }
 
 impl Visitor {
-    pub(super) fn new(runtime: Handle, address: Address, options: ConnectOptions, lives: Lives) -> Self {
-        Self { runtime, address, options, lives }
+    pub(super) fn new(runtime: Handle, address: Address, options: ConnectOptions, known: Known) -> Self {
+        Self { runtime, address, options, known }
     }
 
     pub(crate) fn home(&self) -> Home {
-        Home::new(self.address.clone(), &self.options, self.lives.clone())
+        Home::new(self.address.clone(), &self.options, self.known.clone())
     }
 
     pub(crate) fn patience(&self) -> Duration {

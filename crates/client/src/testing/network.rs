@@ -53,7 +53,7 @@ impl Service {
         let connection = ConnectionId(self.next);
         self.next += 1;
         let (sender, outgoing) = mpsc::unbounded_channel();
-        let _ = driver.send(ToDriver::Connected { sender });
+        let _ = driver.send(ToDriver::Connected { sender, leaderless: None });
         self.wires.insert(connection, Wire { driver: driver.clone(), outgoing });
         connection
     }

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use leasehold::core::protocol::{
-    Change, Changes, Failure, Query, ReadAnswer, Request, RequestId, Response, Status, ToClient, Watch,
+    Change, Changes, ClusterView, Failure, Incarnation, Member, MemberId, MemberRole, MemberView, Query,
+    ReadAnswer, Request, RequestId, Response, Status, ToClient, Watch,
 };
 use leasehold::core::{Label, Millis, RegisterKey, ResourceName, Revision, SessionId, Token, Value};
 use leasehold::{ConnectOptions, Store};
@@ -18,6 +19,8 @@ use tokio::task::JoinHandle;
 
 /// The revision at which the server says it is.
 pub(crate) const REVISION: u64 = 41;
+/// The life of its state that it names, unless told otherwise.
+const LIFE: Incarnation = Incarnation(7);
 /// Nothing of these tests takes longer, on a machine that is busy with other things.
 pub(crate) const SOON: Duration = Duration::from_secs(10);
 
@@ -37,6 +40,10 @@ struct Shared {
     leader: Mutex<String>,
     /// Which life of its state it names, and of which epoch.
     life: Mutex<(String, u32)>,
+    /// Which members it names, when it is asked for them.
+    members: Mutex<Vec<String>>,
+    /// How often it was asked for them.
+    asked_for_members: AtomicUsize,
     /// Answers no questions any more, and hangs up on nobody.
     silent: AtomicBool,
 }
@@ -59,7 +66,7 @@ impl Stage {
         let address = listener.local_addr().unwrap();
         let shared = Arc::new(Shared::default());
         *shared.leader.lock().unwrap() = address.to_string();
-        *shared.life.lock().unwrap() = ("a life".to_owned(), 0);
+        *shared.life.lock().unwrap() = (LIFE.to_string(), 0);
         let (sender, watches) = mpsc::unbounded_channel();
         let for_all = Arc::clone(&shared);
         let accepting = tokio::spawn(async move {
@@ -100,6 +107,24 @@ impl Stage {
     /// What it says from now on of its state.
     pub(crate) fn say_life(&self, incarnation: &str, epoch: u32) {
         *self.shared.life.lock().unwrap() = (incarnation.to_owned(), epoch);
+    }
+
+    /// Whom it names as members from now on, if it is asked.
+    pub(crate) fn say_members(&self, members: &[&Self]) {
+        let addresses = members.iter().map(|member| member.address.to_string());
+        *self.shared.members.lock().unwrap() = addresses.collect();
+    }
+
+    /// Waits until it was asked for its members and has answered.
+    pub(crate) async fn named_its_members(&self) {
+        let asked = async {
+            while self.shared.asked_for_members.load(Ordering::SeqCst) == 0 {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        soon(asked).await;
+        // The answer is on its way, and nothing to be seen from outside tells that it has arrived.
+        tokio::time::sleep(Duration::from_millis(50)).await;
     }
 
     /// The next watch that is asked for.
@@ -181,6 +206,11 @@ async fn talk(mut stream: TcpStream, shared: Arc<Shared>, watches: mpsc::Unbound
                     Request::Read(Query::Status) if !shared.silent.load(Ordering::SeqCst) => {
                         encode_server(&[ToClient::Response { id, response: status() }], &mut bytes).unwrap();
                     }
+                    Request::Read(Query::Cluster) => {
+                        let response = cluster(&shared);
+                        encode_server(&[ToClient::Response { id, response }], &mut bytes).unwrap();
+                        shared.asked_for_members.fetch_add(1, Ordering::SeqCst);
+                    }
                     _ => {}
                 }
             }
@@ -205,6 +235,26 @@ async fn talk(mut stream: TcpStream, shared: Arc<Shared>, watches: mpsc::Unbound
             }
         }
     }
+}
+
+fn cluster(shared: &Shared) -> Response {
+    let member = |(id, address): (u64, &String)| MemberView {
+        member: Member::new(MemberId(id), &format!("n{id}"), address).unwrap(),
+        role: MemberRole::Voter,
+        matched: REVISION,
+        reachable: true,
+        receiving_snapshot: false,
+    };
+    let view = ClusterView {
+        incarnation: LIFE,
+        epoch: 0,
+        version: 1,
+        leader: MemberId(1),
+        term: 1,
+        committed: REVISION,
+        members: (1..).zip(shared.members.lock().unwrap().iter()).map(member).collect(),
+    };
+    Response::Read { revision: Revision::new(REVISION), answer: ReadAnswer::Cluster(view) }
 }
 
 fn status() -> Response {

@@ -152,6 +152,7 @@ impl Client {
     pub(super) async fn open(&self) -> Option<Open> {
         while !self.life.is_over() {
             let options = ConnectOptions::new().patience(PATIENCE);
+            let options = if self.life.only_listed { options.only_listed() } else { options };
             if let Ok(store) = Store::connect_with(&self.life.url, options).await {
                 match store.session_with(&self.options).await {
                     Ok(session) => return Some(Open { store, session }),

@@ -156,7 +156,8 @@ async fn keep_up(state: Arc<State>, address: String, mut frames: mpsc::Unbounded
             Err(error) => error.to_string(),
         };
         if said.as_ref() != Some(&why) {
-            tracing::warn!(peer = %state.to, %address, why, "peer is out of reach");
+            let peer = state.shared.name_of(state.to);
+            tracing::warn!(peer, %address, why, "peer is out of reach");
             said = Some(why);
         }
         tokio::time::sleep(pause).await;

@@ -30,7 +30,7 @@ const ARRIVED: u8 = 1;
 pub(super) async fn send(shared: Arc<Shared>, to: MemberId, address: String, message: Message) {
     let sent = try_send(&shared, to, &address, &message).await;
     if let Err(error) = &sent {
-        tracing::warn!(peer = %to, %error, "a snapshot could not be sent");
+        tracing::warn!(peer = shared.name_of(to), %error, "a snapshot could not be sent");
     }
     shared.tell(ToLoop::Node(Input::SnapshotSent { to, arrived: sent.is_ok() }));
 }

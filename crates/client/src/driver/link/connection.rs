@@ -16,8 +16,18 @@ const READ_BYTES: usize = 64 * 1024;
 pub(crate) struct Connection {
     /// Who is there.
     pub(super) hello: Hello,
+    /// Where that is, if it is on a network.
+    pub(super) met: Option<Met>,
     pub(crate) incoming: Incoming,
     pub(crate) outgoing: Outgoing,
+}
+
+/// Where the other side of a connection was met.
+pub(super) struct Met {
+    /// Its name and address, for people.
+    pub(super) place: String,
+    /// Whether that is this machine.
+    pub(super) near: bool,
 }
 
 /// What comes in on a connection.
@@ -52,7 +62,8 @@ impl Connection {
                 hello.check_service().map_err(io::Error::other)?;
                 let frames = opening.into_frames().map_err(io::Error::other)?;
                 let incoming = Incoming { read: Box::new(read), frames, buffer };
-                return Ok(Self { hello, incoming, outgoing: Outgoing { write: Box::new(write) } });
+                let outgoing = Outgoing { write: Box::new(write) };
+                return Ok(Self { hello, met: None, incoming, outgoing });
             }
             match read.read(&mut buffer).await? {
                 0 => {
@@ -62,6 +73,14 @@ impl Connection {
                 count => opening.push(&buffer[..count]),
             }
         }
+    }
+}
+
+impl Connection {
+    /// Where a node was met that knows of no leader: it says hello, and can do no more before there is one.
+    pub(super) fn leaderless(&self) -> Option<String> {
+        let met = self.met.as_ref().filter(|_| self.hello.leader.is_empty())?;
+        Some(met.place.clone())
     }
 }
 

@@ -1,28 +1,29 @@
 //! A service on the network: one or more addresses, any of which will do.
 //!
 //! Promises that every attempt looks names up anew, so that a service that moves is found again; that an address that does not answer
-//! does not keep the others from being tried; and that of several nodes the one that leads is used if it can be reached, also one that
-//! stands in no list. What it deliberately does not do: it does not choose by speed, and it does not insist on the leader. Any
-//! node answers.
+//! does not keep the others from being tried; that of several nodes the one that leads is used if it can be reached, also one that
+//! stands in no list; and that the members that the service itself has named are tried when those of the list do not answer. What it
+//! deliberately does not do: it does not choose by speed, and it does not insist on the leader. Any node answers.
 
-use std::io;
-use std::net::SocketAddr;
+mod beyond;
+
 use std::time::Duration;
 
 use leasehold_core::Millis;
 use leasehold_core::holder::Reading;
-use tokio::net::TcpStream;
 
+use self::beyond::Silences;
+use super::Known;
 use super::address::HostPort;
-use super::connection::{Connection, is_opening_error};
-use super::life::Lives;
+use super::connection::Connection;
+use super::learned::{Learned, LearnedHost, Learning};
+use super::reach::{Reach, Reached, Trouble};
 use super::rotation::Rotation;
 use crate::error::Unreachable;
+use crate::store::ConnectOptions;
 
 /// An address takes a connection within this time, or the next one is tried: it may be cut off.
 const CONNECT_TIME: Duration = Duration::from_millis(1_000);
-/// The same while there are others that have not been tried: one that is silent must not cost more than an election.
-const FIRST_CONNECT_TIME: Duration = Duration::from_millis(400);
 /// The leader is reached within this time, or whoever named it will do.
 const LEADER_TIME: Duration = Duration::from_millis(300);
 /// A leader that was not reached is not tried again for so long: its address may be one that only nodes reach.
@@ -42,29 +43,25 @@ pub(super) enum Wanted {
 /// The addresses of a service.
 pub(super) struct Service {
     rotation: Rotation,
-    lives: Lives,
+    reach: Reach,
+    learned: Learned,
+    silences: Silences,
     away_since: Option<Reading>,
     /// Rounds over all addresses without a connection since the last one that was good.
     failed_rounds: u32,
     /// The leader that could not be reached, and when.
     unreached: Option<(HostPort, Reading)>,
-    connect_time: Duration,
-    hello_time: Duration,
-    resolve_time: Duration,
+    /// Whether nobody is used who is not on the list.
+    only_listed: bool,
 }
 
-/// A node that was reached, and where.
-struct Reached {
-    connection: Connection,
-    address: SocketAddr,
-}
-
-/// Why a host was not reached.
-enum Trouble {
-    /// It, or its name, did not answer.
-    NoAnswer(String),
-    /// It speaks something else, or for another state.
-    Refused(Unreachable),
+/// What has come of an attempt so far, as long as nothing good has.
+#[derive(Default)]
+struct Round {
+    /// Cut off from the others, or part of nothing yet: it will do if there is no better one.
+    leaderless: Option<(HostPort, Connection)>,
+    silent: Vec<String>,
+    refused: Option<Unreachable>,
 }
 
 impl Service {
@@ -72,64 +69,71 @@ impl Service {
     pub(super) fn new(
         hosts: Vec<HostPort>,
         draw: u32,
-        lives: Lives,
-        patience: Duration,
+        known: Known,
+        options: &ConnectOptions,
         hello_time: Duration,
     ) -> Self {
+        let patience = options.patience;
         let rotation = Rotation::new(hosts, draw);
         // A short patience must still leave time for all of them, and to say what went wrong.
         let share = patience / u32::try_from(2 * rotation.count()).unwrap_or(u32::MAX);
-        Self {
-            rotation,
-            lives,
-            away_since: None,
-            failed_rounds: 0,
-            unreached: None,
+        let reach = Reach {
+            lives: known.lives,
             connect_time: CONNECT_TIME.min(share),
             hello_time: hello_time.min(share),
             resolve_time: RESOLVE_TIME.min(patience * 3 / 4),
+            in_haste: false,
+        };
+        Self {
+            rotation,
+            reach,
+            learned: known.learned,
+            silences: Silences::default(),
+            away_since: None,
+            failed_rounds: 0,
+            unreached: None,
+            only_listed: options.only_listed,
         }
     }
 
-    /// One attempt at each of the hosts until one is good; the next attempt begins with that one.
+    /// One attempt at each host of the list until one is good; the next attempt begins with that one. If none is, one at all others that are
+    /// known.
     pub(super) async fn connect(&mut self, wanted: Wanted) -> Result<Connection, Unreachable> {
         let began = leasehold_clock::read();
-        let several = self.rotation.count() > 1;
-        let mut leaderless = None;
-        let (mut silent, mut refused) = (Vec::new(), None);
+        let others = self.learned.beside(self.rotation.hosts());
+        let several = self.rotation.count() + others.len() > 1;
+        self.reach.in_haste = several && self.failed_rounds == 0;
+        let mut round = Round::default();
         for _ in 0..self.rotation.count() {
             let host = self.rotation.current().clone();
-            match self.try_host(&host).await {
-                // Cut off from the others, or part of nothing yet: it will do if there is no better one.
-                Ok(reached) if several && reached.connection.hello.leader.is_empty() => {
-                    leaderless.get_or_insert((host, reached.connection));
-                    self.rotation.next();
-                }
-                Ok(reached) => {
-                    let connection = match wanted {
-                        Wanted::Leader => self.towards_leader(&host, reached).await,
-                        Wanted::Anyone => reached.connection,
-                    };
-                    return Ok(self.good(connection));
-                }
-                Err(trouble) => {
-                    self.rotation.next();
-                    match trouble {
-                        Trouble::NoAnswer(why) => silent.push(why),
-                        Trouble::Refused(why) => refused = Some(why),
-                    }
-                }
+            match self.reach.try_host(&host).await {
+                Ok(reached) if several && !reached.knows_leader() => round.keep(host, reached),
+                Ok(reached) => return Ok(self.use_it(wanted, &host, reached).await),
+                Err(Trouble::NoAnswer(why)) => round.silent.push(why),
+                Err(Trouble::Refused(why)) => round.refused = Some(why),
             }
+            self.rotation.next();
         }
-        if let Some((host, connection)) = leaderless {
+        if let Some((host, reached)) = self.try_others(others, &mut round).await {
+            return Ok(self.use_it(wanted, &host, reached).await);
+        }
+        if let Some((host, connection)) = round.leaderless {
             self.rotation.stay_with(&host);
             return Ok(self.good(connection));
         }
         self.failed_rounds = self.failed_rounds.saturating_add(1);
         let waited = leasehold_clock::read().since(*self.away_since.get_or_insert(began)).greater();
         let waited = Millis::from_duration(waited).duration();
-        let last = Some(silent.join("; "));
-        Err(refused.unwrap_or_else(|| Unreachable::NoConnection { store: self.url(), waited, last }))
+        let last = Some(round.silent.join("; "));
+        Err(round.refused.unwrap_or_else(|| Unreachable::NoConnection { store: self.url(), waited, last }))
+    }
+
+    async fn use_it(&mut self, wanted: Wanted, host: &HostPort, reached: Reached) -> Connection {
+        let connection = match wanted {
+            Wanted::Leader if !self.only_listed => self.towards_leader(host, reached).await,
+            Wanted::Leader | Wanted::Anyone => reached.connection,
+        };
+        self.good(connection)
     }
 
     fn good(&mut self, connection: Connection) -> Connection {
@@ -141,6 +145,15 @@ impl Service {
     /// Connected, and then it ended or nothing came: one that says hello may be unable to do more.
     pub(super) fn next(&mut self) {
         self.rotation.next();
+    }
+
+    /// What a connection can learn for the next ones.
+    pub(super) fn learning(&self, connection: &Connection) -> Option<Learning> {
+        if self.only_listed {
+            return None;
+        }
+        let near = connection.met.as_ref().is_some_and(|met| met.near);
+        Some(Learning { learned: self.learned.clone(), lives: self.reach.lives.clone(), near })
     }
 
     fn url(&self) -> String {
@@ -162,74 +175,21 @@ impl Service {
         if here || self.unreached.as_ref().is_some_and(lately) {
             return reached.connection;
         }
-        match tokio::time::timeout(LEADER_TIME, self.try_host(&leader)).await {
-            Ok(Ok(there)) => {
-                self.rotation.stay_with(&leader);
-                self.unreached = None;
-                there.connection
-            }
-            Ok(Err(_)) | Err(_) => {
-                self.unreached = Some((leader, leasehold_clock::read()));
-                reached.connection
-            }
+        let near = reached.connection.met.as_ref().is_some_and(|met| met.near);
+        let member = LearnedHost { host: leader, near };
+        let there = tokio::time::timeout(LEADER_TIME, self.reach.try_learned(&member)).await;
+        if let Ok(Ok(there)) = there {
+            self.rotation.stay_with(&member.host);
+            self.unreached = None;
+            return there.connection;
         }
-    }
-
-    /// Tries everything that a name stands for.
-    async fn try_host(&self, host: &HostPort) -> Result<Reached, Trouble> {
-        let resolve = tokio::net::lookup_host((host.host.as_str(), host.port));
-        let found = within(self.resolve_time, "its name was not found", resolve).await;
-        let mut last = Trouble::NoAnswer(format!("{host}: its name stands for no address"));
-        for address in found.map_err(|error| Trouble::NoAnswer(format!("{host}: {error}")))? {
-            let place = named(host, address);
-            match self.try_address(address).await {
-                Ok(connection) => match self.lives.meet(&place, &connection.hello) {
-                    Ok(()) => return Ok(Reached { connection, address }),
-                    Err(other) => last = Trouble::Refused(other),
-                },
-                Err(error) if is_opening_error(&error) => {
-                    last = Trouble::Refused(Unreachable::Protocol(format!("{place}: {error}")));
-                }
-                Err(error) => last = Trouble::NoAnswer(format!("{place}: {error}")),
-            }
-        }
-        Err(last)
-    }
-
-    async fn try_address(&self, address: SocketAddr) -> io::Result<Connection> {
-        let in_haste = self.rotation.count() > 1 && self.failed_rounds == 0;
-        let haste = if in_haste { FIRST_CONNECT_TIME } else { Duration::MAX };
-        let connect = TcpStream::connect(address);
-        let stream = within(self.connect_time.min(haste), "nobody took the connection", connect).await?;
-        // A renewal is small and must not wait for the acknowledgement of what went before.
-        stream.set_nodelay(true)?;
-        let (read, write) = stream.into_split();
-        let known = self.lives.known();
-        let opening = Connection::open(read, write, &known);
-        within(self.hello_time.min(haste), "it took the connection, but said no hello", opening).await
+        self.unreached = Some((member.host, leasehold_clock::read()));
+        reached.connection
     }
 }
 
-async fn within<T>(limit: Duration, what: &str, work: impl Future<Output = io::Result<T>>) -> io::Result<T> {
-    tokio::time::timeout(limit, work)
-        .await
-        .unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, format!("{what} within {limit:?}"))))
-}
-
-/// The name that was given, and what it was found to stand for.
-fn named(host: &HostPort, address: SocketAddr) -> String {
-    let (given, found) = (host.to_string(), address.to_string());
-    if given == found { given } else { format!("{given} ({})", address.ip()) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_address_behind_a_name_is_shown() {
-        let address: SocketAddr = "10.0.0.7:1".parse().unwrap();
-        assert_eq!(named(&HostPort { host: "a".into(), port: 1 }, address), "a:1 (10.0.0.7)");
-        assert_eq!(named(&HostPort { host: "10.0.0.7".into(), port: 1 }, address), "10.0.0.7:1");
+impl Round {
+    fn keep(&mut self, host: HostPort, reached: Reached) {
+        self.leaderless.get_or_insert((host, reached.connection));
     }
 }

@@ -1,0 +1,211 @@
+//! Questions over HTTP to the nodes of a service, each to the one that can answer it best.
+//!
+//! First all nodes of the list are asked at once what they know by themselves, which they say without delay: nobody waits for a node that has
+//! no leader, or is of an earlier life of the state, while another could answer. A node that then does not answer, or says that it takes in nothing now, is left for
+//! the next one until the time is over. What was sent whole to a node that then said nothing has an unknown outcome, and is not sent again.
+
+mod http;
+mod looks;
+
+use std::time::Duration;
+
+use leasehold::core::Millis;
+use leasehold::core::holder::Reading;
+use leasehold::{DEFAULT_PORT, Error, Unreachable};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+use self::http::{Attempt, Request, exchange};
+pub(super) use self::looks::{Local, Look, Looks};
+use crate::place::Place;
+use crate::trouble::Trouble;
+
+/// A node says what it knows by itself within this time, or is not waited for.
+const LOOK_TIME: Duration = Duration::from_millis(700);
+/// Between two rounds over all nodes.
+const PAUSE: Duration = Duration::from_millis(50);
+/// How much of an answer that makes no sense is shown.
+const MAX_SHOWN_BYTES: usize = 400;
+
+/// The nodes of a service.
+#[derive(Debug)]
+pub(super) struct Nodes {
+    url: String,
+    addresses: Vec<String>,
+    timeout: Duration,
+}
+
+impl Nodes {
+    /// The nodes that an address names.
+    pub(super) fn of(place: &Place, timeout: Duration) -> Result<Self, Trouble> {
+        let url = place.url().to_owned();
+        let Some(hosts) = url.strip_prefix("leasehold://") else {
+            return Err(Trouble::Misuse(format!(
+                "{url} is a directory of this machine, which no nodes keep: name a service with --store leasehold://HOST:PORT"
+            )));
+        };
+        let addresses = hosts.trim_end_matches('/').split(',').map(with_port).collect();
+        Ok(Self { url, addresses, timeout })
+    }
+
+    /// The answer to a call, of whichever node can ask its leader.
+    pub(super) async fn ask(&self, path: &str, fields: &Value) -> Result<Value, Trouble> {
+        // A look can be repeated elsewhere, whatever became of it.
+        let repeats = path.ends_with("/status");
+        let body = self.ask_any(Request::Post(path, fields), repeats).await?;
+        serde_json::from_slice(&body).map_err(|error| not_understood(&error.to_string()))
+    }
+
+    /// A document, of whichever node is in touch with its leader.
+    pub(super) async fn get(&self, path: &str) -> Result<Vec<u8>, Trouble> {
+        self.ask_any(Request::Get(path), true).await
+    }
+
+    /// A document of one node, which is asked once.
+    pub(super) async fn get_from(&self, address: &str, path: &str) -> Result<Vec<u8>, Trouble> {
+        match exchange(address, Request::Get(path), self.timeout).await {
+            Attempt::Answer(200, body) => Ok(body),
+            Attempt::Answer(status, body) => Err(refused(status, &body)),
+            Attempt::Broken(why) => Err(not_understood(&format!("{address}: {why}"))),
+            Attempt::Lost(why) | Attempt::NotSent(why) => {
+                Err(self.silent(leasehold_clock::read(), address, &why))
+            }
+        }
+    }
+
+    async fn ask_any(&self, request: Request<'_>, repeats: bool) -> Result<Vec<u8>, Trouble> {
+        let began = leasehold_clock::read();
+        loop {
+            let looks = self.look().await;
+            let mut last = None;
+            for (address, _) in looks.best_first().into_iter().filter(|(_, local)| local.has_leader()) {
+                match exchange(address, request, self.timeout).await {
+                    Attempt::Answer(200, body) => return Ok(body),
+                    Attempt::Answer(503, body) => last = Some(refused(503, &body)),
+                    Attempt::Answer(504, body) if repeats => last = Some(refused(504, &body)),
+                    Attempt::Answer(status, body) => return Err(refused(status, &body)),
+                    Attempt::NotSent(why) => last = Some(self.silent(began, address, &why)),
+                    Attempt::Lost(why) if repeats => last = Some(self.silent(began, address, &why)),
+                    Attempt::Broken(why) if repeats => {
+                        last = Some(not_understood(&format!("{address}: {why}")));
+                    }
+                    Attempt::Lost(_) | Attempt::Broken(_) => return Err(Error::OutcomeUnknown.into()),
+                }
+            }
+            if passed(began) >= self.timeout {
+                return Err(self.gave_up(began, last).await);
+            }
+            sleep(PAUSE).await;
+        }
+    }
+
+    /// What each of them knows by itself, in the order of the list.
+    pub(super) async fn look(&self) -> Looks {
+        let mut looking = JoinSet::new();
+        for (place, address) in self.addresses.iter().cloned().enumerate() {
+            let patience = LOOK_TIME.min(self.timeout);
+            looking.spawn(async move { (place, look_at(address, patience).await) });
+        }
+        let mut looks = looking.join_all().await;
+        looks.sort_by_key(|(place, _)| *place);
+        Looks(looks.into_iter().map(|(_, look)| look).collect())
+    }
+
+    /// The time is over: either nobody answers, or nobody knows a leader, or it is as was said last. A leader that has lost the others notices it after a
+    /// while, so all are looked at once more.
+    async fn gave_up(&self, began: Reading, last: Option<Trouble>) -> Trouble {
+        let waited = Millis::from_duration(passed(began)).duration();
+        let looks = self.look().await;
+        let best = looks.best_first();
+        if let (Some(last), true) = (last, best.iter().any(|(_, local)| local.has_leader())) {
+            return last;
+        }
+        match best.first().map(|(asked, _)| *asked).or(looks.anybody()) {
+            Some(place) => {
+                Error::Unreachable(Unreachable::NoLeader { place: place.to_owned(), waited }).into()
+            }
+            None => self.no_connection(began, looks.troubles()),
+        }
+    }
+
+    fn silent(&self, began: Reading, address: &str, why: &str) -> Trouble {
+        self.no_connection(began, format!("{address}: {why}"))
+    }
+
+    fn no_connection(&self, began: Reading, why: String) -> Trouble {
+        let (store, waited) = (self.url.clone(), Millis::from_duration(passed(began)).duration());
+        Error::Unreachable(Unreachable::NoConnection { store, waited, last: Some(why) }).into()
+    }
+}
+
+/// What the service said is no sense to this release.
+pub(super) fn not_understood(why: &str) -> Trouble {
+    Error::Unreachable(Unreachable::Protocol(format!("the answer is not understood: {why}"))).into()
+}
+
+fn passed(since: Reading) -> Duration {
+    leasehold_clock::read().since(since).greater()
+}
+
+async fn look_at(asked: String, patience: Duration) -> Look {
+    let answer = match exchange(&asked, Request::Post("/v1/cluster/local", &json!({})), patience).await {
+        Attempt::Answer(200, body) => serde_json::from_slice(&body).map_err(|error| error.to_string()),
+        Attempt::Answer(status, body) => Err(refused(status, &body).to_string()),
+        Attempt::Lost(why) | Attempt::NotSent(why) | Attempt::Broken(why) => Err(why),
+    };
+    let said = answer.as_ref().cloned().unwrap_or_default();
+    let read = |said: Value| {
+        Local::deserialize(said).map_err(|error| format!("its answer is not understood: {error}"))
+    };
+    Look { asked, found: answer.and_then(read), said }
+}
+
+fn with_port(node: &str) -> String {
+    let node = node.trim();
+    let port = node.rsplit_once(':').map(|(_, port)| port);
+    match port {
+        Some(port) if !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()) => node.to_owned(),
+        _ => format!("{node}:{DEFAULT_PORT}"),
+    }
+}
+
+/// An error as a service says it.
+fn refused(status: u16, body: &[u8]) -> Trouble {
+    let answer: Value = serde_json::from_slice(body).unwrap_or_default();
+    let text = |name: &str| answer["error"][name].as_str().unwrap_or_default();
+    match (text("code"), text("message")) {
+        ("outcome-unknown", _) => Error::OutcomeUnknown.into(),
+        ("", _) => {
+            let shown = String::from_utf8_lossy(&body[..body.len().min(MAX_SHOWN_BYTES)]).trim().to_owned();
+            not_understood(&format!("{status} {shown}"))
+        }
+        (code, message) => Trouble::answered(code, message.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_service_refuses_keeps_its_code() {
+        let said = json!({ "error": { "code": "last-voter", "kind": "refused", "message": "no" } });
+        assert_eq!(refused(409, said.to_string().as_bytes()).code().0, "last-voter");
+        let said = json!({ "error": { "code": "outcome-unknown" } });
+        let unknown = refused(504, said.to_string().as_bytes());
+        assert!(matches!(unknown, Trouble::Store(Error::OutcomeUnknown)));
+        let words = refused(502, b"<html>").to_string();
+        assert_eq!(words, "the answer is not understood: 502 <html>");
+    }
+
+    #[test]
+    fn a_node_without_a_port_has_the_usual_one() {
+        for (given, whole) in
+            [("a", "a:7420"), ("a:1", "a:1"), ("[::1]", "[::1]:7420"), ("[::1]:2", "[::1]:2")]
+        {
+            assert_eq!(with_port(given), whole);
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! What each node knows by itself, without asking anybody, and which of them to ask first.
+//!
+//! A list may name nodes of an earlier life of the state, nodes that have lost the others, and nodes that are far behind. They all answer. The latest life is
+//! that of the greatest epoch; of two lives with the same epoch the one of the node that stands first in the list is meant.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+/// What one node said, or why it said nothing.
+#[derive(Debug)]
+pub(in crate::commands) struct Look {
+    /// The address that was asked.
+    pub(in crate::commands) asked: String,
+    pub(in crate::commands) found: Result<Local, String>,
+    /// All that it said, as it said it.
+    pub(in crate::commands) said: Value,
+}
+
+/// What a node knows by itself.
+#[derive(Debug, Clone, Deserialize)]
+pub(in crate::commands) struct Local {
+    pub(in crate::commands) name: Option<String>,
+    pub(in crate::commands) id: String,
+    pub(in crate::commands) incarnation: String,
+    pub(in crate::commands) epoch: u64,
+    pub(in crate::commands) leader: Option<String>,
+    pub(in crate::commands) ready: bool,
+    /// A number, as all that may be greater than programs can count.
+    pub(in crate::commands) applied: String,
+    pub(in crate::commands) members: Vec<LocalMember>,
+}
+
+/// A member as a node knows it.
+#[derive(Debug, Clone, Deserialize)]
+pub(in crate::commands) struct LocalMember {
+    pub(in crate::commands) name: String,
+    pub(in crate::commands) id: String,
+    pub(in crate::commands) address: String,
+    pub(in crate::commands) role: String,
+}
+
+impl Local {
+    /// The last entry that it has applied.
+    pub(in crate::commands) fn revision(&self) -> u64 {
+        self.applied.parse().unwrap_or_default()
+    }
+
+    /// Whether it is in touch with a leader, or leads.
+    pub(in crate::commands) fn has_leader(&self) -> bool {
+        self.ready || self.leader.is_some()
+    }
+
+    /// One that waits to be added has no state.
+    fn has_state(&self) -> bool {
+        !self.members.is_empty()
+    }
+}
+
+/// All looks of one round.
+#[derive(Debug)]
+pub(in crate::commands) struct Looks(pub(in crate::commands) Vec<Look>);
+
+impl Looks {
+    /// The nodes that answered and are of the latest life, the best to ask first: in touch with a leader, then by how far they are.
+    pub(in crate::commands) fn best_first(&self) -> Vec<(&str, &Local)> {
+        let answered = || {
+            let each =
+                self.0.iter().filter_map(|look| Some((look.asked.as_str(), look.found.as_ref().ok()?)));
+            each.filter(|(_, local)| local.has_state())
+        };
+        let latest = answered().map(|(_, local)| local.epoch).max();
+        let life = answered().find(|(_, local)| Some(local.epoch) == latest);
+        let Some((_, life)) = life else { return Vec::new() };
+        let mut best: Vec<_> =
+            answered().filter(|(_, local)| local.incarnation == life.incarnation).collect();
+        best.sort_by_key(|(_, local)| std::cmp::Reverse((local.has_leader(), local.revision())));
+        best
+    }
+
+    /// Those of another life than the latest, in words.
+    pub(in crate::commands) fn other_lives(&self) -> Vec<String> {
+        let best = self.best_first();
+        let Some((_, latest)) = best.first() else { return Vec::new() };
+        let others = self.0.iter().filter_map(|look| Some((&look.asked, look.found.as_ref().ok()?)));
+        let others = others.filter(|(_, local)| local.has_state() && local.incarnation != latest.incarnation);
+        others
+            .map(|(asked, local)| {
+                let (life, epoch) = (&local.incarnation, local.epoch);
+                format!("{asked} has another life of the state ({life}, epoch {epoch}) and was not asked")
+            })
+            .collect()
+    }
+
+    /// Anybody who answered, whatever it is.
+    pub(in crate::commands) fn anybody(&self) -> Option<&str> {
+        self.0.iter().find(|look| look.found.is_ok()).map(|look| look.asked.as_str())
+    }
+
+    /// Why those did not answer that did not.
+    pub(in crate::commands) fn troubles(&self) -> String {
+        let silent = self.0.iter().filter_map(|look| Some((&look.asked, look.found.as_ref().err()?)));
+        silent.map(|(asked, why)| format!("{asked}: {why}")).collect::<Vec<_>>().join("; ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn look(asked: &str, life: &str, epoch: u64, leads: bool, applied: u64) -> Look {
+        let member =
+            LocalMember { name: "n1".into(), id: "1".into(), address: asked.into(), role: "voter".into() };
+        let found = Ok(Local {
+            name: None,
+            id: "1".into(),
+            incarnation: life.into(),
+            epoch,
+            leader: leads.then(|| "n1".to_owned()),
+            ready: leads,
+            applied: applied.to_string(),
+            members: vec![member],
+        });
+        Look { asked: asked.into(), found, said: Value::Null }
+    }
+
+    fn order(looks: &Looks) -> Vec<&str> {
+        looks.best_first().into_iter().map(|(asked, _)| asked).collect()
+    }
+
+    #[test]
+    fn the_latest_life_is_asked_and_of_it_whoever_is_in_touch_and_furthest() {
+        let silent = Look { asked: "d".into(), found: Err("no".into()), said: Value::Null };
+        let looks = Looks(vec![
+            look("old", "x", 0, true, 900),
+            look("b", "y", 1, false, 70),
+            look("c", "y", 1, true, 7),
+            look("e", "y", 1, true, 9),
+            silent,
+        ]);
+        assert_eq!(order(&looks), ["e", "c", "b"]);
+        let others = looks.other_lives();
+        assert_eq!(others, ["old has another life of the state (x, epoch 0) and was not asked"]);
+        assert_eq!(looks.troubles(), "d: no");
+    }
+
+    #[test]
+    fn of_two_lives_with_one_epoch_the_first_in_the_list_is_meant() {
+        let looks = Looks(vec![look("a", "x", 1, false, 1), look("b", "y", 1, true, 9)]);
+        assert_eq!(order(&looks), ["a"]);
+    }
+
+    #[test]
+    fn a_node_without_a_state_is_nobody_to_ask() {
+        let mut blank = look("a", "0", 0, false, 0);
+        blank.found.as_mut().unwrap().members.clear();
+        let looks = Looks(vec![blank]);
+        assert_eq!((order(&looks), looks.anybody()), (vec![], Some("a")));
+    }
+}
