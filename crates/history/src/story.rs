@@ -326,7 +326,7 @@ mod tests {
             r#"{{"at_ns":{0},"what":"granted","client":1,"resource":"r","token":"5","until_ns":{0}}}"#,
             ms(10).0
         );
-        assert_eq!(windows(&[not_yet.clone()]), []);
+        assert_eq!(windows(std::slice::from_ref(&not_yet)), []);
         assert_eq!(windows(&[not_yet, confirmed(30, 1, 5)]), [(30, 930)]);
     }
 

@@ -83,7 +83,8 @@ fn lines(turns: &[Turn], clocks: bool) -> Vec<(u64, String)> {
 fn story(lines: &[(u64, String)]) -> Story {
     let text: Vec<&str> = lines.iter().map(|(_, text)| text.as_str()).collect();
     let mut story = Story::default();
-    read(text.join("\n").as_bytes(), |number, line| story.take(number, line)).unwrap();
+    read(text.join("\n").as_bytes(), |number, line| story.take(number, line))
+        .expect("a history that can be read");
     story
 }
 
