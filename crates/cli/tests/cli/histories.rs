@@ -209,3 +209,20 @@ fn a_history_that_cannot_be_written_is_said_before_anything_is_run() {
     assert_eq!((said.code, said.out.as_str()), (Some(0), "ran\n"), "{said:?}");
     assert!(said.err.contains("the history in /dev/full is not whole"), "{said:?}");
 }
+
+#[test]
+fn the_program_in_the_reference_writes_a_history() {
+    let stage = Stage::new();
+    let reference = include_str!("../../../../docs/reference/history.md");
+    let (_, rest) = reference.split_once("```python\n").unwrap();
+    let (program, _) = rest.split_once("```").unwrap();
+    let mut python = std::process::Command::new("python3");
+    let ended = python.args(["-c", program]).current_dir(stage.dir.path()).status().unwrap();
+    assert!(ended.success());
+    let json = stage.json(0, &["check-history", &path(&stage, "python.jsonl")]);
+    assert_eq!(
+        (json["lines"].as_u64(), json["grants"].as_u64(), json["held"].as_bool()),
+        (Some(5), Some(1), Some(true))
+    );
+    assert_eq!(json["lines_not_judged"], 0);
+}

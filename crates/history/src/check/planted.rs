@@ -19,7 +19,7 @@ pub(crate) fn told(lines: &[String]) -> Result<Story, ReadError> {
 }
 
 pub(crate) fn story(lines: &[String]) -> Story {
-    told(lines).unwrap()
+    told(lines).expect("planted lines can be read")
 }
 
 fn line(at: u64, what: &str, rest: &str) -> String {
