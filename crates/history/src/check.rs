@@ -31,6 +31,8 @@ pub struct Check {
     pub about: &'static str,
     /// What is counted.
     pub unit: &'static str,
+    /// The same, for one of them.
+    pub one: &'static str,
 }
 
 /// What a checker found.

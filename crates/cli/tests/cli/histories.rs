@@ -38,9 +38,9 @@ fn a_good_history_holds_and_says_what_was_judged() {
     assert_eq!(said.code, Some(0), "{said:?}");
     let expected = "8 lines, 2 grants
 CHECK  VERDICT  JUDGED  WHAT HOLDS
-exclusion  held  1 windows  no two believe at once
-token-order  held  1 grants  tokens rise and are never given twice
-renewals  held  1 grants  confirmed renewals are honoured for their ttl
+exclusion  held  1 window  no two believe at once
+token-order  held  1 grant  tokens rise and are never given twice
+renewals  held  1 grant  confirmed renewals are honoured for their ttl
 kept  held  2 endings and looks  no acknowledged grant is lost
 claims  held  2 grants  nobody believes for longer than was promised
 queue  nothing to judge  -  first come, first served
@@ -54,7 +54,7 @@ fn a_violation_is_shown_with_its_lines() {
     let stage = Stage::new();
     let said = check(&stage, &(lease("a", 2, 100, 300) + &lease("b", 3, 290, 400)), &[]);
     assert_eq!(said.code, Some(3), "{said:?}");
-    assert!(said.out.contains("exclusion  VIOLATED once  1 windows"), "{}", said.out);
+    assert!(said.out.contains("exclusion  VIOLATED once  1 window"), "{}", said.out);
     let words = "  job: client a believes in token 2 until 300.000 ms, and client b in token 3 from 290.000 ms on: 10ms too long\n";
     assert!(said.out.contains(words), "{}", said.out);
     assert!(said.out.contains("    line 6: {\"at_ns\":290000000,\"what\":\"granted\""), "{}", said.out);

@@ -7,8 +7,12 @@ use crate::check::{Check, Verdict};
 use crate::story::{Beyond, Story};
 
 /// What is checked.
-pub const CHECK: Check =
-    Check { name: "claims", about: "nobody believes for longer than was promised", unit: "grants" };
+pub const CHECK: Check = Check {
+    name: "claims",
+    about: "nobody believes for longer than was promised",
+    unit: "grants",
+    one: "grant",
+};
 
 /// Checks it. Only the first wrong claim of a grant is told.
 pub fn check(story: &Story) -> Verdict {

@@ -6,7 +6,8 @@ use crate::check::{Check, Knowledge, Verdict, later};
 use crate::story::{Grant, Story, Window};
 
 /// What is checked.
-pub const CHECK: Check = Check { name: "exclusion", about: "no two believe at once", unit: "windows" };
+pub const CHECK: Check =
+    Check { name: "exclusion", about: "no two believe at once", unit: "windows", one: "window" };
 
 /// Checks it.
 pub fn check(story: &Story, knowledge: Knowledge) -> Verdict {

@@ -7,8 +7,12 @@ use crate::check::{Check, Knowledge, Verdict};
 use crate::story::{End, Grant, Story};
 
 /// What is checked.
-pub const CHECK: Check =
-    Check { name: "kept", about: "no acknowledged grant is lost", unit: "endings and looks" };
+pub const CHECK: Check = Check {
+    name: "kept",
+    about: "no acknowledged grant is lost",
+    unit: "endings and looks",
+    one: "ending or look",
+};
 
 /// Grants before a look that are tried. Belief does not overlap, so that the last is enough unless times are the same.
 const TRIED: usize = 3;

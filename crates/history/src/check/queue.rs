@@ -9,7 +9,8 @@ use crate::check::{Check, Knowledge, Verdict, line};
 use crate::story::{Grant, Moment, Story};
 
 /// What is checked.
-pub const CHECK: Check = Check { name: "queue", about: "first come, first served", unit: "grants" };
+pub const CHECK: Check =
+    Check { name: "queue", about: "first come, first served", unit: "grants", one: "grant" };
 
 /// Checks it.
 pub fn check(story: &Story, knowledge: Knowledge) -> Verdict {

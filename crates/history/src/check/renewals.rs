@@ -7,8 +7,12 @@ use crate::check::{Check, Knowledge, Verdict};
 use crate::story::{Grant, Story};
 
 /// What is checked.
-pub const CHECK: Check =
-    Check { name: "renewals", about: "confirmed renewals are honoured for their ttl", unit: "grants" };
+pub const CHECK: Check = Check {
+    name: "renewals",
+    about: "confirmed renewals are honoured for their ttl",
+    unit: "grants",
+    one: "grant",
+};
 
 /// Checks it.
 pub fn check(story: &Story, knowledge: Knowledge) -> Verdict {

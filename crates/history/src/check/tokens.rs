@@ -6,8 +6,12 @@ use crate::check::{Check, Knowledge, Verdict, line};
 use crate::story::{Grant, Story};
 
 /// What is checked.
-pub const CHECK: Check =
-    Check { name: "token-order", about: "tokens rise and are never given twice", unit: "grants" };
+pub const CHECK: Check = Check {
+    name: "token-order",
+    about: "tokens rise and are never given twice",
+    unit: "grants",
+    one: "grant",
+};
 
 /// Checks it.
 pub fn check(story: &Story, knowledge: Knowledge) -> Verdict {

@@ -11,7 +11,8 @@ use crate::names::Name;
 use crate::story::{Grant, Outcome, Story, Write};
 
 /// What is checked.
-pub const CHECK: Check = Check { name: "writes", about: "no stale write is taken", unit: "writes" };
+pub const CHECK: Check =
+    Check { name: "writes", about: "no stale write is taken", unit: "writes", one: "write" };
 
 /// Checks it.
 pub fn check(story: &Story, knowledge: Knowledge) -> Verdict {

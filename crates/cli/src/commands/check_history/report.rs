@@ -146,7 +146,8 @@ fn times(count: u64) -> String {
 }
 
 fn counted(verdict: &Verdict) -> String {
-    format!("{} {}", verdict.judged, verdict.check.unit)
+    let unit = if verdict.judged == 1 { verdict.check.one } else { verdict.check.unit };
+    format!("{} {unit}", verdict.judged)
 }
 
 fn cut(text: &str) -> String {
