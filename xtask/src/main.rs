@@ -9,6 +9,7 @@
 
 mod checks;
 mod deny;
+mod fuzz;
 mod nemesis;
 mod packages;
 mod planted;
@@ -28,6 +29,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   nemesis a cluster of real processes under faults: `nemesis NAME [--seed N] [--quick]`, `nemesis --help` lists the names
   simulate simulated worlds with fresh seeds: `simulate --minutes N [--threads T]`, or one: `simulate --seed N --trace`
   planted-bugs   every known bug is put back, and the simulator has to find it: `planted-bugs [--bug NAME] [--minutes-each M]`
+  fuzz    bytes that nobody meant to send, for every decoder: `fuzz [TARGET] [--seconds N]`, `fuzz TARGET --input FILE` tries one again
   ci      formatting, lints, documentation and dependencies, then `test`";
 
 fn main() -> ExitCode {
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
         ["nemesis", ref words @ ..] if !words.is_empty() => nemesis::run(words),
         ["simulate", ref words @ ..] if !words.is_empty() => simulate::run(words),
         ["planted-bugs", ref words @ ..] => planted::run(words),
+        ["fuzz", ref words @ ..] => fuzz::run(words),
         ["ci"] => checks::run().and_then(|()| tests::run()),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");

@@ -41,6 +41,8 @@ pub struct Summary {
     pub totals: Totals,
     /// Situations that were reached.
     pub sometimes: Sometimes,
+    /// Violations that restores told wrongly excuse.
+    pub excused: u64,
     /// Runs that violated something.
     pub failures: Vec<Outcome>,
     /// How long it took.
@@ -94,6 +96,7 @@ impl Summary {
         self.events += outcome.events;
         self.totals.add(&outcome.totals);
         self.sometimes.merge(&outcome.sometimes);
+        self.excused += outcome.excused;
         if !outcome.violations.is_empty() {
             self.failures.push(outcome);
         }

@@ -78,6 +78,11 @@ impl MachineClock {
         self.set_rates(now, self.usual);
     }
 
+    /// Whether its timers stand still: asleep, or stopped from outside.
+    pub const fn stands_still(&self) -> bool {
+        self.raw.rate == 0
+    }
+
     fn set_rates(&mut self, now: u64, rates: (u64, u64)) {
         let reading = self.read(now);
         self.since = now;

@@ -93,6 +93,18 @@ faults! {
     Revoke = "revoke",
     /// Applications give up waits and close sessions often.
     Abandon = "abandon",
+    /// Nodes are brought to the next release one by one, and sometimes set back.
+    Upgrade = "upgrade",
+    /// A restore is told what is not so: an epoch was used before, or holders are said to have stopped.
+    RestoreWrong = "restore-wrong",
+    /// Writes to receivers are now and then on their way for longer than anybody counts on.
+    LateWrites = "late-writes",
+    /// Beside each client there is a plain session, as callers over HTTP have it.
+    Plain = "plain",
+    /// Frames between clients and nodes go through their bytes.
+    Wire = "wire",
+    /// A node dies in the middle of what its disk does or right after it, also while it opens its log.
+    CrashAtDisk = "crash-at-disk",
 }
 
 impl Fault {
@@ -102,7 +114,7 @@ impl Fault {
 
     /// Whether exclusion is not promised while this happens.
     pub const fn is_beyond_assumptions(self) -> bool {
-        matches!(self, Self::RatesBeyond | Self::Freeze)
+        matches!(self, Self::RatesBeyond | Self::Freeze | Self::RestoreWrong)
     }
 }
 
@@ -246,6 +258,12 @@ impl Plan {
                 if random.millionths(chance) {
                     faults = faults.with(*fault);
                 }
+            }
+            if faults.has(Fault::Restore) && random.one_in(4) {
+                faults = faults.with(Fault::RestoreWrong);
+            }
+            if faults.has(Fault::RestoreWrong) {
+                faults = faults.with(Fault::Restore);
             }
         }
         let shortest = *random.pick(&[1_000, 1_000, 2_000, 5_000]);

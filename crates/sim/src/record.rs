@@ -164,8 +164,6 @@ pub struct Bounds {
     pub leader: u64,
     /// L2: from the release to the next waiter's lease.
     pub handover: u64,
-    /// A commit, and a push, at most: what L3 adds to each point in log time.
-    pub commit: u64,
     /// L4 and L6: after this everything stands as if nothing had happened.
     pub recovery: u64,
     /// L5: an answer to a request that waits for nothing but the service.
@@ -182,7 +180,6 @@ impl Default for Bounds {
             // Two election timeouts of at most 600 ms: the leader's silence is noticed, and one vote may be split.
             leader: 1_200 * MILLI,
             handover: 50 * MILLI,
-            commit: 100 * MILLI,
             recovery: 30_000 * MILLI,
             answer: 10_000 * MILLI,
             in_flight: 500 * MILLI,

@@ -22,6 +22,8 @@ pub struct Outcome {
     pub totals: Totals,
     /// What is wrong, in words, with the id of the invariant first.
     pub violations: Vec<String>,
+    /// What a restore that was told wrongly excuses.
+    pub excused: u64,
     /// Situations that were reached.
     pub sometimes: check::sometimes::Sometimes,
 }
@@ -39,6 +41,7 @@ pub fn run(plan: &Plan, trace: Trace, depth: Depth) -> Outcome {
             simulated: 0,
             totals: Totals::default(),
             violations: vec![format!("panic: {}", words.unwrap_or_else(|| "without words".to_owned()))],
+            excused: 0,
             sometimes: check::sometimes::Sometimes::default(),
         }
     })
@@ -57,6 +60,7 @@ fn run_to_the_end(plan: &Plan, trace: Trace, depth: Depth) -> Outcome {
         simulated: world.now(),
         totals: *world.totals(),
         violations,
+        excused: report.excused,
         sometimes: report.sometimes,
     }
 }

@@ -15,15 +15,18 @@ mod nodes;
 mod notes;
 mod operators;
 mod peers;
+mod plain;
 mod process;
 mod receivers;
+mod wire;
 
-use leasehold_core::protocol::{MemberId, Request, RequestId, ToClient};
+use leasehold_core::protocol::{MemberId, Request, RequestId, Response, ToClient};
 use leasehold_node::PeerMessage;
 
 use crate::plan::Plan;
 use crate::queue::Queue;
 use crate::random::Random;
+use crate::record::LogId;
 use crate::trace::{SECOND, Trace};
 
 pub(crate) use app::Names;
@@ -59,7 +62,7 @@ enum Event {
     /// Requests arrive at a node.
     ToNode { connection: u64, frame: Vec<(RequestId, Request)> },
     /// Messages arrive at a client.
-    ToClient { connection: u64, frame: Vec<ToClient> },
+    ToClient { connection: u64, log: LogId, frame: Vec<ToClient> },
     /// A node notices that a client's connection has ended.
     NodeSeesEnd { connection: u64 },
     /// A client notices that its connection has ended.
@@ -72,6 +75,12 @@ enum Event {
     DialFailed { client: usize, dial: u64 },
     /// A client tries to connect.
     Dials { client: usize, dial: u64 },
+    /// A caller with a plain session looks at what it has.
+    PlainActs { client: usize, life: u32 },
+    /// A call arrives at a node.
+    PlainArrives { at: usize, id: u64, request: Box<Request> },
+    /// Its answer arrives.
+    PlainAnswered { client: usize, id: u64, response: Box<Response> },
     /// A write reaches a receiver.
     Write(Box<receivers::Write>),
     /// The holder has sealed.
@@ -107,6 +116,8 @@ pub struct World {
     links: Vec<Link>,
     clients: Vec<Client>,
     connections: Vec<Connection>,
+    /// One for each client.
+    plain: Vec<plain::Plain>,
     receivers: Receivers,
     operators: Operators,
     names: Names,
@@ -135,6 +146,7 @@ impl World {
             links: (0..slots * slots).map(|_| Link::default()).collect(),
             clients: Vec::new(),
             connections: Vec::new(),
+            plain: Vec::new(),
             receivers: Receivers::new(&names),
             operators: Operators::default(),
             net: seeds.fork(1),
@@ -148,6 +160,7 @@ impl World {
         };
         world.make_processes(slots, &mut seeds.fork(3));
         world.make_clients(&mut seeds.fork(4));
+        world.make_plain(&mut seeds.fork(5));
         world.queue.push(world.plan.fault_length, Event::Heal);
         world.queue.push(SECOND / 2, Event::Operator);
         world.note_lasting_faults();
@@ -210,13 +223,16 @@ impl World {
             Event::DiskLooks { at, life } => self.disk_looks(at, life),
             Event::Starts { at, life } => self.starts(at, life),
             Event::ToNode { connection, frame } => self.arrives_at_node(connection, frame),
-            Event::ToClient { connection, frame } => self.arrives_at_client(connection, frame),
+            Event::ToClient { connection, log, frame } => self.arrives_at_client(connection, log, frame),
             Event::NodeSeesEnd { connection } => self.node_sees_end(connection),
             Event::ClientSeesEnd { connection } => self.client_sees_end(connection),
             Event::Dialled { client, dial, at } => self.dialled(client, dial, at),
             Event::Hello { client, dial, at, hello } => self.hello(client, dial, at, *hello),
             Event::DialFailed { client, dial } => self.dial_failed(client, dial),
             Event::Dials { client, dial } => self.dials(client, dial),
+            Event::PlainActs { client, life } => self.plain_acts(client, life),
+            Event::PlainArrives { at, id, request } => self.plain_arrives(at, id, *request),
+            Event::PlainAnswered { client, id, response } => self.plain_answered(client, id, response),
             Event::Write(write) => self.receive_write(*write),
             Event::Sealed { client, life, token } => self.sealed(client, life, token),
             Event::Fault => self.next_fault(),

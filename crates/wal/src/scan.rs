@@ -5,7 +5,7 @@ use crate::disk::Disk;
 use crate::error::{Damage, OpenError, while_opening};
 use crate::log::{Identity, blocks_in};
 use crate::planted::Planted;
-use crate::record::{Entry, Item, SnapshotKind};
+use crate::record::{Entry, Index, Item, SnapshotKind};
 use crate::segment::{Chain, Contents, Name, Reader, parse_name, segment_name, snapshot_name};
 use crate::snapshot::load_snapshot;
 use crate::state::{Bounds, State};
@@ -182,6 +182,9 @@ impl Replay {
         file_len: u64,
     ) -> Result<(), OpenError> {
         let wrong = |what: String| damage(file.to_owned(), offset, what);
+        // Everything below it is removed when the log is opened, and the segment that says so must not be.
+        let keeps_nothing =
+            |keep_from: SegmentNumber| format!("segments from {keep_from} on are kept, and not this one");
         let out_of = |bounds: Bounds| format!("an index outside {} to {}", bounds.lowest, bounds.highest);
         if self.closed.is_some() && !matches!(item, Item::Head(_)) {
             return wrong("a batch after the close".to_owned());
@@ -202,6 +205,12 @@ impl Replay {
                         format!("the file has {file_len} bytes, but its head names {} blocks", head.blocks);
                     return wrong(what);
                 }
+                if head.keep_from > segment {
+                    return wrong(keeps_nothing(head.keep_from));
+                }
+                if head.next_index <= head.snapshot.map_or(Index(0), |meta| meta.index) {
+                    return wrong("a head whose next entry is in its snapshot".to_owned());
+                }
                 if !self.begun {
                     self.state = State::from_head(&head);
                 } else if !self.state.agrees_with(&head) {
@@ -220,6 +229,9 @@ impl Replay {
                 self.entries.push(entry);
             }
             Item::Snapshot { meta, keep_from } => {
+                if keep_from > segment {
+                    return wrong(keeps_nothing(keep_from));
+                }
                 if let Err(bounds) = self.state.add_snapshot(meta, keep_from) {
                     return wrong(out_of(bounds));
                 }

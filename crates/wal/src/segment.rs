@@ -35,7 +35,8 @@ pub(crate) fn parse_name(name: &str) -> Name {
     let number = |prefix: &str, suffix: &str| {
         let digits = name.strip_prefix(prefix)?.strip_suffix(suffix)?;
         let plain = digits.len() == 20 && digits.bytes().all(|byte| byte.is_ascii_digit());
-        if plain { digits.parse::<u64>().ok() } else { None }
+        // There is a number below and above each: neither the first nor the last is ever given out.
+        if plain { digits.parse::<u64>().ok().filter(|number| (1..u64::MAX).contains(number)) } else { None }
     };
     if let Some(number) = number("segment-", ".log") {
         Name::Segment(SegmentNumber(number))
@@ -47,6 +48,9 @@ pub(crate) fn parse_name(name: &str) -> Name {
         Name::Other
     }
 }
+
+/// A head's word for its batch is believed below this: numbering goes on from there and must not pass the end.
+const HIGHEST_BATCH: u64 = u64::MAX / 2;
 
 /// The end of the chain: what the next batch must be numbered, and what it must say of the one before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -151,7 +155,8 @@ impl Reader<'_> {
             return self.damage(0, "the file is empty");
         }
         match self.block(0)? {
-            Block::Good(place) => Ok(Chain { next: place.batch, crc: 0 }),
+            Block::Good(place) if place.batch.0 < HIGHEST_BATCH => Ok(Chain { next: place.batch, crc: 0 }),
+            Block::Good(_) => self.damage_at(0, "a head with a batch number that is never reached"),
             Block::Empty | Block::Newer(_) | Block::Bad => self.damage_at(0, "no good head"),
         }
     }

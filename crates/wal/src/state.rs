@@ -67,7 +67,9 @@ impl State {
     }
 
     pub(crate) fn entry_bounds(&self) -> Bounds {
-        Bounds { lowest: Index(self.snapshot_index().0 + 1), highest: self.next_index }
+        // One below the end of the numbers, so that "one above" always exists.
+        let highest = self.next_index.min(Index(u64::MAX - 1));
+        Bounds { lowest: Index(self.snapshot_index().0 + 1), highest }
     }
 
     pub(crate) fn snapshot_bounds(&self, kind: SnapshotKind) -> Bounds {

@@ -6,10 +6,11 @@
 
 use alloc::vec::Vec;
 
-use super::LeaseTable;
-use super::resource::{Kind, Resource};
+use super::resource::{Kind, Resource, Standing};
 use super::session::Session;
-use crate::command::{DecodeError, Mode, decode_versioned, encode_versioned};
+use super::{Counters, LeaseTable};
+use crate::command::{DecodeError, Mode, SessionKind, decode_versioned, encode_versioned};
+use crate::id::Token;
 use crate::limits::{LONGEST_MAX_TTL, MAX_ALARMS, MAX_POLICY};
 use crate::time::{Drift, LogTime};
 
@@ -17,6 +18,9 @@ use crate::time::{Drift, LogTime};
 const SNAPSHOT_VERSION: u8 = 2;
 /// The latest log time of a snapshot that is believed: far enough from the end that no length in it can pass the end.
 const LATEST: LogTime = LogTime::new(u64::MAX / 2);
+
+/// The highest count that is believed: far enough from the end that counting on cannot pass the end.
+const HIGHEST: u64 = u64::MAX / 2;
 
 impl LeaseTable {
     /// The table as bytes. Equal tables give equal bytes.
@@ -48,7 +52,11 @@ impl LeaseTable {
     }
 
     fn is_whole(&self) -> bool {
+        let Counters { grants, renewals, voluntary_endings, involuntary_endings } = self.counters;
+        let counts = [grants, renewals, voluntary_endings, involuntary_endings, self.next_place];
         self.last_at <= LATEST
+            && counts.iter().all(|count| *count <= HIGHEST)
+            && Token::new(self.epoch, self.counter).is_ok()
             && self.config.drift <= Drift::MAX
             && self.alarms.len() <= MAX_ALARMS
             && self.alarms.values().all(|alarm| alarm.since <= self.last_at)
@@ -62,6 +70,9 @@ impl LeaseTable {
         session.ttl <= LONGEST_MAX_TTL
             && lengths.iter().all(|length| *length <= MAX_POLICY)
             && session.last_renewal <= self.last_at
+            && (session.kind == SessionKind::Streamed || session.renewal.get() <= HIGHEST)
+            && session.last_command.get() <= HIGHEST
+            && session.last_item.get() <= HIGHEST
             && (session.last_item.get().checked_add(1)).is_some_and(|next| next > session.unseen.len() as u64)
             && wanted.all(|request| self.resources.contains_key(&request.resource))
     }
@@ -72,7 +83,13 @@ impl LeaseTable {
             Kind::Slots(of) => Mode::Slot { of }.is_valid(),
         };
         let mut waiting = resource.queue.values();
+        let good_standing = |standing: &Standing| match standing {
+            Standing::Held => true,
+            Standing::Revoked { until, delay, .. } => *until <= LATEST && *delay <= MAX_POLICY,
+        };
         good_slots
+            && resource.transitions <= HIGHEST
+            && resource.holders.iter().all(|holder| good_standing(&holder.standing))
             && resource.holders.iter().all(|holder| self.sessions.contains_key(&holder.session))
             && waiting.all(|waiting| {
                 let session = self.sessions.get(&waiting.session);

@@ -197,6 +197,7 @@ fn show(args: &Args, first_seed: u64, summary: &Summary) {
     for (name, number) in summary.totals.all() {
         println!("  {name:<16} {number}");
     }
+    println!("  {:<16} {}", "excused", summary.excused);
     for (situation, count) in summary.sometimes.all() {
         println!("  sometimes {situation:<24} {count}", situation = format!("{situation:?}"));
     }

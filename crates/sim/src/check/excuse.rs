@@ -99,17 +99,17 @@ impl Excuses {
         self.covers(None, moment)
     }
 
+    /// The same for a whole stretch of time: what was counted wrongly anywhere in it shows at its end.
+    pub fn covers_nodes_during(&self, span: &Span) -> bool {
+        let set_back = self.files.into_iter().chain(self.told_wrongly).any(|from| from <= span.to);
+        let of_nodes =
+            self.clocks.iter().filter(|(machine, _)| matches!(machine, Machine::Node(_) | Machine::World));
+        !set_back && !of_nodes.into_iter().any(|(_, wrong)| wrong.shared(span) > 0)
+    }
+
     /// Whether files were what nodes had written, up to a moment.
     pub fn covers_files(&self, moment: TrueTime) -> bool {
         self.files.is_none_or(|from| moment < from)
-    }
-
-    /// Nanoseconds of a span in which nodes were under a fault of this kind; faults at once count once each.
-    pub fn on_nodes(&self, what: Fault, span: &Span) -> u64 {
-        let of_nodes = self.faults.iter().filter(|(machine, fault, _)| {
-            *fault == what && matches!(machine, Machine::Node(_) | Machine::World)
-        });
-        of_nodes.map(|(_, _, during)| during.shared(span)).sum()
     }
 
     /// Whether a machine was ever under a fault of this kind up to a moment.

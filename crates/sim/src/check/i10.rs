@@ -1,15 +1,14 @@
 //! I10, reads: what a read shows is what the log says at the revision it names, and that revision is not behind anything that
 //! anybody had heard when the read was asked for.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
 use super::{Id, Run, Violation};
 use crate::record::{Event, LogId, ResourceId, TrueTime};
 
 /// Checks every read.
 pub fn check(run: Run<'_>) -> Vec<Violation> {
-    let unclear = unclear(run);
-    let mut heard = heard(run, &unclear);
+    let mut heard = heard(run);
     heard.sort_unstable();
     let mut heard = heard.into_iter().peekable();
     let mut newest: BTreeMap<LogId, u64> = BTreeMap::new();
@@ -26,7 +25,7 @@ pub fn check(run: Run<'_>) -> Vec<Violation> {
             }
             Event::ReadTold { read, log, revision, holder } => {
                 let Some((resource, newest)) = asked.get(&read) else { continue };
-                if !run.excuses.covers_nodes(*now) || unclear.contains(&read) {
+                if !run.excuses.covers_nodes(*now) {
                     continue;
                 }
                 let mut wrong = |what: String| found.push(Violation::new(Id::I10, *now, what));
@@ -52,26 +51,8 @@ pub fn check(run: Run<'_>) -> Vec<Violation> {
     found
 }
 
-/// Reads during which another life of the state began: nobody can say which of the two has answered.
-fn unclear(run: Run<'_>) -> HashSet<u64> {
-    let (mut under_way, mut unclear) = (HashSet::new(), HashSet::new());
-    for (_, event) in &run.record.events {
-        match event {
-            Event::ReadAsked { read, .. } => {
-                under_way.insert(*read);
-            }
-            Event::ReadTold { read, .. } => {
-                under_way.remove(read);
-            }
-            Event::Restored { .. } => unclear.extend(under_way.iter().copied()),
-            _ => {}
-        }
-    }
-    unclear
-}
-
 /// What clients heard, and how far in the log that was.
-fn heard(run: Run<'_>, unclear: &HashSet<u64>) -> Vec<(TrueTime, LogId, u64)> {
+fn heard(run: Run<'_>) -> Vec<(TrueTime, LogId, u64)> {
     let mut arose = HashMap::new();
     for step in &run.story.steps {
         for (session, item) in &step.outcome.items {
@@ -90,9 +71,7 @@ fn heard(run: Run<'_>, unclear: &HashSet<u64>) -> Vec<(TrueTime, LogId, u64)> {
         }
     }
     heard.extend(run.record.events.iter().filter_map(|(now, event)| match event {
-        Event::ReadTold { read, log, revision, .. } if !unclear.contains(read) => {
-            Some((*now, *log, *revision))
-        }
+        Event::ReadTold { log, revision, .. } => Some((*now, *log, *revision)),
         _ => None,
     }));
     heard
@@ -103,26 +82,24 @@ mod tests {
     use super::*;
     use crate::check::stage::{Stage, caught};
     use crate::record::ClientId;
-    use leasehold_core::Token;
+    use leasehold_core::{Entry, LogTime, Token};
 
     #[test]
-    fn a_read_during_a_restore_is_of_either_life() {
-        let log = LogId(0);
-        for (restored, count) in [(1_000_000, 2), (1_500_000, 0)] {
+    fn a_read_during_a_restore_is_judged_by_the_life_that_answered() {
+        for (answers, count) in [(LogId(0), 0), (LogId(1), 1)] {
             let mut stage = Stage::new();
             let session = stage.open(1);
-            stage.acquire(session).unwrap();
+            let token = stage.acquire(session).unwrap();
             let (client, resource) = (ClientId(2), ResourceId(0));
-            if restored == 1_000_000 {
-                stage.record.push(TrueTime(restored), Event::Restored { log, epoch: 1, truthful: true });
-            }
             stage.at(1).push(Event::ReadAsked { client, read: 1, resource });
-            if restored > 1_000_000 {
-                stage.record.push(TrueTime(restored), Event::Restored { log, epoch: 1, truthful: true });
-            }
-            let holder = Some(Token::from_u64(77));
-            stage.at(2).push(Event::ReadTold { read: 1, log, revision: 2, holder });
-            assert_eq!(stage.check(check).len(), count, "restored at {restored}");
+            // The new life begins before the lease was granted.
+            let log = stage.record.begin_log(LogId(0), stage.index - 1);
+            stage.push(Event::Restored { log, epoch: 1, truthful: true });
+            let entry = Entry { at: LogTime::ZERO, commands: Vec::new() };
+            stage.record.inherited(stage.now, log, stage.index, 2, Some(entry));
+            let (revision, holder) = (stage.index, Some(token));
+            stage.at(2).push(Event::ReadTold { read: 1, log: answers, revision, holder });
+            assert_eq!(stage.check(check).len(), count, "{answers:?} answers");
         }
     }
 

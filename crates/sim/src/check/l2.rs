@@ -6,15 +6,30 @@ use leasehold_core::{Answer, Ending, SessionId};
 
 use super::story::Lease;
 use super::{Id, Run, Violation};
-use crate::record::{Event, Told, TrueTime};
+use crate::record::{Asked, Event, Told, TrueTime};
 
 /// Measures every release that a waiter followed.
 pub fn check(run: Run<'_>) -> Vec<Violation> {
     let Some(healthy) = run.healthy() else { return Vec::new() };
     let mut told: HashMap<(SessionId, u64), TrueTime> = HashMap::new();
+    let mut cancelled: HashSet<(SessionId, u64)> = HashSet::new();
+    // Whoever had cancelled and heard that its wait is over wants nothing any more: a lease that came too late is given back by
+    // its machine, and the application never hears of it.
+    let mut through: HashSet<(SessionId, u64)> = HashSet::new();
     for (now, event) in &run.record.events {
-        if let Event::Told { session, command, what: Told::Granted { .. } } = *event {
-            told.entry((session, command)).or_insert(*now);
+        match *event {
+            Event::Told { session, command, what: Told::Granted { .. } } => {
+                told.entry((session, command)).or_insert(*now);
+            }
+            Event::Asked { session, what: Asked::Cancel { acquire }, .. } => {
+                cancelled.insert((session, acquire));
+            }
+            Event::Told { session, command, what: Told::WaitOver }
+                if cancelled.contains(&(session, command)) =>
+            {
+                through.insert((session, command));
+            }
+            _ => {}
         }
     }
     let mut queued: HashSet<(SessionId, u64)> = HashSet::new();
@@ -31,7 +46,11 @@ pub fn check(run: Run<'_>) -> Vec<Violation> {
         }
     }
     let mut found = Vec::new();
-    for next in run.story.leases.iter().filter(|lease| queued.contains(&(lease.session, lease.command))) {
+    let waited = |lease: &&Lease| {
+        let key = (lease.session, lease.command);
+        queued.contains(&key) && !through.contains(&key)
+    };
+    for next in run.story.leases.iter().filter(waited) {
         let before = ended.get(&next.step).into_iter().flatten().filter(|lease| lease.place == next.place);
         let released = before.filter_map(|lease| run.story.let_go.get(&lease.token)).max();
         let Some(released) = released.filter(|released| **released >= healthy) else { continue };
@@ -87,5 +106,26 @@ mod tests {
         caught(&stage.check(check), "ms after the release");
         stage.push(Event::Died { client: ClientId(2) });
         assert_eq!(stage.check(check), []);
+    }
+
+    #[test]
+    fn a_waiter_that_cancelled_too_late_hears_the_end_of_its_wait_instead() {
+        for (cancels, is_right) in [(true, true), (false, false)] {
+            let mut stage = passed_on(50);
+            for (_, event) in &mut stage.record.events {
+                if let Event::Told { what, .. } = event
+                    && matches!(what, Told::Granted { .. })
+                {
+                    *what = Told::WaitOver;
+                }
+            }
+            if cancels {
+                let (session, what) = (SessionId::from_u64(2), Asked::Cancel { acquire: 1 });
+                let asked = Event::Asked { session, command: 2, what };
+                let before = stage.record.events.partition_point(|(at, _)| *at < TrueTime(40_000 * MILLI));
+                stage.record.events.insert(before, (TrueTime(40_000 * MILLI), asked));
+            }
+            assert_eq!(stage.check(check).is_empty(), is_right, "cancels: {cancels}");
+        }
     }
 }

@@ -110,7 +110,7 @@ situations! {
     StaleWriteRefused,
     /// An unfenced receiver took a stale write, beyond the assumptions.
     UnfencedLoss,
-    /// The outcome of a request was unknown.
+    /// A node said that the outcome of a request is unknown.
     OutcomeUnknown,
     /// A request was refused because a disk was full.
     DiskFullRefusal,
@@ -140,6 +140,16 @@ situations! {
     HolderDied,
     /// A clock was wrong beyond the bound.
     ClockBeyond,
+    /// A token was shown that the log had never granted, and an alarm was raised.
+    AlarmRaised,
+    /// An alarm kept somebody from a lease.
+    AlarmStopsGrants,
+    /// An operator cleared an alarm.
+    AlarmCleared,
+    /// A command was refused in its place because a disk was full.
+    NoRoom,
+    /// The version of what may stand in the log was raised.
+    VersionRaised,
 }
 
 /// How often each situation was reached.

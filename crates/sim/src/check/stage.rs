@@ -28,6 +28,7 @@ pub(crate) struct Stage {
     pub(crate) now: TrueTime,
     pub(crate) index: u64,
     pub(crate) term: u64,
+    pub(crate) leader: NodeId,
     commands: std::collections::BTreeMap<SessionId, u64>,
     renewals: std::collections::BTreeMap<SessionId, u64>,
 }
@@ -49,6 +50,7 @@ impl Stage {
             now: TrueTime::ZERO,
             index: 1,
             term: 1,
+            leader: NODES[0],
             commands: std::collections::BTreeMap::new(),
             renewals: std::collections::BTreeMap::new(),
         };
@@ -81,6 +83,8 @@ impl Stage {
         self.index += 1;
         let entry = Entry { at, commands };
         let (index, term, bytes, log) = (self.index, self.term, hash(&entry.encode()), self.log);
+        let (node, free) = (self.leader, TrueTime::ZERO);
+        self.push(Event::Stamped { log, node, index, term, free, idle: 0 });
         for node in &NODES[..2] {
             self.push(Event::Durable { log, node: *node, first: index, last: index, term });
         }

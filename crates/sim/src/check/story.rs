@@ -312,10 +312,10 @@ impl<'r> Story<'r> {
             TableEvent::SessionOpened { .. }
             | TableEvent::ValueSet { .. }
             | TableEvent::RegisterWritten { .. }
-            | TableEvent::AlarmRaised { .. }
-            | TableEvent::AlarmCleared { .. }
             | TableEvent::WaitGranted { .. }
-            | TableEvent::WaitEnded { .. } => {}
+            | TableEvent::WaitEnded { .. }
+            | TableEvent::AlarmRaised { .. }
+            | TableEvent::AlarmCleared { .. } => {}
         }
     }
 
@@ -350,6 +350,9 @@ impl<'r> Story<'r> {
                 }
                 Event::RenewalSent { session, number } => {
                     sent.entry((*session, *number)).or_insert(*now);
+                }
+                Event::PlainRenewed { session, number, sent: left } => {
+                    sent.insert((*session, *number), *left);
                 }
                 _ => {}
             }

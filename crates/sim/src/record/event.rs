@@ -107,12 +107,12 @@ impl RequestKey {
                 (Sequence::Plain, Op::Cancel { .. }) => return None,
                 (Sequence::Plain, op) => Self::Plain(command.session, hash(format!("{op:?}").as_bytes())),
             },
+            Command::Operator(operator) => Self::Operator(hash(format!("{operator:?}").as_bytes())),
+            // The place in the stream is used up all the same.
             Command::NoRoom { session, sequence: Sequence::Streamed { attach, number, .. } } => {
                 Self::Command(*session, attach.get(), number.get())
             }
-            Command::NoRoom { .. } => return None,
-            Command::Operator(operator) => Self::Operator(hash(format!("{operator:?}").as_bytes())),
-            Command::Tidy(_) | Command::System(_) => return None,
+            Command::NoRoom { .. } | Command::Tidy(_) | Command::System(_) => return None,
         })
     }
 }
@@ -132,6 +132,8 @@ pub enum Stopped {
     Removed,
     /// It found that it is not what the others are.
     Diverged,
+    /// Its release does not know what stands in the log.
+    TooOld,
     /// It panicked, or failed in another way that nothing done to it explains.
     Failed,
 }
@@ -229,6 +231,15 @@ pub enum Event {
         /// Which sending.
         number: u64,
     },
+    /// A plain session hears that a renewal counted. Its number is given where it counts, so its sending is known only now.
+    PlainRenewed {
+        /// Of which session.
+        session: SessionId,
+        /// Which number it got.
+        number: u64,
+        /// When it left the client.
+        sent: TrueTime,
+    },
     /// A release, close or handover that gives up this lease was submitted: belief ends here.
     LetGo {
         /// Of which session.
@@ -294,6 +305,37 @@ pub enum Event {
         /// Their term.
         term: u64,
     },
+    /// A leader stamped an entry and sent it to its log.
+    Stamped {
+        /// Of which log.
+        log: LogId,
+        /// Which node.
+        node: NodeId,
+        /// The entry.
+        index: u64,
+        /// Its term.
+        term: u64,
+        /// Since when nothing was on its way to the disk.
+        free: TrueTime,
+        /// Nanoseconds since the turn of its loop before this one.
+        idle: u64,
+    },
+    /// A node's loop stood still, or something was on its way to its disk for long; this is over now.
+    Stood {
+        /// Which node.
+        node: NodeId,
+        /// Since when.
+        since: TrueTime,
+        /// How much of it does not count in log time, in nanoseconds.
+        lost: u64,
+    },
+    /// A node was asked to stop: from now on it begins nothing.
+    Draining {
+        /// Which node.
+        node: NodeId,
+    },
+    /// Something happened after which a leader, whichever it is, may hand over.
+    HandingOver,
     /// What a node's table comes to behind an entry: [`hash`] of its bytes. Push at restarts, installs and the end.
     State {
         /// Of which log.

@@ -6,7 +6,7 @@ use leasehold_core::client::{ClientSession, Profile};
 use leasehold_core::numbers::{Ask, Numbers};
 use leasehold_core::protocol::{Query, ReadAnswer, Response};
 use leasehold_core::{
-    Acquire, CommandNumber, Drift, Label, Millis, Mode, Offer, Op, Policies, RegisterKey, Request,
+    Acquire, CommandNumber, Drift, Grant, Label, Millis, Mode, Offer, Op, Policies, RegisterKey, Request,
     ResourceName, Successor, Token, Value,
 };
 
@@ -14,7 +14,7 @@ use super::World;
 use super::clients::client_number;
 use crate::plan::{Fault, Plan};
 use crate::random::Random;
-use crate::record::{Asked, ClientId, Event as Noted, Place, TrueTime};
+use crate::record::{Asked, ClientId, Event as Noted, LogId, Place, TrueTime};
 use crate::trace::{MILLI, SECOND};
 
 /// Names of resources, those with slots last.
@@ -59,6 +59,20 @@ pub(super) struct Held {
 }
 
 impl Held {
+    /// A lease that was just granted.
+    pub(super) fn of(grant: Grant, place: Place) -> Self {
+        Self {
+            token: grant.token,
+            fence: grant.fence,
+            resource: grant.resource,
+            place,
+            sealed: false,
+            busy_until: 0,
+            over: false,
+            leaving: false,
+        }
+    }
+
     const fn is_ending(&self) -> bool {
         self.over || self.leaving
     }
@@ -70,6 +84,8 @@ pub(super) struct App {
     pub(super) held: Vec<Held>,
     waits: Vec<CommandNumber>,
     offers: Vec<(ResourceName, Token)>,
+    /// Leases that were held once, in any session: whoever forgets that they are over shows their tokens again.
+    pub(super) past: Vec<(ResourceName, Token)>,
     /// The session is to be closed.
     leaves: bool,
     in_flight: u64,
@@ -87,6 +103,7 @@ impl App {
             held: Vec::new(),
             waits: Vec::new(),
             offers: Vec::new(),
+            past: Vec::new(),
             leaves: false,
             in_flight: 0,
             numbers: None,
@@ -97,6 +114,15 @@ impl App {
     }
 }
 
+impl App {
+    /// Whether it waits for a lease.
+    pub(super) const fn is_waiting(&self) -> bool {
+        !self.waits.is_empty()
+    }
+}
+
+/// Leases that an application remembers.
+const MAX_PAST: usize = 6;
 /// Reads at once at most.
 const MAX_READS: usize = 2;
 
@@ -127,7 +153,8 @@ impl World {
         let own = &mut self.clients[client];
         let busy = own.app.held.iter().filter(|held| held.is_ending()).map(|held| held.busy_until).min();
         if let Some(idle) = busy {
-            own.app.act_at = own.app.act_at.min(idle + 1).max(self.now + 1);
+            // What could not be given back now, because too much is unanswered, is tried again a little later.
+            own.app.act_at = own.app.act_at.min(idle.saturating_add(1).max(self.now + MILLI));
         }
     }
 
@@ -140,7 +167,8 @@ impl World {
             25..28 if holds => self.app_offers(client),
             28..32 if holds => self.app_writes_register(client),
             32..36 if waits => self.app_cancels(client),
-            36..50 if waits && abandons => self.app_cancels(client),
+            36..49 if waits && abandons => self.app_cancels(client),
+            49 if !own.app.past.is_empty() => self.app_shows_old_token(client),
             50..51 => self.clients[client].app.leaves = true,
             51..54 if abandons => self.clients[client].app.leaves = true,
             54..58 => self.app_reads(client),
@@ -243,6 +271,7 @@ impl World {
             self.notes.record.push(at, Noted::LetGo { session, token: held.token });
             self.notes.record.belief(at, session, held.place, held.token, None);
             self.clients[client].app.held.swap_remove(place);
+            self.remember(client, held.resource, held.token);
         }
     }
 
@@ -264,7 +293,7 @@ impl World {
         if idle < self.now {
             self.app_closes(client);
         } else {
-            self.clients[client].app.act_at = idle + 1;
+            self.clients[client].app.act_at = idle.saturating_add(1).max(self.now + MILLI);
         }
     }
 
@@ -307,6 +336,50 @@ impl World {
         self.app_submits(client, op, Asked::Other);
     }
 
+    /// Remembers a lease that is over.
+    pub(super) fn remember(&mut self, client: usize, resource: ResourceName, token: Token) {
+        let past = &mut self.clients[client].app.past;
+        if past.len() == MAX_PAST {
+            past.remove(0);
+        }
+        past.push((resource, token));
+    }
+
+    /// What others hold: an application with a mistake may take it for its own.
+    fn leases_of_others(&self, client: usize) -> Vec<(ResourceName, Token)> {
+        let others = self.clients.iter().enumerate().filter(|(other, _)| *other != client);
+        others
+            .flat_map(|(_, other)| other.app.held.iter().map(|held| (held.resource.clone(), held.token)))
+            .collect()
+    }
+
+    /// Acts with a token of a lease that is over, or of another's, as an application with a mistake does. It must be refused.
+    fn app_shows_old_token(&mut self, client: usize) {
+        let of_another = self.leases_of_others(client);
+        let own = &mut self.clients[client];
+        if !of_another.is_empty() && own.random.one_in(3) {
+            let (resource, token) = own.random.pick(&of_another).clone();
+            let op = if own.random.one_in(2) {
+                Op::Release { resource, token, drained: true }
+            } else {
+                Op::SetValue { resource, token, value: Value::default() }
+            };
+            self.app_submits(client, op, Asked::Other);
+            return;
+        }
+        let (resource, token) = own.random.pick(&own.app.past).clone();
+        let value = Value::new(own.random.bits().to_le_bytes().to_vec()).expect("a short value");
+        let op = match own.random.below(3) {
+            0 => Op::Release { resource, token, drained: false },
+            1 => Op::SetValue { resource, token, value },
+            _ => {
+                let key = RegisterKey::new("k").expect("a good key");
+                Op::WriteRegister { resource, token, key, value: Some(value), with_lease: false }
+            }
+        };
+        self.app_submits(client, op, Asked::Other);
+    }
+
     fn app_cancels(&mut self, client: usize) {
         let own = &mut self.clients[client];
         let acquire = *own.random.pick(&own.app.waits);
@@ -340,7 +413,7 @@ impl World {
         self.clients[client].app.unsent_reads.push((read, Query::Lease(resource)));
     }
 
-    pub(super) fn read_answered(&mut self, client: usize, read: u64, response: Response) {
+    pub(super) fn read_answered(&mut self, client: usize, read: u64, log: LogId, response: Response) {
         let app = &mut self.clients[client].app;
         let Some(place) = app.sent_reads.iter().position(|(known, _)| *known == read) else { return };
         let (_, query) = app.sent_reads.swap_remove(place);
@@ -348,7 +421,6 @@ impl World {
         match response {
             Response::Read { revision, answer: ReadAnswer::Lease(view) } => {
                 let holder = view.and_then(|view| view.holders.first().map(|holder| holder.token));
-                let log = self.log_of_connection(client);
                 let told = Noted::ReadTold { read, log, revision: revision.get(), holder };
                 self.notes.record.push(TrueTime(self.now), told);
                 self.totals.reads += 1;
@@ -360,7 +432,7 @@ impl World {
 }
 
 fn draw_policies(random: &mut Random, ttl: u64) -> Policies {
-    if !random.one_in(3) {
+    if random.one_in(2) {
         return Policies::default();
     }
     let grace = random.below(ttl);

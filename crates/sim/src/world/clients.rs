@@ -13,9 +13,11 @@ use super::app::App;
 use super::dialling::Way;
 use crate::clock::MachineClock;
 use crate::random::Random;
-use crate::record::{ClientId, Event as Noted, RequestKey, TrueTime};
+use crate::record::{ClientId, Event as Noted, LogId, Place, RequestKey, TrueTime};
 use crate::trace::{MILLI, SECOND};
 
+/// More turns of a driver in one millisecond have no reason.
+const MOST_TURNS: u32 = 2_000;
 /// The longest nap of a driver.
 const LONGEST_NAP: u64 = 500 * MILLI;
 /// A session whose close nobody answers is let go after so long, and sooner without a connection.
@@ -24,7 +26,8 @@ const CLOSE_WITHOUT_CONNECTION: u64 = SECOND;
 
 /// Something for the driver, in the order in which it arrived.
 enum Arrived {
-    Frame(u64, Vec<ToClient>),
+    /// On which connection, and of which life of the state.
+    Frame(u64, LogId, Vec<ToClient>),
     Connection(Input),
 }
 
@@ -33,6 +36,8 @@ pub(super) struct Client {
     pub(super) life: u32,
     pub(super) clock: MachineClock,
     pub(super) wake_at: u64,
+    /// The millisecond of its last turn, and its turns in it.
+    turns: (u64, u32),
     pub(super) paused: bool,
     arrived: Vec<Arrived>,
     pub(super) way: Way,
@@ -58,8 +63,8 @@ enum Asked {
 }
 
 impl Client {
-    pub(super) fn hears(&mut self, connection: u64, frame: Vec<ToClient>, soon: u64) {
-        self.arrived.push(Arrived::Frame(connection, frame));
+    pub(super) fn hears(&mut self, (connection, log): (u64, LogId), frame: Vec<ToClient>, soon: u64) {
+        self.arrived.push(Arrived::Frame(connection, log, frame));
         self.wakes(soon);
     }
 
@@ -85,6 +90,7 @@ impl World {
                 life: 0,
                 clock,
                 wake_at: u64::MAX,
+                turns: (0, 0),
                 paused: false,
                 arrived: Vec::new(),
                 way: Way::new(host),
@@ -108,12 +114,15 @@ impl World {
     pub(super) fn client_turn(&mut self, client: usize) {
         self.trace.note(self.now, 8, client as u64);
         self.totals.client_turns += 1;
+        if self.spins(client) {
+            return;
+        }
         for arrived in std::mem::take(&mut self.clients[client].arrived) {
             match arrived {
-                Arrived::Frame(connection, messages) => {
+                Arrived::Frame(connection, log, messages) => {
                     if self.clients[client].way.connection == Some(connection) {
                         for message in messages {
-                            self.client_receives(client, message);
+                            self.client_receives(client, log, message);
                         }
                     }
                 }
@@ -133,6 +142,23 @@ impl World {
         self.poll_machine(client);
         self.note_beliefs(client);
         self.plan_wake(client);
+    }
+
+    /// Whether a driver turns and turns without anything to do: it would burn a core and never sleep.
+    fn spins(&mut self, client: usize) -> bool {
+        let own = &mut self.clients[client];
+        let this = self.now / MILLI;
+        own.turns = if own.turns.0 == this { (this, own.turns.1 + 1) } else { (this, 1) };
+        let spins = own.turns.1 > MOST_TURNS;
+        if spins {
+            own.wake_at = self.now + SECOND;
+            let (act_at, clock) = (own.app.act_at, &own.clock);
+            let wake = own.machine.as_ref().and_then(|machine| machine.next_wake(clock.read(self.now)));
+            let what = format!("now {}, application {act_at}, machine {wake:?}, {clock:?}", self.now);
+            let machine = &self.clients[client].machine;
+            self.notes.violated(format!("the driver of c{client} spins: {what}, {machine:?}"));
+        }
+        spins
     }
 
     fn plan_wake(&mut self, client: usize) {
@@ -249,7 +275,7 @@ impl World {
         app.unsent_reads.splice(0..0, sent);
     }
 
-    fn client_receives(&mut self, client: usize, message: ToClient) {
+    fn client_receives(&mut self, client: usize, log: LogId, message: ToClient) {
         let at = TrueTime(self.now);
         let own = &mut self.clients[client];
         let now = own.clock.read(self.now);
@@ -267,7 +293,7 @@ impl World {
             ToClient::Response { id, response } => {
                 let Some(asked) = own.asked.remove(&id) else { return };
                 match asked {
-                    Asked::Read(read) => self.read_answered(client, read, response),
+                    Asked::Read(read) => self.read_answered(client, read, log, response),
                     Asked::Frame(frame) => self.frame_answered(client, &frame, response),
                 }
             }
@@ -325,6 +351,7 @@ impl World {
 
     /// What the machine would say about each lease from now on.
     pub(super) fn note_beliefs(&mut self, client: usize) {
+        self.note_plain_beliefs(client);
         let own = &self.clients[client];
         let (Some(session), at) = (own.session, TrueTime(self.now)) else { return };
         for held in &own.app.held {
@@ -344,10 +371,25 @@ impl World {
             };
             self.notes.record.belief(at, session, held.place, held.token, until);
         }
+        // What was given back, and the machine believes in all the same.
+        let own = &self.clients[client];
+        let Some(machine) = &own.machine else { return };
+        for (resource, token) in &own.app.past {
+            let Some(handle) = machine.lease(*token) else { continue };
+            let reading = own.clock.read(self.now);
+            if handle.guard(Duration::ZERO, Strictness::UntilDeadline, reading).is_ok() {
+                let place = Place { resource: self.notes.record.resource(resource), slot: None };
+                let until = TrueTime(own.clock.when(self.now, handle.until()));
+                self.notes.record.belief(at, session, place, *token, Some(until));
+            }
+        }
     }
 
     /// The process of a client dies, and another one begins later. Nobody is told.
     pub(super) fn crash_client(&mut self, client: usize) {
+        if self.clients[client].clock.stands_still() {
+            return;
+        }
         self.trace.say(self.now, || format!("c{client} dies"));
         self.totals.client_crashes += 1;
         self.notes.record.push(TrueTime(self.now), Noted::Died { client: ClientId(client_number(client)) });
@@ -366,6 +408,7 @@ impl World {
             self.client_closes(connection);
         }
         self.session_over(client);
+        self.plain_dies(client);
         let pause = self.chance.around(SECOND);
         let own = &mut self.clients[client];
         let (host, known) = (own.random.index(self.plan.nodes), own.way.life);
@@ -380,6 +423,8 @@ impl World {
 
     pub(super) fn pause_client(&mut self, client: usize, paused: bool) {
         let own = &mut self.clients[client];
+        // On a machine that stands still nothing goes on.
+        let paused = paused || own.clock.stands_still();
         own.paused = paused;
         own.wake_at = if paused { u64::MAX } else { self.now + 1 };
     }

@@ -6,9 +6,9 @@ use leasehold_node::{ConnectionId, Input};
 
 use super::clients::key_of_request;
 use super::nodes::End;
-use super::{Event, World};
+use super::{Event, World, wire};
 use crate::plan::Fault;
-use crate::record::{Event as Noted, TrueTime};
+use crate::record::{Event as Noted, LogId, TrueTime};
 use crate::trace::MICRO;
 
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub(super) struct Connection {
     to_node_at: u64,
     to_client_at: u64,
     stalled_to_node: Vec<Vec<(RequestId, Request)>>,
-    stalled_to_client: Vec<Vec<ToClient>>,
+    stalled_to_client: Vec<(LogId, Vec<ToClient>)>,
     /// The end that the other side has not heard of because of a cut.
     stalled_end_to_node: bool,
     stalled_end_to_client: bool,
@@ -37,11 +37,6 @@ const fn index(connection: u64) -> usize {
 }
 
 impl World {
-    /// The node of a connection.
-    pub(super) fn connection_at(&self, connection: u64) -> usize {
-        self.connections[index(connection)].at
-    }
-
     pub(super) fn client_delay(&mut self) -> u64 {
         let (least, most) = self.plan.client_delay;
         let most =
@@ -78,6 +73,7 @@ impl World {
         if self.loses_frame() {
             return;
         }
+        let frame = if self.plan.faults.has(Fault::Wire) { wire::requests(&frame) } else { frame };
         let takes = self.client_delay();
         let known = &mut self.connections[index(connection)];
         if self.faults.client_to_node(known.client, known.at) {
@@ -102,13 +98,15 @@ impl World {
             return;
         }
         self.answer_leaves(&frame);
+        let frame = if self.plan.faults.has(Fault::Wire) { wire::messages(&frame) } else { frame };
+        let log = self.processes[at].state;
         let takes = self.client_delay();
         let known = &mut self.connections[index(connection)];
         if self.faults.node_to_client(known.at, known.client) {
-            return known.stalled_to_client.push(frame);
+            return known.stalled_to_client.push((log, frame));
         }
         known.to_client_at = known.to_client_at.max(self.now + takes);
-        self.queue.push(known.to_client_at, Event::ToClient { connection, frame });
+        self.queue.push(known.to_client_at, Event::ToClient { connection, log, frame });
     }
 
     pub(super) fn arrives_at_node(&mut self, connection: u64, frame: Vec<(RequestId, Request)>) {
@@ -130,13 +128,13 @@ impl World {
         }
     }
 
-    pub(super) fn arrives_at_client(&mut self, connection: u64, frame: Vec<ToClient>) {
+    pub(super) fn arrives_at_client(&mut self, connection: u64, log: LogId, frame: Vec<ToClient>) {
         let known = &self.connections[index(connection)];
         let client = known.client;
         if known.client_open && self.clients[client].life == known.client_life {
             self.trace.note(self.now, 6, connection);
             let soon = self.soon();
-            self.clients[client].hears(connection, frame, soon);
+            self.clients[client].hears((connection, log), frame, soon);
         }
     }
 
@@ -243,8 +241,8 @@ impl World {
         }
         if !self.faults.node_to_client(known.at, known.client) {
             known.to_client_at = known.to_client_at.max(self.now + takes);
-            for frame in std::mem::take(&mut known.stalled_to_client) {
-                self.queue.push(known.to_client_at, Event::ToClient { connection, frame });
+            for (log, frame) in std::mem::take(&mut known.stalled_to_client) {
+                self.queue.push(known.to_client_at, Event::ToClient { connection, log, frame });
             }
             if std::mem::take(&mut known.stalled_end_to_client) {
                 self.queue.push(known.to_client_at, Event::ClientSeesEnd { connection });

@@ -4,15 +4,19 @@ use leasehold_node::{Input, LogEntry, LogWrite, SavedSnapshot};
 use leasehold_wal::mem::MemDisk;
 use leasehold_wal::{Entry, HardState, Index, NodeId, Record, SnapshotKind, Space, Term, Wal, WriteError};
 
+use super::faults::Undo;
+use super::nodes::End;
 use super::process::Files;
 use super::{Event, World};
-use crate::trace::{MILLI, SECOND};
+use crate::trace::{MICRO, MILLI, SECOND};
 
 /// While there is no space, it is asked for again this often.
 const SPACE_INTERVAL: u64 = SECOND;
 /// A write that finds no space waits this long between two tries, and gives up after so many.
 const WRITE_INTERVAL: u64 = 100 * MILLI;
 const WRITE_TRIES: u32 = 600;
+/// A process that dies after a job is gone this much later at most: before or after its loop hears that it is done.
+const LATER: u64 = 300 * MICRO;
 /// Bytes of entries in one batch at most.
 const MAX_BATCH_BYTES: usize = 4 * 1024 * 1024;
 
@@ -59,6 +63,10 @@ impl World {
             return;
         }
         self.trace.note(self.now, 1, at as u64);
+        if self.dies_at_disk(at) {
+            return;
+        }
+        let own = &mut self.processes[at];
         own.disk.busy = None;
         let Some(next) = own.disk.jobs.pop_front() else { return };
         match next {
@@ -69,6 +77,25 @@ impl World {
             }
         }
         self.after_job(at);
+    }
+
+    /// Whether the process dies in the middle of this job. If it is to die after it, that is planned.
+    fn dies_at_disk(&mut self, at: usize) -> bool {
+        let Some(death) = &mut self.processes[at].disk.dies else { return false };
+        if death.jobs > 0 {
+            death.jobs -= 1;
+            return false;
+        }
+        let after = death.after;
+        self.processes[at].disk.dies = None;
+        if after {
+            let (soon, life) = (self.chance.below(LATER), self.processes[at].life);
+            self.queue.push(self.now + soon, Event::Undo(Undo::Lives { at, life }));
+        } else {
+            let end = if self.chance.one_in(4) { End::Killed } else { End::PowerLost };
+            self.kill(at, end);
+        }
+        !after
     }
 
     fn do_write(&mut self, at: usize, mut write: LogWrite) {
@@ -157,10 +184,11 @@ impl World {
         let space = wal.space();
         if own.disk.told.unwrap_or(Space::Enough) != space {
             own.disk.told = Some(space);
+            own.push(Input::Space { enough: space == Space::Enough }, soon);
             if space == Space::Reserved {
                 self.totals.short_of_space += 1;
+                self.note_handover();
             }
-            own.push(Input::Space { enough: space == Space::Enough }, soon);
         }
     }
 
@@ -188,7 +216,7 @@ impl World {
 
     /// The process ends in the middle of what its disk was doing: some operations happened, the rest did not.
     pub(super) fn interrupt_disk(&mut self, at: usize) {
-        let stop = self.chance.below(5);
+        let stop = self.chance.below(9);
         let own = &mut self.processes[at];
         let (Some(_), Files::Log(wal)) = (own.disk.busy, &mut own.files) else { return };
         let Some(job) = own.disk.jobs.pop_front() else { return };

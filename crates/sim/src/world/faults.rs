@@ -3,6 +3,7 @@
 mod healing;
 
 use super::nodes::End;
+use super::process::Death;
 use super::{Event, Phase, World};
 use crate::plan::Fault;
 use crate::record::{ClientId, Fault as What, Machine};
@@ -41,6 +42,11 @@ pub(super) enum Undo {
         client: usize,
     },
     Rates,
+    /// The life of a process is over.
+    Lives {
+        at: usize,
+        life: u32,
+    },
     /// What was noted as begun is noted as over.
     Noted {
         machine: Machine,
@@ -104,6 +110,8 @@ const AT_MOMENTS: &[Fault] = &[
     Fault::Restore,
     Fault::Storm,
     Fault::Revoke,
+    Fault::Upgrade,
+    Fault::CrashAtDisk,
 ];
 
 impl World {
@@ -131,7 +139,8 @@ impl World {
         }
         let fault = *self.chance.pick(&on);
         // Restores are rare: nothing is granted for long afterwards.
-        if matches!(fault, Fault::Restore | Fault::PowerLossOfAll) && !self.chance.one_in(4) {
+        let rare = if self.plan.faults.has(Fault::RestoreWrong) { 2 } else { 4 };
+        if matches!(fault, Fault::Restore | Fault::PowerLossOfAll) && !self.chance.one_in(rare) {
             return;
         }
         self.totals.faults += 1;
@@ -155,6 +164,11 @@ impl World {
                     self.kill(at, End::PowerLost);
                 }
             }
+            Fault::CrashAtDisk => {
+                let Some(at) = self.some_node() else { return };
+                let (jobs, after) = (self.chance.below(4), self.chance.one_in(2));
+                self.processes[at].disk.dies = Some(Death { jobs, after });
+            }
             Fault::BitFlip => self.flip_bit(),
             Fault::PauseNode => self.pause_some_node(),
             Fault::Drain => {
@@ -174,6 +188,7 @@ impl World {
             Fault::Restore => self.restore(),
             Fault::Storm => self.storm(),
             Fault::Revoke => self.revoke(),
+            Fault::Upgrade => self.upgrade(),
             _ => unreachable!("only faults of moments are drawn"),
         }
     }
@@ -197,6 +212,13 @@ impl World {
         let holders: Vec<usize> =
             (0..self.clients.len()).filter(|client| !self.clients[*client].app.held.is_empty()).collect();
         if holders.is_empty() { self.some_client() } else { *self.chance.pick(&holders) }
+    }
+
+    /// A client that waits for something, if there is one.
+    fn some_waiter(&mut self) -> usize {
+        let waiters: Vec<usize> =
+            (0..self.clients.len()).filter(|client| self.clients[*client].app.is_waiting()).collect();
+        if waiters.is_empty() { self.some_client() } else { *self.chance.pick(&waiters) }
     }
 
     /// Lengths that matter: moments, about an election, about a ttl.
@@ -253,7 +275,7 @@ impl World {
         if running.len() < 2 {
             return;
         }
-        self.note_for(Machine::World, What::Network, true, length + CONNECTIONS_COME_BACK);
+        self.note_for(Machine::World, What::Network, true, length);
         let (one, two) = (*self.chance.pick(&running), *self.chance.pick(&running));
         match self.chance.below(3) {
             0 => self.cut_one(one, two, length),
@@ -276,7 +298,7 @@ impl World {
     fn isolate_leader(&mut self) {
         let length = self.some_length() * 2;
         let Some(leader) = self.leader() else { return };
-        self.note_for(Machine::World, What::Network, true, length + CONNECTIONS_COME_BACK);
+        self.note_for(Machine::World, What::Network, true, length);
         let ways = self.chance.below(3);
         for other in 0..self.processes.len() {
             if ways != 1 {
@@ -290,8 +312,15 @@ impl World {
 
     /// A holder does not reach anybody for about a ttl, one way or both.
     fn cut_holder(&mut self) {
-        let client = if self.chance.one_in(3) { self.some_client() } else { self.some_holder() };
-        let length = self.some_length();
+        let (client, length) = match self.chance.below(6) {
+            0 | 1 => (self.some_client(), self.some_length()),
+            // Somebody who waits, for so long that it is overdue and with luck not over.
+            2 => {
+                let ttl = self.plan.ttl.1 * MILLI;
+                (self.some_waiter(), self.chance.between(ttl, 2 * ttl))
+            }
+            _ => (self.some_holder(), self.some_length()),
+        };
         let ways = self.chance.below(4);
         let nodes = if self.chance.one_in(4) { 1 } else { self.processes.len() };
         self.note_for(client_machine(client), What::Network, true, length);
@@ -416,8 +445,6 @@ impl World {
 
 /// Rate errors beyond the bound go up to this.
 const WORST_PPM: u32 = 400_000;
-/// After a cut it takes so long until nodes have dialled each other again.
-const CONNECTIONS_COME_BACK: u64 = 300 * MILLI;
 
 fn client_machine(client: usize) -> Machine {
     Machine::Client(ClientId(super::clients::client_number(client)))

@@ -1,11 +1,13 @@
 //! The loop of a node, as the service drives it, and the beginnings and ends of its process.
 
 mod ends;
+mod stalls;
 
 use std::sync::Arc;
 
-use leasehold_core::protocol::{Member, MemberId, ToClient};
+use leasehold_core::protocol::{Failure, Member, MemberId, Response, ToClient};
 use leasehold_core::{Config, Drift, Millis};
+use leasehold_node::members::CLUSTER_VERSION;
 use leasehold_node::{
     CALLS, Input, LogEntry, LogWrite, Membership, Node, Options, Output, Place, Recovered, SavedSnapshot,
     Setup, Start, Vote, founding_snapshot,
@@ -17,13 +19,17 @@ use leasehold_wal::{
 };
 
 use super::disk::Job;
+use super::plain::is_plain;
 use super::process::{DiskThread, Files, Process, Standing, Unapplied};
-use super::{Event, World};
+use super::{Event, Phase, World};
+use crate::check::sometimes::Situation;
 use crate::clock::MachineClock;
-use crate::plan::Plan;
+use crate::plan::{Fault, Plan};
 use crate::random::Random;
-use crate::record::{self, LogId, NodeId, Stopped};
+use crate::record::{self, Event as Noted, LogId, NodeId, Stopped, TrueTime};
 use crate::trace::{MICRO, MILLI, SECOND};
+
+pub(super) use stalls::Stalls;
 
 /// Small segments: worlds write little, and must change segments often.
 const FIRST_SEGMENT_BYTES: u64 = 16 << 10;
@@ -107,6 +113,8 @@ impl World {
                 leads: None,
                 told_since: 0,
                 damaged: false,
+                knows: CLUSTER_VERSION,
+                stalls: Stalls::default(),
             });
         }
         for slot in 0..self.plan.nodes {
@@ -143,6 +151,10 @@ impl World {
         own.founded = false;
         own.damaged = false;
         own.membership = Arc::new(blank(own.member.id));
+        // Whoever sets up a node takes a release that the others can talk to.
+        if self.processes.iter().any(|other| other.knows > CLUSTER_VERSION) {
+            self.processes[at].knows = super::peers::NEXT_VERSION;
+        }
     }
 
     /// Begins a process, if it is still wanted.
@@ -151,6 +163,9 @@ impl World {
         if own.life != life || own.is_running() || own.standing == Standing::Unused {
             return;
         }
+        if own.clock.stands_still() {
+            return self.queue.push(self.now + OPERATOR_PAUSE, Event::Starts { at, life });
+        }
         own.life += 1;
         own.inbox.clear();
         own.paused = false;
@@ -158,6 +173,11 @@ impl World {
         own.disk = DiskThread { slow, full, stuck, ..DiskThread::default() };
         let mut disk = own.take_disk();
         disk.restart();
+        let must_exist = own.founded;
+        if self.plan.faults.has(Fault::CrashAtDisk) && self.phase == Phase::Faults && self.chance.one_in(4) {
+            return self.dies_while_opening(at, disk, must_exist);
+        }
+        let own = &mut self.processes[at];
         let kept = disk.clone();
         let identity = Identity { lock_inode: at as u64 + 1 };
         self.trace.note(self.now, 2, at as u64);
@@ -181,6 +201,19 @@ impl World {
         }
     }
 
+    /// Only some of what opening a log does to the disk happens.
+    fn dies_while_opening(&mut self, at: usize, mut disk: MemDisk, must_exist: bool) {
+        self.trace.say(self.now, || format!("n{} dies while it opens its log", at + 1));
+        disk.stop_after(usize::try_from(self.chance.below(24)).expect("a few"));
+        let identity = Identity { lock_inode: at as u64 + 1 };
+        // Whatever it says, it is not heard.
+        let _ = Wal::open(&mut disk, identity, wal_options(must_exist));
+        disk.restart();
+        let disk = if self.chance.one_in(3) { disk } else { self.power_lost(&disk) };
+        self.processes[at].files = Files::Disk(Box::new(disk));
+        self.restart_later(at);
+    }
+
     fn begin_node(&mut self, at: usize, recovered: leasehold_wal::Recovered) {
         let seed = self.chance.bits();
         let own = &mut self.processes[at];
@@ -200,7 +233,11 @@ impl World {
             start: Start::Blank,
             config: config(&self.plan),
             recovered,
-            options: Options { snapshot_entries: self.plan.snapshot_entries, ..Options::default() },
+            options: Options {
+                snapshot_entries: self.plan.snapshot_entries,
+                cluster_version: own.knows,
+                ..Options::default()
+            },
             version: "simulated".into(),
             pid: own.life,
             seed,
@@ -214,6 +251,7 @@ impl World {
                 self.totals.starts += 1;
                 self.note_started(at);
                 self.note_durable(at, &durable);
+                self.note_kept_changes(at, u64::MAX);
                 self.trace.say(self.now, || format!("n{} starts", at + 1));
                 self.restock(at);
                 self.tell_space(at);
@@ -225,6 +263,7 @@ impl World {
 
     /// One turn of a node's loop with everything that arrived.
     pub(super) fn node_turn(&mut self, at: usize) {
+        self.count_turn(at);
         let own = &mut self.processes[at];
         let Process { node: Some(node), inbox, clock, .. } = own else {
             own.wake_at = u64::MAX;
@@ -252,7 +291,17 @@ impl World {
     fn carry_out(&mut self, at: usize, outputs: Vec<Output>) {
         let mut outgoing: Vec<(u64, Vec<ToClient>)> = Vec::new();
         let mut closed = Vec::new();
+        let told = outputs.iter().filter_map(|output| match output {
+            Output::Changed(changes) => Some(changes.revision.get()),
+            _ => None,
+        });
+        let first_told = told.min().unwrap_or(u64::MAX);
         for output in outputs {
+            if let Output::Send { message: ToClient::Response { response, .. }, .. } = &output
+                && matches!(response, Response::Failed(Failure::OutcomeUnknown))
+            {
+                self.notes.record.reached.reach(Situation::OutcomeUnknown);
+            }
             match output {
                 Output::Write(write) => {
                     self.note_write(at, &write);
@@ -264,7 +313,11 @@ impl World {
                 Output::Changed(changes) => self.note_changes(at, changes),
                 Output::Send { connection: CALLS, message } => {
                     if let ToClient::Response { id, response } = message {
-                        self.call_answered(at, id, response);
+                        if is_plain(id) {
+                            self.plain_leaves(at, id, response);
+                        } else {
+                            self.call_answered(at, id, response);
+                        }
                     }
                 }
                 Output::Send { connection, message } => {
@@ -280,7 +333,10 @@ impl World {
                     self.note_members(at);
                     self.keep_links(at);
                 }
-                Output::Replaced => self.processes[at].told_since = self.now,
+                Output::Replaced => {
+                    self.processes[at].told_since = self.now;
+                    self.note_kept_changes(at, first_told);
+                }
             }
         }
         for (connection, messages) in outgoing {
@@ -303,7 +359,9 @@ impl World {
             self.note_installed(at, snapshot.index);
             self.interesting();
         }
+        self.note_stamped(at, &write.entries);
         let own = &mut self.processes[at];
+        own.stalls.wrote(self.now);
         if let Some(first) = write.entries.first() {
             own.log.split_off(&first.index);
         }
@@ -328,6 +386,9 @@ impl World {
     }
 
     pub(super) fn ask_to_drain(&mut self, at: usize) {
+        let node = NodeId(self.processes[at].member.id.0);
+        self.notes.record.push(TrueTime(self.now), Noted::Draining { node });
+        self.note_handover();
         let soon = self.soon();
         self.processes[at].push(Input::Drain, soon);
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use leasehold_core::SessionId;
 use leasehold_core::protocol::{Changes, MemberRole};
+use leasehold_node::LogEntry;
 use leasehold_node::payload::Payload;
 
 use super::World;
@@ -131,13 +132,11 @@ const ENOUGH: usize = 3;
 
 impl Notes {
     pub(super) fn new(plan: &Plan) -> Self {
-        // There and back at its slowest, during the faults and after them.
-        let (peers, clients) = (2 * plan.peer_delay.1, 2 * plan.client_delay.1);
+        // There and back at its slowest after the faults.
         let calm = 4 * (plan.peer_delay.0 + 2 * MILLI) + 4 * (plan.client_delay.0 + 4 * MILLI);
         let bounds = Bounds {
             leader: 1_200 * MILLI + calm,
             handover: 50 * MILLI + calm,
-            commit: 100 * MILLI + peers + clients,
             in_flight: plan.in_flight + MILLI,
             ..Bounds::default()
         };
@@ -166,6 +165,9 @@ impl Notes {
         self.furthest.push(index);
     }
 }
+
+/// So many of the changes that a node begins with are looked at.
+const NEWEST_KEPT: usize = 32;
 
 impl World {
     fn node_id(&self, at: usize) -> NodeId {
@@ -202,6 +204,8 @@ impl World {
             };
             self.notes.record.applied(now, (own.state, id), what, decode);
         }
+        self.count_applied(at, applied, leads.is_some());
+        let own = &mut self.processes[at];
         if leads != own.leads {
             let before = std::mem::replace(&mut own.leads, leads);
             if let Some(term) = before {
@@ -214,6 +218,27 @@ impl World {
             }
             self.interesting();
         }
+    }
+
+    /// What a leader sends to its log, it has stamped in the same turn.
+    pub(super) fn note_stamped(&mut self, at: usize, entries: &[LogEntry]) {
+        let (now, node, own) = (TrueTime(self.now), self.node_id(at), &self.processes[at]);
+        if own.node.as_ref().is_none_or(|node| node.leader() != Some(node.id())) {
+            return;
+        }
+        let (log, term) = (own.state, own.term);
+        let stamped = entries.iter().filter(|entry| entry.kind == 0 && !entry.payload.is_empty());
+        for index in stamped.filter(|entry| entry.term == term).map(|entry| entry.index) {
+            self.count_stamp(at, index);
+            let (free, idle) = self.processes[at].stalls.free_and_idle();
+            let free = TrueTime(free);
+            self.notes.record.push(now, Event::Stamped { log, node, index, term, free, idle });
+        }
+    }
+
+    /// Leadership may be handed over from now on.
+    pub(super) fn note_handover(&mut self) {
+        self.notes.record.push(TrueTime(self.now), Event::HandingOver);
     }
 
     pub(super) fn note_started(&mut self, at: usize) {
@@ -259,6 +284,22 @@ impl World {
         self.notes.record.published.push(Published { log, node, since, changes });
     }
 
+    /// A life of a node begins: what it has for watchers who were told by an earlier one, up to what it tells by itself.
+    pub(super) fn note_kept_changes(&mut self, at: usize, before: u64) {
+        let Some(node) = &self.processes[at].node else { return };
+        let state = self.processes[at].state;
+        let inherited = self.notes.record.logs[usize::from(state.0)].from.map_or(0, |(_, index)| index + 1);
+        let kept = node.changes().kept().filter(|changes| {
+            let revision = changes.revision.get();
+            revision > inherited && revision < before
+        });
+        let kept: Vec<Arc<Changes>> = kept.cloned().collect();
+        let newest = kept.len().saturating_sub(NEWEST_KEPT);
+        for changes in kept.into_iter().skip(newest) {
+            self.note_changes(at, changes);
+        }
+    }
+
     /// The members are others; whoever is furthest says so.
     pub(super) fn note_members(&mut self, at: usize) {
         self.totals.member_changes += 1;
@@ -298,16 +339,12 @@ impl World {
         Machine::Node(self.node_id(at))
     }
 
-    /// Of which life of the state a client's answers are.
-    pub(super) fn log_of_connection(&self, client: usize) -> LogId {
-        let connection = self.clients[client].way.connection;
-        let at = connection.map(|connection| self.connection_at(connection));
-        at.map_or(LogId(0), |at| self.processes[at].state)
-    }
-
     /// Whether everybody was served since faults stopped, and enough time has passed to see what became of the rest.
     pub(super) fn is_served(&self) -> bool {
-        let settled = self.plan.fault_length + SECOND * 10 + self.plan.ttl.1 * MILLI * 4;
+        // Long enough for everything that is judged only once nothing is excused any more.
+        let bounds = &self.notes.record.bounds;
+        let judged = bounds.recovery + bounds.answer + 3 * SECOND;
+        let settled = self.plan.fault_length + judged.max(SECOND * 10 + self.plan.ttl.1 * MILLI * 4);
         self.now > settled
             && self.clients.iter().all(|client| client.served)
             && self.operators.is_content()
@@ -327,6 +364,7 @@ impl World {
     /// The last words of a run.
     pub(super) fn end(&mut self) {
         for at in 0..self.processes.len() {
+            self.end_stalls(at);
             self.note_state(at);
         }
         if let Some(leader) = self.leader()

@@ -7,12 +7,14 @@ use std::collections::BTreeMap;
 use leasehold_core::protocol::{
     ClusterCommand, Failure, Incarnation, Member, MemberRole, Request, RequestId, Response,
 };
-use leasehold_core::{Command, Entry, Epoch, Label, Mode, Operator, Reason, Revision, System};
+use leasehold_core::{Command, Entry, Epoch, Label, Millis, Mode, Operator, Reason, Revision, System};
+use leasehold_node::members::CLUSTER_VERSION;
 use leasehold_node::payload::{NodeSnapshot, Voters};
 use leasehold_node::{CALLS, ChangeLog, Input, Roster, SavedSnapshot};
 
 use super::app::Kind;
 use super::nodes::{End, OPERATOR_PAUSE, disk_with};
+use super::peers::NEXT_VERSION;
 use super::process::{Files, Standing};
 use super::{Event, Phase, World};
 use crate::record::{Event as Noted, LogId, NodeId, RequestKey, Stopped, TrueTime, VoterSet, hash};
@@ -68,6 +70,7 @@ impl World {
         let pause = self.chance.around(pause);
         self.queue.push(self.now + pause, Event::Operator);
         self.take_backup();
+        self.answer_alarms();
         if self.operators.changing.is_none() {
             self.next_step();
         }
@@ -235,6 +238,26 @@ impl World {
         }
     }
 
+    /// One more node is stopped and started with the next release; now and then one with the one before, while that may be.
+    pub(super) fn upgrade(&mut self) {
+        let used: Vec<usize> = self.running();
+        if used.is_empty() {
+            return;
+        }
+        let at = *self.chance.pick(&used);
+        let raised = self.processes.iter().any(|own| own.membership.version > CLUSTER_VERSION);
+        let back = !raised && self.chance.one_in(6);
+        self.processes[at].knows = if back { CLUSTER_VERSION } else { NEXT_VERSION };
+        self.trace.say(self.now, || {
+            format!("n{} gets {} release", at + 1, if back { "the old" } else { "the next" })
+        });
+        if self.chance.one_in(2) {
+            self.ask_to_drain(at);
+        } else {
+            self.kill(at, End::Killed);
+        }
+    }
+
     /// Whether no node is down, damaged or being replaced: one more may be hurt.
     pub(super) fn all_run(&self) -> bool {
         self.operators.wishes.is_empty()
@@ -252,6 +275,7 @@ impl World {
         }
         let (at, to) = (*self.chance.pick(&running), *self.chance.pick(&running));
         let to = self.chance.one_in(2).then(|| self.processes[to].member.name.clone());
+        self.note_handover();
         self.call(at, Request::Cluster(ClusterCommand::Transfer { to }));
     }
 
@@ -291,6 +315,22 @@ impl World {
         self.call(at, Request::Operator(operator));
     }
 
+    /// Somebody looks at alarms after a while, and at once when nothing else is wrong.
+    fn answer_alarms(&mut self) {
+        if self.phase == Phase::Faults && !self.chance.one_in(8) {
+            return;
+        }
+        let Some(leader) = self.leader() else { return };
+        let node = self.processes[leader].node.as_ref();
+        let alarms: Vec<_> = node.into_iter().flat_map(|node| node.table().alarms()).collect();
+        for alarm in alarms {
+            let by = Label::new("operator").expect("a good label");
+            let reason = Reason::new("looked at").expect("a good reason");
+            let operator = Operator::ClearAlarm { resource: alarm.resource, token: alarm.token, by, reason };
+            self.call(leader, Request::Operator(operator));
+        }
+    }
+
     fn take_backup(&mut self) {
         if !self.plan.faults.has(crate::plan::Fault::Restore) || !self.chance.one_in(10) {
             return;
@@ -319,12 +359,12 @@ impl World {
         self.operators.changing = None;
         self.wipe(0);
         let member = self.processes[0].member.clone();
-        let (restored, entry, epoch) = self.another_life(&snapshot, &member);
+        let (restored, entry, epoch, truthful) = self.another_life(&snapshot, &member);
         self.trace.say(self.now, || format!("restored at entry {} with epoch {epoch}", snapshot.index));
         let log = self.notes.record.begin_log(from, snapshot.index);
         self.notes.began_log(restored.index);
         let now = TrueTime(self.now);
-        self.notes.record.push(now, Noted::Restored { log, epoch, truthful: true });
+        self.notes.record.push(now, Noted::Restored { log, epoch, truthful });
         self.notes.record.inherited(now, log, restored.index, restored.term, Some(entry));
         let own = &mut self.processes[0];
         own.files = Files::Disk(Box::new(disk_with(0, &restored)));
@@ -342,24 +382,35 @@ impl World {
         self.operators.backup = Some(Backup { log: from, snapshot });
     }
 
-    fn another_life(&mut self, snapshot: &SavedSnapshot, member: &Member) -> (SavedSnapshot, Entry, u16) {
+    fn another_life(
+        &mut self,
+        snapshot: &SavedSnapshot,
+        member: &Member,
+    ) -> (SavedSnapshot, Entry, u16, bool) {
         let read = NodeSnapshot::decode(&snapshot.bytes).expect("a backup reads back");
         let mut table = read.table;
-        let number = self.operators.epoch.max(table.epoch().get()) + 1;
-        self.operators.epoch = number;
+        let whole_wait = table.config().drift.stretch(table.config().max_ttl);
+        let lies = self.plan.faults.has(crate::plan::Fault::RestoreWrong) && !self.chance.one_in(4);
+        // Only a restore that there was can be forgotten.
+        let forgets = lies && self.operators.epoch > table.epoch().get() && !self.chance.one_in(3);
+        let known = if forgets { 0 } else { self.operators.epoch };
+        let number = known.max(table.epoch().get()) + 1;
+        let wait = if lies && !forgets { Millis::ZERO } else { whole_wait };
+        // What was forgotten may not have mattered.
+        let truthful = wait == whole_wait && number > self.operators.epoch;
+        self.operators.epoch = self.operators.epoch.max(number);
         let epoch = Epoch::new(number).expect("few restores");
-        let wait = table.config().drift.stretch(table.config().max_ttl);
         let at = table.last_at();
         let entry = Entry { at, commands: vec![Command::System(System::Restored { epoch, wait })] };
         table.apply(&entry);
-        let mut roster = Roster::founding(vec![member.clone()]);
+        let mut roster = Roster { version: read.roster.version, ..Roster::founding(vec![member.clone()]) };
         let drawn = u128::from(self.chance.bits()) << 64 | u128::from(self.chance.bits());
         roster.incarnation = Incarnation((roster.incarnation.0 ^ drawn).max(1));
         let voters = Voters { voters: vec![member.id.0], ..Voters::default() };
         let (index, term) = (snapshot.index + 1, snapshot.term + 1);
         let changes = ChangeLog::after(Revision::new(index));
         let bytes = NodeSnapshot::encode(voters, &roster, Some(0), Some((at, None)), &changes, &table);
-        (SavedSnapshot { index, term, bytes }, entry, number)
+        (SavedSnapshot { index, term, bytes }, entry, number, truthful)
     }
 
     /// A bit flips in the files of a node, which is then started again.
@@ -379,7 +430,14 @@ impl World {
         let name = &names[usize::try_from(which % names.len() as u64).expect("few files")];
         disk.edit(name, |bytes| {
             if !bytes.is_empty() {
-                let place = usize::try_from(place % bytes.len() as u64).expect("small files");
+                // Most of a segment is empty, and what is there to be lost stands at the end of what is written.
+                let written = bytes.iter().rposition(|byte| *byte != 0).map_or(1, |last| last + 1) as u64;
+                let place = match bit % 3 {
+                    0 => place % bytes.len() as u64,
+                    1 => place % written,
+                    _ => written - 1 - place % written.min(4096),
+                };
+                let place = usize::try_from(place).expect("small files");
                 bytes[place] ^= 1 << bit;
             }
         });

@@ -5,6 +5,7 @@
 //! back what is sent, as TCP does, until it is healed or the connection is given up.
 
 use leasehold_core::protocol::MemberId;
+use leasehold_node::members::CLUSTER_VERSION;
 use leasehold_node::{Input, PeerMessage};
 use raft::eraftpb::MessageType;
 
@@ -18,6 +19,9 @@ const UNACKNOWLEDGED: u64 = 1_500 * MILLI;
 /// Pauses between attempts to connect.
 const SHORTEST_PAUSE: u64 = 20 * MILLI;
 const LONGEST_PAUSE: u64 = 250 * MILLI;
+
+/// The next version of what may stand in the log: nothing in it is new, but that every member must know it.
+pub(super) const NEXT_VERSION: u32 = CLUSTER_VERSION + 1;
 
 /// The way from one node to another.
 #[derive(Debug, Default)]
@@ -137,6 +141,9 @@ impl World {
         if ours.is_known() && !theirs.is_known() && other.membership.member(own.member.id).is_none() {
             return Dialled::NotNow;
         }
+        if own.knows < other.membership.version.min(other.knows) {
+            return Dialled::NotNow;
+        }
         Dialled::Accepted
     }
 
@@ -151,7 +158,8 @@ impl World {
         link.dialling = false;
         link.number += 1;
         link.latest = now;
-        let met = self.processes[from].member.id;
+        let (met, version, soon) = (self.processes[from].member.id, self.processes[from].knows, self.soon());
+        self.processes[to].push(Input::PeerKnows { member: met, version }, soon);
         self.processes[to].met.insert(met);
         self.wants_link(to, from, met);
     }

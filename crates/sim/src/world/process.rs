@@ -9,6 +9,7 @@ use leasehold_wal::mem::MemDisk;
 use leasehold_wal::{Space, Wal};
 
 use super::disk::Job;
+use super::nodes::Stalls;
 use crate::clock::MachineClock;
 use crate::record::LogId;
 
@@ -71,6 +72,19 @@ pub(super) struct Process {
     pub(super) told_since: u64,
     /// Damage was done to its files, so it may refuse to begin.
     pub(super) damaged: bool,
+    /// The version of what may stand in the log that its release knows.
+    pub(super) knows: u32,
+    /// Where its loop or disk stood still.
+    pub(super) stalls: Stalls,
+}
+
+/// When a process dies by what its disk does.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Death {
+    /// After so many jobs.
+    pub(super) jobs: u64,
+    /// That job is done first, and what follows from it may leave.
+    pub(super) after: bool,
 }
 
 /// What the disk's thread is doing.
@@ -95,6 +109,8 @@ pub(super) struct DiskThread {
     pub(super) slow: u64,
     /// Fault: there is no space.
     pub(super) full: bool,
+    /// Fault: the process does not outlive one of the next jobs.
+    pub(super) dies: Option<Death>,
 }
 
 impl Process {

@@ -9,6 +9,7 @@ use leasehold_core::{SessionId, Token};
 use super::app::Names;
 use super::{Event, World};
 use crate::check::sometimes::Situation;
+use crate::plan::Fault;
 use crate::record::{Event as Noted, Place, TrueTime};
 use crate::trace::MILLI;
 
@@ -42,6 +43,8 @@ impl Receivers {
     }
 }
 
+/// One write of so many is late, where writes are.
+const LATE_WRITES: u64 = 25;
 /// The longest work that an application asks a guard for.
 const LONGEST_WORK: u64 = 20 * MILLI;
 
@@ -93,9 +96,22 @@ impl World {
             let sent = own.clock.when(self.now, now.plus(how_long));
             let arrives = sent.saturating_add(flight);
             held.busy_until = held.busy_until.max(arrives);
+            // The holder cannot know that this one takes longer than anything it counts on.
+            let late = self.plan.faults.has(Fault::LateWrites) && self.net.one_in(LATE_WRITES);
+            let ttl = self.plan.ttl.1 * MILLI;
+            let held_up = if late { self.net.between(ttl / 2, 4 * ttl) } else { 0 };
+            let arrives = arrives.saturating_add(held_up);
             let write = Write { place: held.place, token: held.fence, session, sent, seal: None };
             self.queue.push(arrives, Event::Write(Box::new(write)));
         }
+    }
+
+    /// A write that leaves at `sent`; says when it arrives.
+    pub(super) fn send_write(&mut self, place: Place, token: Token, session: SessionId, sent: u64) -> u64 {
+        let arrives = sent + self.flight();
+        let write = Write { place, token, session, sent, seal: None };
+        self.queue.push(arrives, Event::Write(Box::new(write)));
+        arrives
     }
 
     pub(super) fn receive_write(&mut self, write: Write) {

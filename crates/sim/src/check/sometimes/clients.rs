@@ -38,7 +38,6 @@ fn events(run: Run<'_>, sometimes: &mut Sometimes) {
     for (now, event) in &run.record.events {
         match *event {
             Event::Write { fenced: true, accepted: false, .. } => sometimes.reach(S::StaleWriteRefused),
-            Event::RequestFailed { definite: false, .. } => sometimes.reach(S::OutcomeUnknown),
             Event::RequestFailed { definite: true, .. } if full_disks > 0 => {
                 sometimes.reach(S::DiskFullRefusal);
             }

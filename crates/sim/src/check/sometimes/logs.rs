@@ -62,6 +62,8 @@ fn revived(run: Run<'_>, nth: usize) -> HashSet<SessionId> {
 fn replied(run: Run<'_>, sometimes: &mut Sometimes, step: &Step<'_>, command: &Command, reply: &Reply) {
     use Situation as S;
     match (command, reply) {
+        (Command::NoRoom { .. }, _) => sometimes.reach(S::NoRoom),
+        (Command::System(System::ClusterVersion { .. }), _) => sometimes.reach(S::VersionRaised),
         (Command::Renew { session, .. } | Command::RenewPlain { session }, Reply::Renewed(_))
             if is_tidied(run, step, *session) =>
         {
@@ -116,13 +118,11 @@ fn answered(sometimes: &mut Sometimes, op: &Op, answer: &Answer) {
         (_, Answer::Refused(Refusal::NotFree { why, .. })) => match why {
             Unavailable::CoolDown { .. } => sometimes.reach(S::CoolDown),
             Unavailable::RestoreWait { .. } => sometimes.reach(S::RestoreWait),
-            Unavailable::Held { .. }
-            | Unavailable::Queue { .. }
-            | Unavailable::RevokePending { .. }
-            | Unavailable::Alarm { .. } => {}
+            Unavailable::Alarm { .. } => sometimes.reach(S::AlarmStopsGrants),
+            Unavailable::Held { .. } | Unavailable::Queue { .. } | Unavailable::RevokePending { .. } => {}
         },
         (
-            Op::SetValue { .. } | Op::WriteRegister { .. },
+            Op::SetValue { .. } | Op::WriteRegister { .. } | Op::Release { .. },
             Answer::Refused(Refusal::NotCurrent { .. } | Refusal::NotHolder { .. }),
         ) => sometimes.reach(S::OldTokenRefused),
         _ => {}
@@ -168,11 +168,9 @@ fn happened(sometimes: &mut Sometimes, queues: &mut Queues, revived: &HashSet<Se
             Ending::Restored => sometimes.add(S::RestoredDuringWait, u64::from(queues.drop_all())),
             Ending::Released | Ending::Drained | Ending::Revoked { .. } | Ending::Rebooted => {}
         },
-        Event::SessionOpened { .. }
-        | Event::ValueSet { .. }
-        | Event::RegisterWritten { .. }
-        | Event::AlarmRaised { .. }
-        | Event::AlarmCleared { .. } => {}
+        Event::AlarmRaised { .. } => sometimes.reach(S::AlarmRaised),
+        Event::AlarmCleared { .. } => sometimes.reach(S::AlarmCleared),
+        Event::SessionOpened { .. } | Event::ValueSet { .. } | Event::RegisterWritten { .. } => {}
     }
 }
 

@@ -109,16 +109,8 @@ impl World {
             if matches!(state, Some(LeaseState::Lapsed { .. })) {
                 self.notes.record.reached.reach(Situation::GrantArrivedLate);
             }
-            let held = Held {
-                token: grant.token,
-                fence: grant.fence,
-                resource: grant.resource,
-                place: Place { resource, slot: grant.slot },
-                sealed: false,
-                busy_until: 0,
-                over: ended,
-                leaving: false,
-            };
+            let place = Place { resource, slot: grant.slot };
+            let held = Held { over: ended, ..Held::of(grant, place) };
             self.clients[client].app.held.push(held);
             if !ended {
                 self.seal(client, self.clients[client].app.held.len() - 1);
@@ -146,6 +138,7 @@ impl World {
         if let Some(session) = own.session.take() {
             for held in held {
                 self.notes.record.belief(at, session, held.place, held.token, None);
+                self.remember(client, held.resource, held.token);
             }
             self.notes.record.push(at, Noted::SessionOver { session });
         }

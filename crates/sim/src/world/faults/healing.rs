@@ -1,8 +1,10 @@
 //! How faults end, one by one or all together.
 
 use super::Undo;
+use crate::plan::Fault;
 use crate::record::{Event as Noted, TrueTime};
 use crate::trace::MILLI;
+use crate::world::nodes::End;
 use crate::world::process::Standing;
 use crate::world::{Event, Phase, World};
 
@@ -41,13 +43,19 @@ impl World {
                 self.pause_client(client, false);
             }
             Undo::Rates => self.usual_rates(),
+            Undo::Lives { at, life } => {
+                if self.processes[at].life == life {
+                    self.kill(at, End::PowerLost);
+                }
+            }
             Undo::Noted { machine, what } => self.note_over(machine, what),
         }
     }
 
     /// The application's thread may run before that of its driver when a process goes on: it asks for a guard and acts.
     fn acts_first(&mut self, client: usize) {
-        if self.clients[client].paused && self.chance.one_in(2) {
+        let own = &self.clients[client];
+        if own.paused && !own.clock.stands_still() && self.chance.one_in(2) {
             self.write_under_leases(client);
         }
     }
@@ -96,6 +104,13 @@ impl World {
             }
         }
         self.usual_rates();
+        // A client that has met one life of the state refuses another that says it is no younger, for as long as its process lives.
+        // Whoever has restored under an epoch that was used before has to start the clients anew.
+        if self.plan.faults.has(Fault::RestoreWrong) {
+            for client in 0..self.clients.len() {
+                self.crash_client(client);
+            }
+        }
         while let Some((machine, what)) = self.faults.open.first().copied() {
             self.note_over(machine, what);
         }

@@ -1,10 +1,13 @@
 //! How the process of a node ends, stands still and goes on.
 
 use leasehold_node::Fatal;
+use leasehold_node::members::CLUSTER_VERSION;
+use leasehold_wal::mem::MemDisk;
 
 use super::End;
 use crate::record::{NodeId, Stopped};
 use crate::trace::{MICRO, MILLI};
+use crate::world::peers::NEXT_VERSION;
 use crate::world::process::{Files, Standing};
 use crate::world::{Event, Phase, World};
 
@@ -22,12 +25,18 @@ impl World {
         let why = match fatal {
             Fatal::Removed => Stopped::Removed,
             Fatal::Diverged { .. } => Stopped::Diverged,
+            // It was set back to an older release while the others went on.
+            Fatal::TooOld { .. } if self.processes[at].knows == CLUSTER_VERSION => Stopped::TooOld,
             _ => Stopped::Failed,
         };
         self.note_stopped(NodeId(self.processes[at].member.id.0), why);
         self.end_process(at, End::Killed);
         match why {
             Stopped::Removed => self.processes[at].standing = Standing::Unused,
+            Stopped::TooOld => {
+                self.processes[at].knows = NEXT_VERSION;
+                self.restart_later(at);
+            }
             _ => self.notes.violated(format!("n{} cannot go on: {fatal}", at + 1)),
         }
     }
@@ -54,16 +63,23 @@ impl World {
         self.restart_later(at);
     }
 
-    fn restart_later(&mut self, at: usize) {
+    pub(super) fn restart_later(&mut self, at: usize) {
         let length = *self.chance.pick(&[1, 200, 1_000, 4_000]) * MILLI;
         let pause = if self.phase == Phase::Healing { 50 * MILLI } else { self.chance.around(length) };
         let life = self.processes[at].life;
         self.queue.push(self.now + pause, Event::Starts { at, life });
     }
 
+    /// A disk after a loss of power: of what was not synced some is there and some is not.
+    pub(super) fn power_lost(&mut self, disk: &MemDisk) -> MemDisk {
+        let choices = disk.crash_choices(8, self.chance.bits()).choices;
+        disk.crash(&choices[self.chance.index(choices.len())])
+    }
+
     /// The process is gone, and its files are as that leaves them.
     pub(in crate::world) fn end_process(&mut self, at: usize, end: End) {
         self.interrupt_disk(at);
+        self.end_stalls(at);
         let own = &mut self.processes[at];
         let was_running = own.node.take().is_some();
         own.wake_at = u64::MAX;
@@ -74,9 +90,7 @@ impl World {
         own.disk.jobs.clear();
         let mut disk = own.take_disk();
         if end == End::PowerLost {
-            let choices = disk.crash_choices(8, self.chance.bits()).choices;
-            let choice = &choices[self.chance.index(choices.len())];
-            disk = disk.crash(choice);
+            disk = self.power_lost(&disk);
         }
         self.processes[at].files = Files::Disk(Box::new(disk));
         if was_running {
@@ -89,6 +103,8 @@ impl World {
     pub(in crate::world) fn pause_node(&mut self, at: usize, paused: bool) {
         let now = self.now;
         let own = &mut self.processes[at];
+        // On a machine that stands still nothing goes on.
+        let paused = paused || own.clock.stands_still();
         if own.paused == paused || !own.is_running() {
             return;
         }

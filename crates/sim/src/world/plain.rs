@@ -1,0 +1,434 @@
+//! Plain sessions, as callers over HTTP have them: no connection belongs to them, every call may go to another node, nothing is pushed,
+//! and what a session holds is read from the answers to its renewals. One lives beside each client, in its process and on its clocks.
+
+use std::time::Duration;
+
+use leasehold_core::holder::Reading;
+use leasehold_core::numbers::{Ask, Numbers};
+use leasehold_core::protocol::{Failure, Plain as Call, Request as Asking, RequestId, Response};
+use leasehold_core::{
+    Acquire, Answer, Drift, Grant, Label, Millis, Mode, Nonce, Op, Open, Policies, Refusal, Reply, Request,
+    ResourceName, SessionId, SessionKind, Token, Value,
+};
+use leasehold_node::{CALLS, Input};
+
+use super::app::{Held, Kind};
+use super::clients::client_number;
+use super::{Event, Phase, World};
+use crate::plan::Fault;
+use crate::random::Random;
+use crate::record::{ClientId, Event as Noted, Place, RequestKey, TrueTime, hash};
+use crate::trace::{MILLI, SECOND};
+
+/// Ids of calls from here on are those of plain sessions: client, then a number.
+const FIRST_ID: u64 = 1 << 60;
+const CLIENT_SHIFT: u64 = 32;
+/// A call that nobody answers is given up.
+const PATIENCE: u64 = SECOND;
+/// How often a caller looks at what it has.
+const LOOK: u64 = 50 * MILLI;
+
+/// What was asked.
+#[derive(Debug, Clone, Copy)]
+enum What {
+    Open,
+    Renew,
+    Other(u64),
+    Close,
+}
+
+#[derive(Debug, Clone)]
+struct Asked {
+    id: u64,
+    what: What,
+    sent: u64,
+    reading: Reading,
+}
+
+/// A caller with at most one session.
+pub(super) struct Plain {
+    random: Random,
+    life: u32,
+    next_id: u64,
+    nonce: Option<(Nonce, u64, Reading)>,
+    session: Option<SessionId>,
+    numbers: Option<Numbers>,
+    /// The sending that what is held counts from.
+    base: Option<Reading>,
+    renewed: u64,
+    held: Vec<Held>,
+    /// Given back lately, answered or not.
+    released: Vec<Token>,
+    /// No longer listed and so not believed in; a close acknowledges their ends.
+    unlisted: Vec<Token>,
+    /// Given back, and still listed: nobody heard of it, so it is said again.
+    again: Vec<(ResourceName, Token)>,
+    /// A close was sent: nothing else is, until it is answered.
+    closing: bool,
+    asked: Option<Asked>,
+}
+
+/// So many of those are remembered.
+const MAX_RELEASED: usize = 16;
+
+impl Plain {
+    fn let_go(&self, token: Token) -> bool {
+        self.released.contains(&token)
+    }
+
+    pub(super) const fn new(random: Random) -> Self {
+        Self {
+            random,
+            life: 0,
+            next_id: 0,
+            nonce: None,
+            session: None,
+            numbers: None,
+            base: None,
+            renewed: 0,
+            held: Vec::new(),
+            released: Vec::new(),
+            unlisted: Vec::new(),
+            again: Vec::new(),
+            closing: false,
+            asked: None,
+        }
+    }
+}
+
+/// Whether a call is one of a plain session.
+pub(super) const fn is_plain(id: RequestId) -> bool {
+    id.0 >= FIRST_ID
+}
+
+impl World {
+    pub(super) fn make_plain(&mut self, random: &mut Random) {
+        for client in 0..self.clients.len() {
+            self.plain.push(Plain::new(random.fork(client as u64)));
+            if self.plan.faults.has(Fault::Plain) {
+                let begins = random.below(3 * SECOND);
+                self.queue.push(begins, Event::PlainActs { client, life: 0 });
+            }
+        }
+    }
+
+    pub(super) fn plain_acts(&mut self, client: usize, life: u32) {
+        if self.plain[client].life != life {
+            return;
+        }
+        let pause = self.plain[client].random.around(LOOK);
+        self.queue.push(self.now + pause, Event::PlainActs { client, life });
+        if self.clients[client].paused {
+            return;
+        }
+        let own = &mut self.plain[client];
+        let patience = own.numbers.map_or(PATIENCE, |numbers| numbers.request_timeout().get() * MILLI);
+        if own.asked.as_ref().is_some_and(|asked| self.now - asked.sent < patience) {
+            return;
+        }
+        // Whatever was asked before may or may not have happened.
+        own.asked = None;
+        let Some(session) = own.session else { return self.plain_opens(client) };
+        let every = own.numbers.map_or(SECOND, |numbers| numbers.renew_every().get() * MILLI);
+        if self.now - own.renewed >= every {
+            own.renewed = self.now;
+            return self.plain_asks(client, What::Renew, None);
+        }
+        if own.closing {
+            return self.plain_asks(client, What::Close, Some(Op::Close));
+        }
+        if let Some((resource, token)) = own.again.pop() {
+            return self.plain_command(client, Op::Release { resource, token, drained: true });
+        }
+        self.plain_writes(client, session);
+        let own = &mut self.plain[client];
+        let acts = own.random.below(100);
+        let idle = own.held.iter().position(|held| held.busy_until < self.now);
+        match (acts, idle) {
+            (0..8, _) if own.held.len() < 3 => self.plain_acquires(client),
+            (8..14, Some(place)) => self.plain_releases(client, session, place),
+            (14, _) if own.held.iter().all(|held| held.busy_until < self.now) => {
+                for held in std::mem::take(&mut self.plain[client].held) {
+                    self.plain_lets_go(session, &held);
+                    self.plain[client].released.push(held.token);
+                }
+                for token in std::mem::take(&mut self.plain[client].unlisted) {
+                    self.notes.record.push(TrueTime(self.now), Noted::LetGo { session, token });
+                }
+                self.plain[client].closing = true;
+                self.plain_asks(client, What::Close, Some(Op::Close));
+            }
+            _ => {}
+        }
+    }
+
+    fn plain_opens(&mut self, client: usize) {
+        let reading = self.clients[client].clock.read(self.now);
+        let (ttl, drift) = (self.plan.ttl.1, self.plan.drift_ppm);
+        let in_flight = self.plan.in_flight / MILLI;
+        let own = &mut self.plain[client];
+        // A nonce that is old by now would give a session that is over.
+        if own.nonce.is_none_or(|(_, sent, _)| self.now - sent > ttl * MILLI / 2) {
+            let mut nonce = [0; 16];
+            nonce[..8].copy_from_slice(&own.random.bits().to_le_bytes());
+            nonce[8..].copy_from_slice(&own.random.bits().to_le_bytes());
+            own.nonce = Some((Nonce(nonce), self.now, reading));
+        }
+        let ask = Ask {
+            in_flight: (in_flight > 0).then_some(Millis::new(in_flight)),
+            drift: Drift::from_ppm(drift).expect("plans have possible bounds"),
+            round_trip: Some(Millis::new(20)),
+            max_ttl: Millis::new(self.plan.max_ttl),
+            ..Ask::for_ttl(Millis::new(ttl))
+        };
+        own.numbers = Some(Numbers::check(ask).expect("plans have numbers that fit"));
+        self.plain_asks(client, What::Open, None);
+    }
+
+    fn plain_acquires(&mut self, client: usize) {
+        let random = &mut self.plain[client].random;
+        let (resource, kind) = random.pick(&self.names.names).clone();
+        let mode = match kind {
+            Kind::Slots(of) => Mode::Slot { of },
+            Kind::Whole { shared: true } if random.one_in(2) => Mode::Shared,
+            Kind::Whole { .. } => Mode::Exclusive,
+        };
+        // Known from now on, so that whoever is granted it is known too.
+        self.notes.record.resource(&resource);
+        let acquire =
+            Acquire { requests: vec![Request { resource, mode }], value: Value::default(), wait: None };
+        self.plain_command(client, Op::Acquire(acquire));
+    }
+
+    fn plain_releases(&mut self, client: usize, session: SessionId, place: usize) {
+        let held = self.plain[client].held.swap_remove(place);
+        self.plain_lets_go(session, &held);
+        let released = &mut self.plain[client].released;
+        if released.len() >= MAX_RELEASED {
+            released.remove(0);
+        }
+        released.push(held.token);
+        let Held { resource, token, .. } = held;
+        self.plain_command(client, Op::Release { resource, token, drained: true });
+    }
+
+    fn plain_lets_go(&mut self, session: SessionId, held: &Held) {
+        let at = TrueTime(self.now);
+        self.notes.record.push(at, Noted::LetGo { session, token: held.token });
+        self.notes.record.belief(at, session, held.place, held.token, None);
+    }
+
+    fn plain_command(&mut self, client: usize, op: Op) {
+        self.totals.operations += 1;
+        let words = hash(format!("{op:?}").as_bytes());
+        self.plain_asks(client, What::Other(words), Some(op));
+    }
+
+    /// One call, to any node.
+    fn plain_asks(&mut self, client: usize, what: What, op: Option<Op>) {
+        let (reading, running) = (self.clients[client].clock.read(self.now), self.running());
+        let own = &mut self.plain[client];
+        own.next_id += 1;
+        let id = FIRST_ID | (client as u64) << CLIENT_SHIFT | own.next_id;
+        own.asked = Some(Asked { id, what, sent: self.now, reading });
+        // An address that nobody listens at is known at once, and the next one is tried.
+        let Some(at) = (!running.is_empty()).then(|| *own.random.pick(&running)) else { return };
+        let (Some((nonce, ..)), Some(numbers)) = (own.nonce, own.numbers) else { return };
+        let request = match (what, own.session) {
+            (What::Open, _) => {
+                let label = Label::new(&format!("p{client}")).expect("a good label");
+                let (ttl, policies, kind) = (numbers.ttl(), Policies::default(), SessionKind::Plain);
+                Asking::Open(Open { nonce, label, ttl, policies, kind })
+            }
+            (What::Renew, Some(session)) => Asking::Plain { session, nonce, plain: Call::Renew },
+            (_, Some(session)) => {
+                let Some(op) = op else { return };
+                Asking::Plain { session, nonce, plain: Call::Command { op, hold: false } }
+            }
+            (_, None) => return,
+        };
+        if let Some(key) = self.plain_key(client, what) {
+            self.notes.record.push(TrueTime(self.now), Noted::RequestSent { key });
+        }
+        let lost = self.phase == Phase::Faults && self.net.millionths(self.plan.client_loss);
+        if lost || self.faults.client_to_node(client, at) {
+            return;
+        }
+        let takes = self.client_delay();
+        self.queue.push(self.now + takes, Event::PlainArrives { at, id, request: Box::new(request) });
+    }
+
+    fn plain_key(&self, client: usize, what: What) -> Option<RequestKey> {
+        let own = &self.plain[client];
+        Some(match (what, own.session) {
+            (What::Open, _) => RequestKey::Open(own.nonce?.0.0),
+            (What::Renew, session) => RequestKey::PlainRenew(session?),
+            (What::Other(words), session) => RequestKey::Plain(session?, words),
+            (What::Close, session) => {
+                RequestKey::Plain(session?, hash(format!("{:?}", Op::Close).as_bytes()))
+            }
+        })
+    }
+
+    pub(super) fn plain_arrives(&mut self, at: usize, id: u64, request: Asking) {
+        let soon = self.soon();
+        self.processes[at].push(Input::Request { connection: CALLS, id: RequestId(id), request }, soon);
+    }
+
+    /// A node answers a call; the answer may be lost.
+    pub(super) fn plain_leaves(&mut self, at: usize, id: RequestId, response: Response) {
+        let client = usize::try_from((id.0 - FIRST_ID) >> CLIENT_SHIFT).expect("there are few clients");
+        let lost = self.phase == Phase::Faults && self.net.millionths(self.plan.client_loss);
+        if lost || self.faults.node_to_client(at, client) {
+            return;
+        }
+        let takes = self.client_delay();
+        let response = Box::new(response);
+        self.queue.push(self.now + takes, Event::PlainAnswered { client, id: id.0, response });
+    }
+
+    pub(super) fn plain_answered(&mut self, client: usize, id: u64, response: Box<Response>) {
+        if self.clients[client].paused {
+            return self.queue.push(self.now + LOOK, Event::PlainAnswered { client, id, response });
+        }
+        let Some(asked) = self.plain[client].asked.take_if(|asked| asked.id == id) else { return };
+        let (at, key) = (TrueTime(self.now), self.plain_key(client, asked.what));
+        let reply = match (*response, key) {
+            (Response::Reply(reply), Some(key)) => {
+                self.notes.record.replied(at, key, reply.clone());
+                reply
+            }
+            (Response::Failed(failure), Some(key)) => {
+                let definite = !matches!(failure, Failure::OutcomeUnknown);
+                self.notes.record.push(at, Noted::RequestFailed { key, definite });
+                if matches!(failure, Failure::NotYourSession { .. }) {
+                    self.plain_over(client);
+                }
+                return;
+            }
+            _ => return,
+        };
+        match (asked.what, reply) {
+            (What::Open, Reply::Opened(opened)) => self.plain_opened(client, opened.session),
+            (What::Renew, Reply::Renewed(renewed)) => {
+                self.plain[client].base = Some(asked.reading);
+                if let Some(session) = self.plain[client].session {
+                    let (number, sent) = (renewed.number.get(), TrueTime(asked.sent));
+                    self.notes.record.push(at, Noted::PlainRenewed { session, number, sent });
+                }
+                let held = renewed.holdings.unwrap_or_default().leases;
+                self.plain_holds(client, held.into_iter().map(|held| held.grant).collect());
+            }
+            (What::Other(_), Reply::Plain { answer: Answer::Granted(grants), .. }) => {
+                self.totals.grants += grants.len() as u64;
+                for grant in grants {
+                    self.plain_has(client, grant);
+                }
+            }
+            (What::Close, _) | (_, Reply::Refused(Refusal::SessionEnded { .. })) => self.plain_over(client),
+            _ => {}
+        }
+        self.note_plain_beliefs(client);
+    }
+
+    fn plain_opened(&mut self, client: usize, session: SessionId) {
+        let own = &mut self.plain[client];
+        let (Some((_, sent, reading)), Some(numbers)) = (own.nonce, own.numbers) else { return };
+        own.session = Some(session);
+        own.base = Some(reading);
+        own.renewed = sent;
+        let (ttl_ms, usable_ms) = (numbers.ttl().get(), numbers.usable().get());
+        let (client, first_sent) = (ClientId(client_number(client)), TrueTime(sent));
+        let opened = Noted::SessionOpened { client, session, ttl_ms, usable_ms, first_sent };
+        self.notes.record.push(TrueTime(self.now), opened);
+    }
+
+    /// The renewal counts for these and no others. What is not known yet is the answer of a call that was lost.
+    fn plain_holds(&mut self, client: usize, grants: Vec<Grant>) {
+        let Some(session) = self.plain[client].session else { return };
+        let is_held = |token: Token| grants.iter().any(|grant| grant.token == token);
+        let (kept, gone) = std::mem::take(&mut self.plain[client].held)
+            .into_iter()
+            .partition(|held: &Held| is_held(held.token));
+        self.plain[client].held = kept;
+        for held in gone {
+            self.plain[client].unlisted.push(held.token);
+            self.notes.record.belief(TrueTime(self.now), session, held.place, held.token, None);
+        }
+        for grant in grants {
+            self.plain_has(client, grant);
+        }
+    }
+
+    fn plain_has(&mut self, client: usize, grant: Grant) {
+        let place = Place { resource: self.notes.record.resource(&grant.resource), slot: grant.slot };
+        let own = &mut self.plain[client];
+        // A close that was sent may take effect at any time, so nothing is believed in any more.
+        if own.closing {
+            return;
+        }
+        if own.let_go(grant.token) {
+            own.again.push((grant.resource, grant.token));
+        } else if own.held.iter().all(|held| held.token != grant.token) {
+            own.held.push(Held::of(grant, place));
+        }
+    }
+
+    /// The session is over for the caller.
+    pub(super) fn plain_over(&mut self, client: usize) {
+        let at = TrueTime(self.now);
+        let own = &mut self.plain[client];
+        own.nonce = None;
+        own.base = None;
+        own.closing = false;
+        own.again.clear();
+        own.unlisted.clear();
+        own.asked = None;
+        let held = std::mem::take(&mut own.held);
+        if let Some(session) = own.session.take() {
+            for held in held {
+                self.notes.record.belief(at, session, held.place, held.token, None);
+            }
+            self.notes.record.push(at, Noted::SessionOver { session });
+        }
+    }
+
+    /// The process is gone with what it knew, and another begins.
+    pub(super) fn plain_dies(&mut self, client: usize) {
+        self.plain_over(client);
+        let own = &mut self.plain[client];
+        own.life += 1;
+        own.released.clear();
+        if self.plan.faults.has(Fault::Plain) {
+            let life = own.life;
+            self.queue.push(self.now + SECOND, Event::PlainActs { client, life });
+        }
+    }
+
+    pub(super) fn note_plain_beliefs(&mut self, client: usize) {
+        let Some(own) = self.plain.get(client) else { return };
+        let (Some(session), Some(until)) = (own.session, self.plain_until(client)) else { return };
+        let until = (until > self.now).then_some(TrueTime(until));
+        for held in &self.plain[client].held {
+            self.notes.record.belief(TrueTime(self.now), session, held.place, held.token, until);
+        }
+    }
+
+    /// Up to when what is held may be believed in, by the clock that is ahead.
+    fn plain_until(&self, client: usize) -> Option<u64> {
+        let own = &self.plain[client];
+        let usable = Duration::from_millis(own.numbers?.usable().get());
+        Some(self.clients[client].clock.when(self.now, own.base?.plus(usable)))
+    }
+
+    fn plain_writes(&mut self, client: usize, session: SessionId) {
+        let Some(until) = self.plain_until(client).filter(|until| *until > self.now) else { return };
+        for place in 0..self.plain[client].held.len() {
+            let (at, fence) = (self.plain[client].held[place].place, self.plain[client].held[place].fence);
+            let sent = self.now + self.net.below((until - self.now).min(20 * MILLI));
+            let arrives = self.send_write(at, fence, session, sent);
+            let held = &mut self.plain[client].held[place];
+            held.busy_until = held.busy_until.max(arrives);
+        }
+    }
+}

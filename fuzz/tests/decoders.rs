@@ -1,0 +1,51 @@
+//! Every decoder, for a few seconds each, with a fresh seed. A failure prints the input and how to try it again.
+
+use std::path::Path;
+use std::time::Duration;
+
+use leasehold_fuzz::{TARGETS, driver, target};
+
+/// Thirteen targets take less than a minute.
+const TIME: Duration = Duration::from_secs(3);
+
+fn try_for_a_while(name: &str) {
+    let target = target(name).expect("a target has this name");
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    match driver::run(target, driver::fresh_seed(), TIME, directory) {
+        Ok(found) => {
+            println!("{name}: {} inputs, {} different outcomes", found.inputs, found.shapes);
+            assert!(found.shapes > 1, "{name}: every input comes to the same");
+        }
+        Err(failure) => panic!("{failure}"),
+    }
+}
+
+macro_rules! decoders {
+    ($($test:ident: $name:literal,)*) => {
+        $(#[test]
+        fn $test() {
+            try_for_a_while($name);
+        })*
+
+        #[test]
+        fn every_target_is_tried() {
+            assert_eq!(TARGETS.map(|target| target.name), [$($name),*]);
+        }
+    };
+}
+
+decoders! {
+    log_records: "log-records",
+    log_files: "log-files",
+    log_entry: "log-entry",
+    table: "table",
+    snapshot: "snapshot",
+    backup: "backup",
+    client_frames: "client-frames",
+    server_frames: "server-frames",
+    peer_frames: "peer-frames",
+    http_fields: "http-fields",
+    http_door: "http-door",
+    config: "config",
+    store_url: "store-url",
+}
