@@ -188,4 +188,24 @@ proptest! {
         };
         prop_assert_eq!(found(&by_time), found(&behind_each_other));
     }
+
+    /// Whatever stands in a file is a history or a mistake in words, and no panic.
+    #[test]
+    fn any_bytes_are_judged_or_refused(
+        turns in proptest::collection::vec(turn(), 1..4),
+        changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+    ) {
+        let text: Vec<String> = lines(&turns, true).into_iter().map(|(_, text)| text).collect();
+        let mut bytes = text.join("\n").into_bytes();
+        for (place, byte) in changes {
+            let place = place.index(bytes.len());
+            bytes[place] = byte;
+        }
+        let mut story = Story::default();
+        let told = read(&bytes[..], |number, line| story.take(number, line));
+        check::all(&story, Knowledge { skew: Some(SKEW), ..Knowledge::default() });
+        if let Err(error) = told {
+            prop_assert!(error.to_string().starts_with("line "), "{}", error);
+        }
+    }
 }
