@@ -1,6 +1,7 @@
 //! The command line: what can be asked for, in the words of the help texts.
 
 mod alarms;
+mod check_history;
 mod cluster;
 mod files;
 mod serve;
@@ -23,6 +24,7 @@ use leasehold::{Label, Reason, ResourceName, Revision, Token};
 use crate::exit::Exit;
 
 pub(crate) use alarms::{AlarmsArgs, AlarmsCommand, ClearArgs};
+pub(crate) use check_history::CheckHistoryArgs;
 pub(crate) use cluster::{AddArgs, ClusterCommand, PromoteArgs};
 pub(crate) use files::{BackupArgs, LifeArgs, RecoverArgs, RestoreArgs, VerifyArgs};
 pub(crate) use serve::ServeArgs;
@@ -39,6 +41,8 @@ Exit codes:
   0    done, or the answer is yes
   1    failed, or the answer is no
   2    the command line makes no sense
+  3    a history shows that a promise was not kept
+  4    a history cannot be judged
   120  held by another
   121  lost while it was needed
   122  the store cannot be reached or used
@@ -188,6 +192,12 @@ pub(crate) enum Command {
     /// Reads everything, replays the log, and names damage by file and byte. Exit code 0 if all is good, 1 if anything is damaged.
     #[command(after_help = files::VERIFY_EXAMPLES)]
     Verify(VerifyArgs),
+    /// Judge what clients saw in a run: exclusion, token order, renewals
+    ///
+    /// Reads a history of JSON lines, which any program can write, and `leasehold run --history` does. Exit code 0 if everything that
+    /// could be judged held, 3 if anything was violated, 4 if the history cannot be judged.
+    #[command(after_help = check_history::EXAMPLES)]
+    CheckHistory(CheckHistoryArgs),
     /// Print completions for a shell
     Completions {
         /// Which shell
@@ -240,6 +250,9 @@ pub(crate) struct AcquireArgs {
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) acquire: AcquireArgs,
+    /// Write down what this holder sees, at the end of FILE: for `leasehold check-history`
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub(crate) history: Option<PathBuf>,
     /// The command and its arguments, behind --
     #[arg(last = true, required = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,

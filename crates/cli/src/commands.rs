@@ -4,6 +4,7 @@ mod alarms;
 mod asking;
 mod backup;
 mod check;
+mod check_history;
 mod cluster;
 mod get;
 mod history;
@@ -39,6 +40,7 @@ pub(crate) fn run(cli: Cli, console: &Console) -> Result<Exit, Trouble> {
         Command::Restore(args) => return restore::run(console, &args),
         Command::Recover(args) => return recover::run(console, &args),
         Command::Verify(args) => return verify::run(console, &args),
+        Command::CheckHistory(args) => return check_history::run(console, &args),
         _ => {}
     }
     let place = Place::find(&cli.global)?;
@@ -65,6 +67,7 @@ pub(crate) fn run(cli: Cli, console: &Console) -> Result<Exit, Trouble> {
             | Command::Restore(_)
             | Command::Recover(_)
             | Command::Verify(_)
+            | Command::CheckHistory(_)
             | Command::Completions { .. }
             | Command::Man(_) => Ok(Exit::OK),
         }

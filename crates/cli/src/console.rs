@@ -85,8 +85,19 @@ impl Console {
         table: &Table,
         json: &impl Serialize,
     ) -> Result<(), Trouble> {
+        self.framed_table(head, table, "", json)
+    }
+
+    /// The same with text below it too.
+    pub(crate) fn framed_table(
+        &self,
+        head: &str,
+        table: &Table,
+        below: &str,
+        json: &impl Serialize,
+    ) -> Result<(), Trouble> {
         let rows = table.layout(self.out_is_terminal, self.out_is_terminal && self.colours);
-        self.result(format_args!("{head}\n{rows}"), json)
+        self.result(format_args!("{head}\n{rows}{below}"), json)
     }
 
     /// Something that is worth saying beside the result.

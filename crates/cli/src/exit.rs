@@ -20,6 +20,10 @@ impl Exit {
     pub const FAILURE: Self = Self(1);
     /// The command line makes no sense.
     pub const MISUSE: Self = Self(2);
+    /// A history shows that a promise was not kept.
+    pub const VIOLATED: Self = Self(3);
+    /// A history cannot be judged.
+    pub const UNJUDGED: Self = Self(4);
     /// Somebody else holds the resource.
     pub const HELD: Self = Self(120);
     /// The lease was lost while it was needed.
@@ -105,6 +109,8 @@ mod tests {
             Exit::OK,
             Exit::FAILURE,
             Exit::MISUSE,
+            Exit::VIOLATED,
+            Exit::UNJUDGED,
             Exit::HELD,
             Exit::LOST,
             Exit::UNREACHABLE,

@@ -10,6 +10,7 @@ pub mod exit;
 pub mod guardian;
 mod loss;
 mod place;
+mod record;
 mod serve;
 mod signals;
 pub mod supervise;

@@ -105,6 +105,9 @@ pub(crate) enum Trouble {
     /// A backup, or the files of a service that does not run.
     #[error("{0}")]
     Files(String),
+    /// A history of a run that cannot be judged, or not be written.
+    #[error("{0}")]
+    History(String),
     /// The result could not be written.
     #[error("cannot write the result: {0}")]
     Output(std::io::Error),
@@ -139,6 +142,7 @@ impl Trouble {
             Self::NoStore(_) | Self::BadDirectory { .. } => Exit::UNREACHABLE,
             Self::NotAcquired { .. } | Self::NoAnswer { .. } => Exit::HELD,
             Self::Lost(_) => Exit::LOST,
+            Self::History(_) => Exit::UNJUDGED,
             Self::Start(error) => Exit::of_start(error),
             Self::Signal(signal) => Exit::of_signal(*signal),
             Self::Answered { code, .. } if *code == NOT_NOW => Exit::UNREACHABLE,
@@ -177,6 +181,7 @@ impl Trouble {
             Self::Answered { code, .. } => (code, codes::of_answer(code)),
             Self::Unsettled(_) => ("outcome-unknown", Kind::Unknown),
             Self::Files(_) => ("files-unusable", Kind::Failed),
+            Self::History(_) => ("history-unusable", Kind::Failed),
             Self::Output(_) => ("output-failed", Kind::Failed),
             Self::System { .. } => ("system", Kind::Failed),
         }

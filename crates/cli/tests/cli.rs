@@ -8,6 +8,8 @@
 mod alarms;
 #[path = "cli/ending.rs"]
 mod ending;
+#[path = "cli/histories.rs"]
+mod histories;
 #[path = "cli/hold.rs"]
 mod hold;
 #[path = "cli/inputs.rs"]

@@ -1,18 +1,11 @@
-//! Checkers: pure functions over a history, one invariant in each file, each tried on a planted violation.
-//!
-//! A checker never guesses: where a history leaves open in which order two things happened, or whether a call took effect, it
-//! takes the order in which nothing is wrong. So a violation that is reported is one.
+//! What a run is judged by: the checkers of histories that anybody can use, and one that knows when things were healed.
 
-pub mod exclusion;
-pub mod fence;
 pub mod healing;
-pub mod kept;
-pub mod queue;
-pub mod renewals;
-pub mod story;
-pub mod tokens;
 
 use std::time::Duration;
+
+use leasehold_history::check::{self as history, Knowledge};
+use leasehold_history::{LineNumber, Story};
 
 use crate::history::Line;
 
@@ -34,6 +27,18 @@ impl Verdict {
     }
 }
 
+impl From<history::Verdict> for Verdict {
+    fn from(verdict: history::Verdict) -> Self {
+        let shown = verdict.violations.len();
+        let mut violations: Vec<String> =
+            verdict.violations.into_iter().map(|violation| violation.words).collect();
+        let more = usize::try_from(verdict.found).unwrap_or(usize::MAX) - shown;
+        violations.extend((more > 0).then(|| format!("{more} more are not kept")));
+        let compared = usize::try_from(verdict.judged).unwrap_or(usize::MAX);
+        Self { name: verdict.check.about, compared, violations }
+    }
+}
+
 /// Which rules hold in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rules {
@@ -47,20 +52,45 @@ pub struct Rules {
     pub healing: Option<Duration>,
 }
 
+/// A history put together.
+///
+/// # Panics
+/// When lines of one client are not in their order, which the recorder sees to.
+pub fn story(lines: &[Line]) -> Story {
+    let mut story = Story::default();
+    for (place, line) in lines.iter().enumerate() {
+        let number = u64::try_from(place).ok().and_then(|place| LineNumber::new(place + 1));
+        let number = number.expect("a history that fits into memory has few enough lines");
+        story.take(number, &line.event()).expect("clients record in order, by one clock");
+    }
+    story
+}
+
 /// All checkers that apply.
 pub fn all(lines: &[Line], rules: Rules) -> Vec<Verdict> {
-    let story = story::Story::of(lines);
-    let mut verdicts = vec![tokens::check(&story), queue::check(&story, rules.ttl), fence::check(&story)];
-    if rules.exclusion {
-        verdicts.push(exclusion::check(&story));
-    }
-    if rules.honoured {
-        verdicts.extend([renewals::check(&story), kept::check(&story)]);
-    }
+    let mut verdicts = of_story(&story(lines), rules);
     if let Some(bound) = rules.healing {
-        verdicts.push(healing::check(&story, bound));
+        verdicts.push(healing::check(lines, bound));
     }
     verdicts
+}
+
+/// All checkers that apply and need no more than a story.
+pub fn of_story(story: &Story, rules: Rules) -> Vec<Verdict> {
+    let knowledge = Knowledge { skew: None, ttl: rules.ttl };
+    let mut verdicts = vec![
+        history::tokens::check(story, knowledge),
+        history::queue::check(story, knowledge),
+        history::writes::check(story, knowledge),
+        history::claims::check(story),
+    ];
+    if rules.exclusion {
+        verdicts.push(history::exclusion::check(story, knowledge));
+    }
+    if rules.honoured {
+        verdicts.extend([history::renewals::check(story, knowledge), history::kept::check(story, knowledge)]);
+    }
+    verdicts.into_iter().map(Verdict::from).collect()
 }
 
 /// A short history for the tests of the checkers.
@@ -80,10 +110,6 @@ pub(crate) mod planted {
     pub(crate) fn asked(at: u64, client: u32, resource: &str) -> Line {
         let what = What::Asked { client: ClientId(client), call: Call(client), resource: resource.into() };
         Line { at: ms(at), what }
-    }
-
-    pub(crate) fn queued(at: u64, client: u32) -> Line {
-        Line { at: ms(at), what: What::Queued { client: ClientId(client), call: Call(client) } }
     }
 
     /// Granted, and last confirmed by something sent just then.
@@ -112,25 +138,6 @@ pub(crate) mod planted {
     pub(crate) fn giving_back(at: u64, client: u32, token: u64) -> Line {
         let what = What::GivingBack { client: ClientId(client), token: Token::from_u64(token) };
         Line { at: ms(at), what }
-    }
-
-    pub(crate) fn wrote(
-        asked: u64,
-        at: u64,
-        client: u32,
-        resource: &str,
-        token: u64,
-        accepted: bool,
-    ) -> Line {
-        let (client, token) = (ClientId(client), Token::from_u64(token));
-        let refused = (!accepted).then(|| "not-current: planted".to_owned());
-        let what = What::Wrote { client, resource: resource.into(), token, asked: ms(asked), refused };
-        Line { at: ms(at), what }
-    }
-
-    pub(crate) fn lost(at: u64, client: u32, token: u64, revoked: bool) -> Line {
-        let (client, token) = (ClientId(client), Token::from_u64(token));
-        Line { at: ms(at), what: What::Lost { client, token, why: "planted".into(), revoked } }
     }
 
     pub(crate) fn looked(asked: u64, at: u64, resource: &str, token: Option<u64>) -> Line {

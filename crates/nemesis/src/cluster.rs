@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
-use crate::history::At;
+use crate::history::{At, Now};
 use crate::net::Net;
 use crate::node::{Beginning, Node};
 use crate::numbers::{self, Numbers};

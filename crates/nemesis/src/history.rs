@@ -1,4 +1,4 @@
-//! What clients asked, were told and believed, as lines in the order of one clock.
+//! What clients asked, were told and believed, as lines in the order of one clock, in the format of `leasehold-history`.
 //!
 //! The clock is the boot clock of the machine that runs the harness, in nanoseconds; every client lives in that process. The
 //! time of a line is read under the lock that keeps the order: a line that stands before another happened before it.
@@ -7,61 +7,46 @@
 //! client look more patient, or its belief longer, than it was.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::io::{BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use anyhow::{Context, Result};
 use leasehold::Token;
-use serde::{Deserialize, Serialize};
+pub use leasehold_history::At;
+use leasehold_history::{Event, Story};
 
-/// A point in time: nanoseconds of the harness's boot clock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct At(pub u64);
+/// The clock of the harness.
+pub trait Now {
+    /// What it shows.
+    fn now() -> Self;
+}
 
-impl At {
-    /// Now.
-    pub fn now() -> Self {
+impl Now for At {
+    fn now() -> Self {
         Self(leasehold_clock::read().boot)
-    }
-
-    /// So much later.
-    #[must_use]
-    pub fn plus(self, length: Duration) -> Self {
-        Self(self.0.saturating_add(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX)))
-    }
-
-    /// How long ago `earlier` was; zero if it was not.
-    pub const fn since(self, earlier: Self) -> Duration {
-        Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 }
 
 /// Names a client of the workload.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClientId(pub u32);
 
 /// Names one acquire of one client.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Call(pub u32);
 
 /// One line of a history.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
     /// When.
     pub at: At,
     /// What.
-    #[serde(flatten)]
     pub what: What,
 }
 
 /// What happened.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "what", rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum What {
     /// A client is about to ask for a lease.
     Asked {
@@ -88,7 +73,6 @@ pub enum What {
         /// What it holds.
         resource: String,
         /// The token.
-        #[serde(with = "text")]
         token: Token,
         /// Until when the client believes.
         until: At,
@@ -100,7 +84,6 @@ pub enum What {
         /// Who.
         client: ClientId,
         /// Which lease.
-        #[serde(with = "text")]
         token: Token,
         /// Until when the client believes.
         until: At,
@@ -130,7 +113,6 @@ pub enum What {
         /// Who.
         client: ClientId,
         /// Which lease.
-        #[serde(with = "text")]
         token: Token,
     },
     /// The call that gives the lease back has ended.
@@ -138,7 +120,6 @@ pub enum What {
         /// Who.
         client: ClientId,
         /// Which lease.
-        #[serde(with = "text")]
         token: Token,
         /// What went wrong, if the service did not say that it took it back.
         trouble: Option<String>,
@@ -150,7 +131,6 @@ pub enum What {
         /// Beside which resource.
         resource: String,
         /// The token that it showed.
-        #[serde(with = "text")]
         token: Token,
         /// When it was about to ask.
         asked: At,
@@ -162,7 +142,6 @@ pub enum What {
         /// Who.
         client: ClientId,
         /// Which lease.
-        #[serde(with = "text")]
         token: Token,
         /// Why.
         why: String,
@@ -176,7 +155,6 @@ pub enum What {
         /// What was looked at.
         resource: String,
         /// The token of the holder, if there is one.
-        #[serde(with = "text_or_none")]
         token: Option<Token>,
     },
     /// Something was broken.
@@ -231,7 +209,7 @@ impl Recorder {
         let mut inner = self.lock();
         let at = At::now();
         let line = Line { at, what };
-        let text = serde_json::to_string(&line).expect("a line of a history has only text keys");
+        let text = line.event().to_json();
         if let Err(error) = writeln!(inner.file, "{text}") {
             inner.trouble.get_or_insert(error);
         }
@@ -266,68 +244,80 @@ impl Recorder {
 ///
 /// # Errors
 /// When the file cannot be read or a line of it is not understood.
-pub fn read(path: &Path) -> Result<Vec<Line>> {
+pub fn read(path: &Path) -> Result<Story> {
     let file = File::open(path).with_context(|| format!("{} cannot be read", path.display()))?;
-    let lines = BufReader::new(file).lines().enumerate().map(|(number, line)| {
-        let line = line.with_context(|| format!("{} cannot be read", path.display()))?;
-        serde_json::from_str(&line)
-            .with_context(|| format!("{}:{}: not understood", path.display(), number + 1))
-    });
-    lines.collect()
+    let mut story = Story::default();
+    leasehold_history::read(BufReader::new(file), |number, line| story.take(number, line))
+        .with_context(|| path.display().to_string())?;
+    Ok(story)
 }
 
-/// Tokens as text: a JSON number loses the last digits.
-mod text {
-    use leasehold::Token;
-    use serde::{Deserialize, Deserializer, Serializer, de::Error};
-
-    pub(super) fn serialize<S: Serializer>(token: &Token, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(token)
-    }
-
-    pub(super) fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<Token, D::Error> {
-        String::deserialize(from)?.parse().map_err(D::Error::custom)
+impl Line {
+    /// The line as others write and read it.
+    pub fn event(&self) -> leasehold_history::Line<'_> {
+        leasehold_history::Line::new(self.at, self.what.event())
     }
 }
 
-mod text_or_none {
-    use leasehold::Token;
-    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
-
-    #[expect(clippy::ref_option, reason = "serde gives a reference to the field")]
-    pub(super) fn serialize<S: Serializer>(token: &Option<Token>, to: S) -> Result<S::Ok, S::Error> {
-        token.map(|token| token.to_string()).serialize(to)
-    }
-
-    pub(super) fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<Option<Token>, D::Error> {
-        let text = Option::<String>::deserialize(from)?;
-        text.map(|text| text.parse().map_err(D::Error::custom)).transpose()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_line_is_read_as_it_was_written() {
-        let token = Token::from_u64(u64::MAX >> 1);
-        let (client, at) = (ClientId(3), At(17));
-        let all = [
-            What::Asked { client, call: Call(1), resource: "a/b".into() },
-            What::Granted { client, call: Call(1), resource: "a/b".into(), token, until: at, promised: at },
-            What::GaveBack { client, token, trouble: Some("unknown".into()) },
-            What::Finishing,
-            What::Wrote { client, resource: "a/b".into(), token, asked: at, refused: None },
-            What::Lost { client, token, why: "expired".into(), revoked: false },
-            What::Looked { asked: at, resource: "a/b".into(), token: None },
-            What::Looked { asked: at, resource: "a/b".into(), token: Some(token) },
-            What::AllHealed,
-        ];
-        for what in all {
-            let line = Line { at, what };
-            let text = serde_json::to_string(&line).unwrap();
-            assert_eq!(serde_json::from_str::<Line>(&text).unwrap(), line, "{text}");
+impl What {
+    fn event(&self) -> Event<'_> {
+        let name = |client: &ClientId| client.0.to_string().into();
+        let number = |call: &Call| call.0.to_string().into();
+        match self {
+            Self::Asked { client, call, resource } => Event::Asked {
+                client: name(client),
+                call: number(call),
+                resource: resource.into(),
+                ttl_ms: None,
+            },
+            Self::Queued { client, call } => Event::Queued { client: name(client), call: number(call) },
+            Self::Granted { client, call, resource, token, until, promised } => Event::Granted {
+                client: name(client),
+                call: number(call),
+                resource: resource.into(),
+                token: *token,
+                fence: None,
+                shared: false,
+                until: *until,
+                promised: Some(*promised),
+            },
+            Self::Confirmed { client, token, until, promised } => Event::Confirmed {
+                client: name(client),
+                token: *token,
+                until: *until,
+                promised: Some(*promised),
+            },
+            Self::Refused { client, call, why } => {
+                Event::Refused { client: name(client), call: number(call), why: why.into() }
+            }
+            Self::Unknown { client, call, why } => {
+                Event::Unknown { client: name(client), call: number(call), why: why.into() }
+            }
+            Self::GivingBack { client, token } => Event::GivingBack { client: name(client), token: *token },
+            Self::GaveBack { client, token, trouble } => Event::GaveBack {
+                client: name(client),
+                token: *token,
+                trouble: trouble.as_ref().map(Into::into),
+            },
+            Self::Wrote { client, resource, token, asked, refused } => Event::Wrote {
+                client: name(client),
+                resource: resource.into(),
+                token: *token,
+                asked: *asked,
+                refused: refused.as_ref().map(Into::into),
+                receiver: "".into(),
+                register: true,
+            },
+            Self::Lost { client, token, why, revoked } => {
+                Event::Lost { client: name(client), token: *token, why: why.into(), revoked: *revoked }
+            }
+            Self::Looked { asked, resource, token } => {
+                Event::Looked { asked: *asked, resource: resource.into(), token: *token }
+            }
+            Self::Fault { text } => Event::Fault { text: text.into() },
+            Self::Healed { text } => Event::Healed { text: text.into() },
+            Self::AllHealed => Event::AllHealed,
+            Self::Finishing => Event::Finishing,
         }
     }
 }

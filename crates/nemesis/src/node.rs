@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::cleanup::{self, Undo};
 use crate::clock_shim::{Shim, Wall};
-use crate::history::At;
+use crate::history::{At, Now};
 
 /// How a node begins when its directory is empty.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use serde_json::json;
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
-use crate::history::At;
+use crate::history::{At, Now};
 use crate::workload::post;
 
 /// How long an answer is waited for: longer than anything here stands still.

@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::history::At;
+use crate::history::{At, Now};
 
 const WIDTH: usize = 30;
 

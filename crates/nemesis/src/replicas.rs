@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 
 use crate::cluster::Cluster;
-use crate::history::At;
+use crate::history::{At, Now};
 use crate::numbers;
 
 /// How long one node may take to give a backup.

@@ -10,7 +10,7 @@ use crate::check::{self, Rules, Verdict};
 use crate::cleanup::{self, Cleanup};
 use crate::cluster::Cluster;
 use crate::figures;
-use crate::history::{At, Line, Recorder, What};
+use crate::history::{At, Line, Now, Recorder, What};
 use crate::progress::Progress;
 use crate::random::Random;
 use crate::replicas;

@@ -29,7 +29,7 @@ use tokio::task::JoinHandle;
 
 pub(crate) use self::web::post;
 
-use crate::history::{ClientId, Recorder};
+use crate::history::{ClientId, Now, Recorder};
 use crate::random::Random;
 
 /// What a workload is.

@@ -9,6 +9,7 @@
 
 pub mod calls;
 pub mod errors;
+pub mod guarantees;
 pub mod limits;
 pub mod links;
 pub mod manifests;
@@ -26,7 +27,7 @@ pub type Complaint = String;
 pub type Rule = (&'static str, fn(&Tree) -> Vec<Complaint>);
 
 /// Every rule of the tree.
-pub const RULES: [Rule; 9] = [
+pub const RULES: [Rule; 10] = [
     ("files have one idea each", sizes::check),
     ("banned calls are not made", calls::check),
     ("nothing of one machine or person is in the tree", words::check),
@@ -36,6 +37,7 @@ pub const RULES: [Rule; 9] = [
     ("every error is documented", errors::check),
     ("every limit is documented", limits::check),
     ("every transcript is run or says why not", transcript::check),
+    ("every test that a promise rests on is there", guarantees::check),
 ];
 
 /// The Rust examples of the documentation.

@@ -28,9 +28,10 @@ const SERVICE: &str = "leasehold-service";
 const CLIENT: &str = "leasehold";
 const FENCE: &str = "leasehold-fence";
 const SIM: &str = "leasehold-sim";
+const HISTORY: &str = "leasehold-history";
 
 /// From the inside out.
-const PLACES: [Place; 17] = [
+const PLACES: [Place; 18] = [
     place(CORE, &[]),
     place(CLOCK, &[CORE]),
     place(WAL, &[CORE]),
@@ -45,9 +46,10 @@ const PLACES: [Place; 17] = [
     },
     place(FENCE, &[CORE]),
     place(SIM, &[CORE, CLOCK, WAL, WIRE, NODE]),
-    place("leasehold-cli", &[CORE, CLOCK, WAL, WIRE, NODE, SERVER, SERVICE, CLIENT, FENCE, SIM]),
+    place(HISTORY, &[CORE]),
+    place("leasehold-cli", &[CORE, CLOCK, WAL, WIRE, NODE, SERVER, SERVICE, CLIENT, FENCE, SIM, HISTORY]),
     place("leasehold-bench", &[CORE, CLOCK, WAL, WIRE, NODE, SERVER, SERVICE, CLIENT, FENCE]),
-    place("leasehold-nemesis", &[CLOCK, CLIENT]),
+    place("leasehold-nemesis", &[CLOCK, CLIENT, HISTORY]),
     place("leasehold-model", &[]),
     place("leasehold-fuzz", &[CORE, CLOCK, WAL, WIRE, NODE, SERVER, SERVICE, CLIENT]),
     place("leasehold-tidy", &[]),

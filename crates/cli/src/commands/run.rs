@@ -20,6 +20,7 @@ use crate::exit::Exit;
 use crate::guardian::clock::Point;
 use crate::loss::{lost, not_released, point, ran_out};
 use crate::place::Place;
+use crate::record::Record;
 use crate::signals::Signals;
 use crate::supervise::{Cause, Event, Launch, Leads, Supervised};
 use crate::trouble::Trouble;
@@ -42,15 +43,29 @@ struct Note<'a> {
 pub(super) async fn run(console: &Console, place: &Place, args: &RunArgs) -> Result<Exit, Trouble> {
     let mut signals = Signals::listen()?;
     let label = words::own_label(args.command.first().map(OsString::as_os_str));
-    let holding = acquire::acquire(console, place, &args.acquire, label, &mut signals)
-        .await
+    let client = args.acquire.label.as_ref().unwrap_or(&label).to_string();
+    let mut record = Record::open(args.history.as_deref(), &client, &args.acquire)?;
+    record.asked(&args.acquire);
+    let acquired = acquire::acquire(console, place, &args.acquire, label, &mut signals).await;
+    let holding = acquired
+        .inspect_err(|trouble| record.not_granted(trouble))
         .map_err(|trouble| trouble.without_a_lease("nothing was run"))?;
+    record.granted(&holding.lease, args.acquire.shared);
     let fence_name = holding.lease.fence_name();
     let token = holding.lease.fence().to_string();
-    let End { result, drained } = under_lease(console, place, args, &holding, &mut signals).await;
+    let End { result, drained } =
+        under_lease(console, place, args, &holding, &mut signals, &mut record).await;
     let lost = matches!(result, Err(Trouble::Lost(_)));
+    let given_back = record.giving_back(&holding.lease).then(|| holding.lease.token());
     // A lease that is lost needs no giving back; closing the session tells the store that nobody acts under it.
     let told = if lost { holding.close().await } else { holding.give_back(drained).await };
+    if let Some(token) = given_back {
+        record.gave_back(token, told.as_ref().err().map(ToString::to_string));
+    }
+    if let Some(message) = record.trouble() {
+        let (resource, token) = (fence_name.as_str(), token.clone());
+        console.note(&message, &Note { event: "history-not-whole", resource, token, message: &message });
+    }
     if let Err(error) = told {
         let message = not_released(&fence_name, &args.acquire, &error);
         console
@@ -72,6 +87,7 @@ async fn under_lease(
     args: &RunArgs,
     holding: &Holding,
     signals: &mut Signals,
+    record: &mut Record,
 ) -> End {
     let started = async {
         // Before the start: the command may be at its end at once.
@@ -80,7 +96,9 @@ async fn under_lease(
         Ok((children, start(place, args, holding).await?))
     };
     match started.await {
-        Ok((children, supervised)) => watch(console, &holding.lease, supervised, children, signals).await,
+        Ok((children, supervised)) => {
+            watch(console, &holding.lease, supervised, children, signals, record).await
+        }
         Err(trouble) => End { result: Err(trouble), drained: false },
     }
 }
@@ -133,9 +151,10 @@ async fn watch(
     supervised: Supervised,
     mut children: ChildSignals,
     signals: &mut Signals,
+    record: &mut Record,
 ) -> End {
-    let mut watched =
-        Watched { console, lease, supervised, told: None, exit: Exit::FAILURE, lost: None, drained: false };
+    let (told, exit, lost, drained) = (None, Exit::FAILURE, None, false);
+    let mut watched = Watched { console, lease, supervised, record, told, exit, lost, drained };
     let mut often = 0;
     loop {
         let nap = if often > 0 { LOOK_OFTEN } else { LOOK_EVERY };
@@ -158,6 +177,7 @@ struct Watched<'a> {
     console: &'a Console,
     lease: &'a Lease,
     supervised: Supervised,
+    record: &'a mut Record,
     /// The deadline that the guardian was told last.
     told: Option<Reading>,
     exit: Exit,
@@ -170,11 +190,13 @@ impl Watched<'_> {
         if let Some(deadline) = self.lease.deadline().filter(|deadline| self.told != Some(*deadline)) {
             self.told = Some(deadline);
             self.supervised.deadline(point(deadline));
+            self.record.looked_at(self.lease);
         }
         if self.lost.is_none() {
             let state = self.lease.state();
-            if matches!(state, LeaseState::Ended { .. }) {
+            if let LeaseState::Ended { why, .. } = &state {
                 self.supervised.terminate();
+                self.record.lost(self.lease, why);
                 self.lost = Some(lost(self.lease, &state));
             }
         }

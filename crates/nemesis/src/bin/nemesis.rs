@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::Parser;
 use leasehold_nemesis::check::{self, Rules};
-use leasehold_nemesis::history::{self, At};
+use leasehold_nemesis::history::{self, At, Now};
 use leasehold_nemesis::scenario::{self, ALL, Scenario};
 use leasehold_nemesis::stage::Options;
 use leasehold_nemesis::summary::{Outcome, Summary};
@@ -151,11 +151,11 @@ impl Lines {
 /// Checks a history that was made before.
 fn again(cli: &Cli) -> Result<bool> {
     let path = cli.history.as_deref().context("check needs --history FILE")?;
-    let lines = history::read(path)?;
+    let story = history::read(path)?;
     // A history does not say what its clocks did, nor what its ttl was: only what holds for all is checked.
     let rules =
         Rules { ttl: std::time::Duration::from_millis(500), honoured: true, exclusion: true, healing: None };
-    let verdicts = check::all(&lines, rules);
+    let verdicts = check::of_story(&story, rules);
     for verdict in &verdicts {
         println!("{} ({} compared): {} violations", verdict.name, verdict.compared, verdict.violations.len());
         for violation in &verdict.violations {

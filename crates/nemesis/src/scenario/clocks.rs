@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use crate::check::story::Story;
-use crate::check::{Rules, fence, renewals};
+use leasehold_history::check::{Knowledge, renewals, writes};
+
+use crate::check::{self, Rules};
 use crate::clock_shim::{Shim, Wall};
-use crate::history::{At, Line};
+use crate::history::{At, Line, Now};
 use crate::numbers;
 use crate::report::{Figure, Report};
 use crate::scenario::leader::nobody_lost;
@@ -41,13 +42,13 @@ pub(super) fn within(options: &Options) -> Result<Report> {
 pub(super) fn beyond(options: &Options) -> Result<Report> {
     let shape = Shape { stranded: 2, callers: 6, writes: true, ..Shape::default() };
     let (mut stage, lines, rate) = turn(options, "fast-clocks", [1.05, 1.05, 1.05], shape)?;
-    let story = Story::of(&lines);
+    let story = check::story(&lines);
     // If nothing ended early, the clocks were right, and nothing was shown.
-    let early = renewals::check(&story).violations.len();
+    let early = usize::try_from(renewals::check(&story, Knowledge::default()).found).unwrap_or(usize::MAX);
     stage.figure(Figure::main("leases that ended early", early.to_string()));
     let none = (early == 0).then(|| "no lease ended early: the clocks were not too fast".to_owned());
     stage.judge("the clocks are too fast indeed", early, none.into_iter().collect());
-    let (stale, writes) = (fence::fenced_off(&story), story.writes.len());
+    let (stale, writes) = (writes::fenced_off(&story), story.writes.len());
     stage.figure(Figure::main("writes to registers", format!("{writes}, refused by their token {stale}")));
     let none = (stale == 0).then(|| "no stale write reached the fence: it had nothing to refuse".to_owned());
     stage.judge("stale writes reach the fence", stale, none.into_iter().collect());

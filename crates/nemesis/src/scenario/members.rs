@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use crate::history::At;
+use crate::history::{At, Now};
 use crate::report::{Figure, Report};
 use crate::scenario::leader::nobody_lost;
 use crate::stage::{HEALING, Options, Stage};

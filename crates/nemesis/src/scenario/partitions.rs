@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::Result;
 
 use crate::figures;
-use crate::history::At;
+use crate::history::{At, Now};
 use crate::net::Spot;
 use crate::report::{Figure, Report};
 use crate::stage::{HEALING, Options, Stage};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::Result;
 
 use crate::cluster::Status;
-use crate::history::At;
+use crate::history::{At, Now};
 use crate::net::Spot;
 use crate::numbers;
 use crate::report::{Figure, Report};

@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, bail};
 use leasehold::Token;
 
 use crate::check::Rules;
-use crate::history::{At, Line, What};
+use crate::history::{At, Line, Now, What};
 use crate::node::Beginning;
 use crate::pile::{Pile, SESSION_ENDED};
 use crate::report::{Figure, Report};

@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use crate::disk::Disk;
 use crate::figures::{self, Lengths};
-use crate::history::At;
+use crate::history::{At, Now};
 use crate::numbers;
 use crate::pile::{Answer, Fate, Keepers, Pile};
 use crate::report::{Figure, Report};

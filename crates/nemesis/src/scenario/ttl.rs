@@ -10,7 +10,7 @@ use rustix::process::Pid;
 
 use crate::cleanup::{self, Undo};
 use crate::figures;
-use crate::history::{At, Line};
+use crate::history::{At, Line, Now};
 use crate::report::{Figure, Report};
 use crate::stage::{HEALING, Options, Stage};
 use crate::workload::Shape;

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 
 use super::strander::Links;
 use super::{Life, Shape};
-use crate::history::{At, Call, ClientId, What};
+use crate::history::{At, Call, ClientId, Now, What};
 use crate::random::Random;
 
 /// Between two attempts that failed at once.

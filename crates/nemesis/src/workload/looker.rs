@@ -5,7 +5,7 @@ use std::time::Duration;
 use leasehold::{ConnectOptions, ResourceName, Store};
 
 use super::Life;
-use crate::history::{At, What};
+use crate::history::{At, Now, What};
 use crate::random::Random;
 
 /// Between two looks.

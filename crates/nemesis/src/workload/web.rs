@@ -13,7 +13,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::{Life, Shape};
-use crate::history::{At, Call, ClientId, What};
+use crate::history::{At, Call, ClientId, Now, What};
 use crate::random::Random;
 
 /// How long an answer is waited for, beyond what the call itself waits.

@@ -1,0 +1,158 @@
+//! The verdict: a table of what each check judged, and the lines that it holds against the run.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use leasehold_history::check::{Verdict, Violation};
+use leasehold_history::{LineNumber, Story};
+use serde::Serialize;
+
+use crate::console::{Console, Table};
+use crate::trouble::Trouble;
+
+/// More of a line is not shown to people.
+const LONGEST_TEXT: usize = 300;
+
+/// All that is said of a history.
+pub(super) struct Report<'a> {
+    pub(super) story: &'a Story,
+    pub(super) verdicts: &'a [Verdict],
+    pub(super) skew: Option<Duration>,
+    pub(super) texts: BTreeMap<LineNumber, String>,
+    /// Violations of one check that are shown.
+    pub(super) most: usize,
+}
+
+#[derive(Serialize)]
+struct ReportJson<'a> {
+    held: bool,
+    lines: u64,
+    grants: usize,
+    clocks: usize,
+    skew_ms: Option<f64>,
+    lines_not_judged: u64,
+    checks: Vec<CheckJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct CheckJson<'a> {
+    check: &'a str,
+    about: &'a str,
+    verdict: &'static str,
+    judged: u64,
+    unit: &'a str,
+    violated: u64,
+    violations: Vec<ViolationJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct ViolationJson<'a> {
+    message: &'a str,
+    lines: Vec<LineJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct LineJson<'a> {
+    line: u64,
+    text: &'a str,
+}
+
+impl Report<'_> {
+    pub(super) fn print(&self, console: &Console) -> Result<(), Trouble> {
+        let mut table = Table::new(&["CHECK", "VERDICT", "JUDGED", "WHAT HOLDS"]);
+        for verdict in self.verdicts {
+            let (word, judged) = match word(verdict) {
+                "violated" => (format!("VIOLATED {}", times(verdict.found)), counted(verdict)),
+                "held" => ("held".to_owned(), counted(verdict)),
+                _ => ("nothing to judge".to_owned(), "-".to_owned()),
+            };
+            table.row(vec![verdict.check.name.into(), word, judged, verdict.check.about.into()]);
+        }
+        let (lines, grants) = (self.story.lines, self.story.grants.len());
+        let head = format!("{lines} lines, {grants} grants");
+        console.framed_table(&head, &table, &self.violations(), &self.json())
+    }
+
+    /// What is wrong, below the table.
+    fn violations(&self) -> String {
+        let mut text = String::new();
+        for verdict in self.verdicts.iter().filter(|verdict| !verdict.is_good()) {
+            let _ = writeln!(text, "\n{}:", verdict.check.name);
+            for violation in verdict.violations.iter().take(self.most) {
+                let _ = writeln!(text, "  {}", violation.words);
+                for (line, shown) in self.lines(violation) {
+                    let _ = writeln!(text, "    line {}: {}", line.get(), cut(shown));
+                }
+            }
+            let shown = verdict.violations.len().min(self.most);
+            let more = verdict.found - u64::try_from(shown).unwrap_or(u64::MAX);
+            let how = if shown < verdict.violations.len() { "; --all shows them" } else { "" };
+            if more > 0 {
+                let _ = writeln!(text, "  and {more} more{how}");
+            }
+        }
+        text
+    }
+
+    fn lines<'a>(&'a self, violation: &'a Violation) -> impl Iterator<Item = (LineNumber, &'a str)> {
+        let text = |line: &LineNumber| self.texts.get(line).map_or("", String::as_str);
+        violation.lines.iter().map(move |line| (*line, text(line)))
+    }
+
+    fn violation<'a>(&'a self, violation: &'a Violation) -> ViolationJson<'a> {
+        let lines = self.lines(violation).map(|(line, text)| LineJson { line: line.get(), text });
+        ViolationJson { message: &violation.words, lines: lines.collect() }
+    }
+
+    fn json(&self) -> ReportJson<'_> {
+        let checks = self.verdicts.iter().map(|verdict| CheckJson {
+            check: verdict.check.name,
+            about: verdict.check.about,
+            verdict: word(verdict),
+            judged: verdict.judged,
+            unit: verdict.check.unit,
+            violated: verdict.found,
+            violations: verdict
+                .violations
+                .iter()
+                .take(self.most)
+                .map(|found| self.violation(found))
+                .collect(),
+        });
+        ReportJson {
+            held: self.verdicts.iter().all(Verdict::is_good)
+                && self.verdicts.iter().any(|verdict| verdict.judged > 0),
+            lines: self.story.lines,
+            grants: self.story.grants.len(),
+            clocks: self.story.clocks(),
+            skew_ms: self.skew.map(|skew| skew.as_secs_f64() * 1e3),
+            lines_not_judged: self.story.strays,
+            checks: checks.collect(),
+        }
+    }
+}
+
+const fn word(verdict: &Verdict) -> &'static str {
+    match (verdict.is_good(), verdict.judged) {
+        (false, _) => "violated",
+        (true, 0) => "nothing-to-judge",
+        (true, _) => "held",
+    }
+}
+
+fn times(count: u64) -> String {
+    if count == 1 { "once".to_owned() } else { format!("{count} times") }
+}
+
+fn counted(verdict: &Verdict) -> String {
+    let unit = if verdict.judged == 1 { verdict.check.one } else { verdict.check.unit };
+    format!("{} {unit}", verdict.judged)
+}
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(LONGEST_TEXT) {
+        Some((end, _)) => format!("{} ...", &text[..end]),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,208 @@
+//! What a holder saw, written down as it happens: a file for `leasehold check-history`.
+//!
+//! Written *before* something is asked or given back and *after* something was told, so that a line never makes belief longer than it
+//! was. Every line is one write at the end of the file, and several programs may share one. A file that cannot be written is no reason
+//! to end a command that runs: it is said at the end.
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use leasehold::core::holder::Reading;
+use leasehold::{EndedWhy, Ending, Lease, SessionOptions};
+use leasehold_history::{At, Event, Line};
+
+use crate::args::AcquireArgs;
+use crate::codes::Kind;
+use crate::trouble::Trouble;
+use crate::words;
+
+/// A history under way, if one is wanted.
+#[derive(Debug)]
+pub(crate) struct Record {
+    open: Option<Open>,
+}
+
+#[derive(Debug)]
+struct Open {
+    path: PathBuf,
+    file: File,
+    /// The first thing that went wrong.
+    trouble: Option<io::Error>,
+    clock: String,
+    process: String,
+    client: String,
+    margin: Duration,
+    /// The deadline that was written down last.
+    written: Option<Reading>,
+    /// Whether it was written down that the lease is over.
+    ended: bool,
+}
+
+impl Record {
+    /// Goes on at the end of a file, or of none.
+    pub(crate) fn open(path: Option<&Path>, client: &str, args: &AcquireArgs) -> Result<Self, Trouble> {
+        let Some(path) = path else { return Ok(Self { open: None }) };
+        let file = append(path)
+            .map_err(|error| Trouble::History(format!("{} cannot be written: {error}", path.display())))?;
+        let margin = SessionOptions::new().ttl(args.ttl).numbers()?.margin().duration();
+        let now = leasehold_clock::read().boot;
+        let open = Open {
+            path: path.to_owned(),
+            file,
+            trouble: None,
+            clock: clock(),
+            // A pid comes back; together with when it began it does not.
+            process: format!("{}.{}", std::process::id(), now / 1_000_000),
+            client: client.to_owned(),
+            margin,
+            written: None,
+            ended: false,
+        };
+        Ok(Self { open: Some(open) })
+    }
+
+    /// It is about to ask.
+    pub(crate) fn asked(&mut self, args: &AcquireArgs) {
+        let ttl_ms = u32::try_from(args.ttl.as_millis()).ok();
+        self.write(|client| Event::Asked {
+            client,
+            call: "".into(),
+            resource: args.name.as_str().into(),
+            ttl_ms,
+        });
+    }
+
+    /// Nothing came of it.
+    pub(crate) fn not_granted(&mut self, trouble: &Trouble) {
+        let (code, kind) = trouble.code();
+        self.write(|client| {
+            let (call, why) = ("".into(), code.into());
+            match kind {
+                Kind::Refused => Event::Refused { client, call, why },
+                Kind::Failed | Kind::Unknown => Event::Unknown { client, call, why },
+            }
+        });
+    }
+
+    /// It was told that it holds the lease.
+    pub(crate) fn granted(&mut self, lease: &Lease, shared: bool) {
+        let Some(open) = &mut self.open else { return };
+        open.written = lease.deadline();
+        let (until, promised) = open.belief(lease);
+        self.write(|client| Event::Granted {
+            client,
+            call: "".into(),
+            resource: lease.fence_name().into(),
+            token: lease.token(),
+            fence: Some(lease.fence()).filter(|fence| *fence != lease.token()),
+            shared,
+            until,
+            promised: Some(promised),
+        });
+    }
+
+    /// Its deadline may have moved.
+    pub(crate) fn looked_at(&mut self, lease: &Lease) {
+        let Some(open) = &mut self.open else { return };
+        let deadline = lease.deadline();
+        if deadline.is_none() || open.written == deadline {
+            return;
+        }
+        open.written = deadline;
+        let (until, promised) = open.belief(lease);
+        let token = lease.token();
+        self.write(|client| Event::Confirmed { client, token, until, promised: Some(promised) });
+    }
+
+    /// The lease has ended, and not by its holder's will.
+    pub(crate) fn lost(&mut self, lease: &Lease, why: &EndedWhy) {
+        let revoked = matches!(why, EndedWhy::ByService(Ending::Revoked { .. }));
+        self.write(|client| Event::Lost {
+            client,
+            token: lease.token(),
+            why: words::ended_code(why).into(),
+            revoked,
+        });
+        self.end();
+    }
+
+    /// It is about to give the lease back, unless it was lost. Says whether it is.
+    pub(crate) fn giving_back(&mut self, lease: &Lease) -> bool {
+        let gives = self.open.as_ref().is_some_and(|open| !open.ended);
+        if gives {
+            self.write(|client| Event::GivingBack { client, token: lease.token() });
+            self.end();
+        }
+        gives
+    }
+
+    /// It has tried to give it back.
+    pub(crate) fn gave_back(&mut self, token: leasehold::Token, trouble: Option<String>) {
+        self.write(|client| Event::GaveBack { client, token, trouble: trouble.map(Into::into) });
+    }
+
+    /// What is to be said at the end: a history that is not whole must not look like one.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        let open = self.open.as_ref()?;
+        let trouble = open.trouble.as_ref()?;
+        Some(format!("the history in {} is not whole: {trouble}", open.path.display()))
+    }
+
+    fn end(&mut self) {
+        if let Some(open) = &mut self.open {
+            open.ended = true;
+        }
+    }
+
+    fn write<'a>(&mut self, event: impl FnOnce(Cow<'a, str>) -> Event<'a>) {
+        let Some(open) = &mut self.open else { return };
+        let line = Line {
+            at: At(leasehold_clock::read().boot),
+            clock: Some(open.clock.as_str().into()),
+            process: Some(open.process.as_str().into()),
+            event: event(Cow::Owned(open.client.clone())),
+        };
+        let text = format!("{}\n", line.to_json());
+        if let Err(error) = open.file.write_all(text.as_bytes()) {
+            open.trouble.get_or_insert(error);
+        }
+    }
+}
+
+impl Open {
+    /// Until when the holder believes, and until when the store must honour it, on the boot clock.
+    fn belief(&self, lease: &Lease) -> (At, At) {
+        let now = leasehold_clock::read();
+        let Some(deadline) = lease.deadline() else { return (At(now.boot), At(now.boot)) };
+        // The clock that has moved further decides: what is left is the smaller of the two.
+        let left = |now: u64, deadline: u64| i128::from(deadline) - i128::from(now);
+        let left = left(now.boot, deadline.boot).min(left(now.raw, deadline.raw));
+        let until = At(u64::try_from(i128::from(now.boot) + left).unwrap_or(0));
+        (until, until.plus(self.margin))
+    }
+}
+
+/// Opens a file to write at its end, on a line of its own.
+fn append(path: &Path) -> io::Result<File> {
+    let mut file = File::options().read(true).append(true).create(true).open(path)?;
+    if file.metadata()?.is_file() && file.seek(SeekFrom::End(0))? > 0 {
+        let mut last = [0];
+        file.seek(SeekFrom::End(-1))?;
+        file.read_exact(&mut last)?;
+        if last != *b"\n" {
+            file.write_all(b"\n")?;
+        }
+    }
+    Ok(file)
+}
+
+/// What others must share to compare their times with ours: one boot of one machine, and one time namespace.
+fn clock() -> String {
+    let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let namespace = std::fs::metadata("/proc/self/ns/time").map(|metadata| metadata.ino()).unwrap_or(0);
+    format!("boottime/{}/{namespace}", boot_id.trim())
+}
