@@ -8,7 +8,7 @@
 //! Not checked here, because a simulated history cannot show it:
 //! - I17 (rights): there is no door in the simulated world; the service's own tests have it.
 //! - I18 (bounds of memory, files and descriptors): nothing in the simulated world costs any.
-//! - L7 (100,000 expiries within 5 s): a simulated node computes in no time; the load tests have it.
+//! - L7 (100,000 expiries within 5 s): a simulated node computes in no time, so this says nothing about it.
 //! - The second half of I9 (the fence is durable before the first effect): simulated receivers do not crash.
 //! - Linearizability is searched for exclusive leases; shared ones, slots and units are compared with the model only.
 

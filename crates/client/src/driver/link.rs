@@ -258,7 +258,8 @@ async fn send(
     learns: bool,
 ) -> Option<Unreachable> {
     let mut bytes = Vec::new();
-    let mut question = pin!(tokio::time::sleep(Learning::pause(true, draw())));
+    let mut asked = 0_u32;
+    let mut question = pin!(tokio::time::sleep(Learning::pause(0, draw())));
     loop {
         bytes.clear();
         tokio::select! {
@@ -268,7 +269,8 @@ async fn send(
             },
             () = &mut question, if learns => {
                 encode(&[Learning::question()], &mut bytes);
-                question.set(tokio::time::sleep(Learning::pause(false, draw())));
+                asked = asked.saturating_add(1);
+                question.set(tokio::time::sleep(Learning::pause(asked, draw())));
             }
         }
         while let Ok(more) = requests.try_recv() {

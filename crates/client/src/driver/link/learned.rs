@@ -20,9 +20,12 @@ use super::life::Lives;
 const ASKED: RequestId = RequestId(0);
 /// A connection that is over sooner asks nothing: most commands are.
 const FIRST_AFTER: Duration = Duration::from_millis(100);
-/// Between two questions at most: less than it takes to replace one node after the other, and not more often than sessions are
-/// renewed.
+/// Between two questions at most: less than it takes to replace one node after the other.
 const AGAIN_AFTER: Duration = Duration::from_secs(5);
+/// A connection that has asked so often is an old one: whoever replaces nodes ends connections, and new ones ask soon.
+const OFTEN: u32 = 6;
+/// Between two questions on an old connection at most. Each is a read of the leader, and there may be very many clients.
+const SELDOM_AFTER: Duration = Duration::from_secs(30);
 
 /// The members that were told last.
 #[derive(Debug, Default)]
@@ -79,10 +82,14 @@ impl Learning {
         (ASKED, Request::Read(Query::Cluster))
     }
 
-    /// How long to wait before the question is asked, for the first time or again. `draw` is a random part of 2^32: clients that lost one node at
+    /// How long to wait before the question is asked that comes after so many others on this connection. `draw` is a random part of 2^32: clients that lost one node at
     /// the same moment do not ask the next one at the same moments.
-    pub(super) fn pause(first: bool, draw: u32) -> Duration {
-        let longest = if first { FIRST_AFTER } else { AGAIN_AFTER };
+    pub(super) fn pause(asked: u32, draw: u32) -> Duration {
+        let longest = match asked {
+            0 => FIRST_AFTER,
+            1..OFTEN => AGAIN_AFTER,
+            _ => SELDOM_AFTER,
+        };
         longest / 2 + (longest / 2).mul_f64(f64::from(draw) / f64::from(u32::MAX))
     }
 

@@ -43,16 +43,40 @@ impl Lives {
             && known.incarnation != hello.incarnation
             && known.epoch >= hello.epoch
         {
-            return Err(Unreachable::OtherLife {
-                place: place.to_owned(),
-                known: known.incarnation.clone(),
-                known_epoch: known.epoch,
-                found: hello.incarnation.clone(),
-                found_epoch: hello.epoch,
-            });
+            return Err(other_life(place, known, hello));
         }
         *known = Some(Life { incarnation: hello.incarnation.clone(), epoch: hello.epoch });
         Ok(())
+    }
+
+    /// Judges who is met at a place that only the service named. Another cluster may live there by now, with any epoch, so nothing but
+    /// the life that is known counts: a later one is met at an address of the list.
+    ///
+    /// # Errors
+    /// When it is any other life.
+    pub(super) fn meet_known(&self, place: &str, hello: &Hello) -> Result<(), Unreachable> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match known.as_ref() {
+            Some(known) if !hello.incarnation.is_empty() && known.incarnation != hello.incarnation => {
+                Err(other_life(place, known, hello))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether somebody who was met before speaks for the life that is known by now, or for none.
+    pub(super) fn is_current(&self, hello: &Hello) -> bool {
+        self.meet_known("", hello).is_ok()
+    }
+}
+
+fn other_life(place: &str, known: &Life, hello: &Hello) -> Unreachable {
+    Unreachable::OtherLife {
+        place: place.to_owned(),
+        known: known.incarnation.clone(),
+        known_epoch: known.epoch,
+        found: hello.incarnation.clone(),
+        found_epoch: hello.epoch,
     }
 }
 
@@ -77,6 +101,21 @@ mod tests {
         lives.clone().meet("b:1", &hello("second", 2)).unwrap();
         assert_eq!(lives.known(), "second");
         assert!(lives.meet("a:1", &hello("first", 1)).is_err());
+    }
+
+    #[test]
+    fn at_an_address_that_was_learned_even_a_later_life_is_another() {
+        let lives = Lives::default();
+        lives.meet("a:1", &hello("first", 1)).unwrap();
+        for life in [hello("first", 1), hello("", 0)] {
+            lives.meet_known("b:1", &life).unwrap();
+        }
+        assert!(lives.meet_known("b:1", &hello("second", 2)).is_err());
+        assert_eq!(lives.known(), "first");
+        let first = hello("first", 1);
+        assert!(lives.is_current(&first));
+        lives.meet("a:1", &hello("second", 2)).unwrap();
+        assert!(!lives.is_current(&first) && lives.is_current(&hello("", 0)));
     }
 
     #[test]

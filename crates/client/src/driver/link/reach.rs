@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use leasehold_wire::Hello;
 use tokio::net::TcpStream;
 
 use super::address::HostPort;
@@ -59,27 +60,30 @@ impl Trouble {
 impl Reach {
     /// Tries everything that a name of the list stands for.
     pub(super) async fn try_host(&self, host: &HostPort) -> Result<Reached, Trouble> {
-        self.try_those(host, |_| true).await
+        let meets = |place: &str, hello: &Hello| self.lives.meet(place, hello);
+        self.try_those(host, |_| true, meets).await
     }
 
     /// Tries everything that a name stands for which a node told. What "this machine" means to that node is somewhere else.
     pub(super) async fn try_learned(&self, learned: &LearnedHost) -> Result<Reached, Trouble> {
-        self.try_those(&learned.host, |address| learned.near || !is_this_machine(address.ip())).await
+        let meets = |place: &str, hello: &Hello| self.lives.meet_known(place, hello);
+        self.try_those(&learned.host, |address| learned.near || !is_this_machine(address.ip()), meets).await
     }
 
     async fn try_those(
         &self,
         host: &HostPort,
         takes: impl Fn(&SocketAddr) -> bool + Send,
+        meets: impl Fn(&str, &Hello) -> Result<(), Unreachable> + Send,
     ) -> Result<Reached, Trouble> {
         let resolve = tokio::net::lookup_host((host.host.as_str(), host.port));
-        let found = within(self.resolve_time, "its name was not found", resolve).await;
+        let found = within(self.resolve_time.min(self.haste()), "its name was not found", resolve).await;
         let mut last = Trouble::NoAnswer(format!("{host}: its name stands for no address"));
         let found = found.map_err(|error| Trouble::NoAnswer(format!("{host}: {error}")))?;
         for address in found.filter(takes) {
             let place = named(host, address);
             match self.try_address(address, &place).await {
-                Ok(connection) => match self.lives.meet(&place, &connection.hello) {
+                Ok(connection) => match meets(&place, &connection.hello) {
                     Ok(()) => return Ok(Reached { connection, address }),
                     Err(other) => last = Trouble::Refused(other),
                 },
@@ -92,8 +96,12 @@ impl Reach {
         Err(last)
     }
 
+    const fn haste(&self) -> Duration {
+        if self.in_haste { FIRST_CONNECT_TIME } else { Duration::MAX }
+    }
+
     async fn try_address(&self, address: SocketAddr, place: &str) -> io::Result<Connection> {
-        let haste = if self.in_haste { FIRST_CONNECT_TIME } else { Duration::MAX };
+        let haste = self.haste();
         let connect = TcpStream::connect(address);
         let stream = within(self.connect_time.min(haste), "nobody took the connection", connect).await?;
         // A renewal is small and must not wait for the acknowledgement of what went before.

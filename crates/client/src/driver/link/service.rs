@@ -117,7 +117,9 @@ impl Service {
         if let Some((host, reached)) = self.try_others(others, &mut round).await {
             return Ok(self.use_it(wanted, &host, reached).await);
         }
-        if let Some((host, connection)) = round.leaderless {
+        // Another one of the list may have shown since that this one is of an earlier life.
+        let leaderless = round.leaderless.filter(|(_, kept)| self.reach.lives.is_current(&kept.hello));
+        if let Some((host, connection)) = leaderless {
             self.rotation.stay_with(&host);
             return Ok(self.good(connection));
         }
@@ -149,7 +151,8 @@ impl Service {
 
     /// What a connection can learn for the next ones.
     pub(super) fn learning(&self, connection: &Connection) -> Option<Learning> {
-        if self.only_listed {
+        // A node that is part of nothing has nobody to name, and hangs up on whoever asks.
+        if self.only_listed || connection.hello.incarnation.is_empty() {
             return None;
         }
         let near = connection.met.as_ref().is_some_and(|met| met.near);
