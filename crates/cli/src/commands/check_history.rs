@@ -55,8 +55,12 @@ pub(super) fn run(console: &Console, args: &CheckHistoryArgs) -> Result<Exit, Tr
     notes(console, &story, args);
     Ok(if verdicts.iter().any(|verdict| !verdict.is_good()) {
         Exit::VIOLATED
-    } else if verdicts.iter().all(|verdict| verdict.judged == 0) {
-        let message = "nothing in it could be judged: this is no proof of anything";
+    } else if !report.judged_enough() {
+        let message = if verdicts.iter().all(|verdict| verdict.judged == 0) {
+            "nothing in it could be judged: this is no proof of anything"
+        } else {
+            "whether two held at once could not be judged: this is no proof of it"
+        };
         console.note(message, &Note { event: "nothing-to-judge", message });
         Exit::UNJUDGED
     } else {

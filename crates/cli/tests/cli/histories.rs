@@ -123,7 +123,9 @@ fn clocks_of_several_machines_need_a_skew() {
     let of = |clock: &str, text: String| text.replace('}', &format!(",\"clock\":\"{clock}\"}}"));
     let text = of("one", lease("a", 2, 100, 300)) + &of("two", lease("b", 3, 290, 400));
     let said = check(&stage, &text, &[]);
-    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_eq!(said.code, Some(4), "{said:?}");
+    assert!(said.err.contains("whether two held at once could not be judged"), "{said:?}");
+    assert!(check(&stage, &text, &["--json"]).out.contains("\"held\":false"));
     assert!(said.err.contains("times of 2 clocks; nothing was compared between two of them"), "{said:?}");
     assert!(said.out.contains("exclusion  nothing to judge"), "{said:?}");
     assert_eq!(check(&stage, &text, &["--skew", "9ms"]).code, Some(3));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use leasehold_history::check::{Verdict, Violation};
+use leasehold_history::check::{Verdict, Violation, exclusion};
 use leasehold_history::{LineNumber, Story};
 use serde::Serialize;
 
@@ -121,8 +121,7 @@ impl Report<'_> {
                 .collect(),
         });
         ReportJson {
-            held: self.verdicts.iter().all(Verdict::is_good)
-                && self.verdicts.iter().any(|verdict| verdict.judged > 0),
+            held: self.verdicts.iter().all(Verdict::is_good) && self.judged_enough(),
             lines: self.story.lines,
             grants: self.story.grants.len(),
             clocks: self.story.clocks(),
@@ -130,6 +129,16 @@ impl Report<'_> {
             lines_not_judged: self.story.strays,
             checks: checks.collect(),
         }
+    }
+}
+
+impl Report<'_> {
+    /// Whether something was judged; and where clocks were not compared, also whether two held at once, which is what people ask.
+    pub(super) fn judged_enough(&self) -> bool {
+        let judged = |verdict: &Verdict| verdict.judged > 0;
+        let apart = self.story.clocks() > 1 && self.skew.is_none();
+        let exclusion = |verdict: &&Verdict| verdict.check.name == exclusion::CHECK.name;
+        self.verdicts.iter().any(judged) && (!apart || self.verdicts.iter().find(exclusion).is_some_and(judged))
     }
 }
 
