@@ -350,6 +350,10 @@ impl World {
     fn note_write(&mut self, at: usize, write: &LogWrite) {
         let own = &mut self.processes[at];
         if let Some(vote) = &write.vote {
+            if own.term != vote.term {
+                let (term, voted) = (vote.term, vote.vote);
+                self.trace.say(self.now, || format!("n{} is in term {term}, its vote is for {voted:x}", at + 1));
+            }
             own.term = vote.term;
         }
         if let Some(snapshot) = &write.install {
