@@ -10,7 +10,7 @@ use leasehold_node::payload::Payload;
 use super::World;
 use super::clients::client_number;
 use super::nodes::{config, entry_hash};
-use crate::plan::{Fault, Plan};
+use crate::plan::{Fault as Kind, Plan};
 use crate::record::{
     Bounds, ClientId, Event, Fault, LogId, Machine, NodeId, Published, Record, Stopped, TrueTime, VoterSet,
 };
@@ -136,12 +136,12 @@ impl Notes {
         let calm = 4 * (plan.peer_delay.0 + 2 * MILLI) + 4 * (plan.client_delay.0 + 4 * MILLI);
         // A candidate whose writes took long, for whatever reason, waits for two votes of that length before it tries again.
         let slow_writes = [
-            Fault::DiskSlow,
-            Fault::DiskStuck,
-            Fault::DiskFull,
-            Fault::PauseNode,
-            Fault::Suspend,
-            Fault::Freeze,
+            Kind::DiskSlow,
+            Kind::DiskStuck,
+            Kind::DiskFull,
+            Kind::PauseNode,
+            Kind::Suspend,
+            Kind::Freeze,
         ];
         let slow = slow_writes.into_iter().any(|fault| plan.faults.has(fault));
         let votes = if slow { 2 * SLOWEST_VOTE } else { 0 };
