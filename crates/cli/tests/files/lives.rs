@@ -18,7 +18,10 @@ fn a_restored_service_grants_greater_tokens_and_a_second_restore_still_greater_o
     // A note of that restore lies beside the file, and still nobody but the operator knows of others.
     let (code, said) = stage.run(&["restore", file, "--data", "two", stopped]);
     assert_eq!((code, said.contains("--above")), (Some(2), true), "{said}");
-    let two = stage.json(&["restore", file, "--data", "two", "--first-restore", stopped]);
+    let (code, said) = stage.run(&["restore", file, "--data", "two", "--first-restore", stopped, "--json"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains(r#"{"event":"note-says-otherwise","epoch":1,"#), "{said}");
+    let two: serde_json::Value = serde_json::from_str(said.lines().next().unwrap()).unwrap();
     assert_eq!((one["epoch"].as_u64(), two["epoch"].as_u64()), (Some(1), Some(2)));
     assert_ne!(one["incarnation"], two["incarnation"]);
     let token = |data: &str| stage.token(&stage.serve(data), "job");
