@@ -120,7 +120,10 @@ fn warn(console: &Console, begun: &Begun) {
              stop what goes on from it; if anything else may have gone on, begin again with --above and the greatest token that any receiver has seen",
             note.display()
         );
-        console.note(&message, &Warning { event: "note-says-otherwise", epoch: Some(*epoch), message: &message });
+        console.note(
+            &message,
+            &Warning { event: "note-says-otherwise", epoch: Some(*epoch), message: &message },
+        );
     }
     if let (Some(Member { name, address, .. }), true) = (&begun.member, begun.address_is_guessed) {
         let message = format!(

@@ -167,6 +167,7 @@ fn damage_is_named_by_file_and_byte_and_is_cut_only_when_asked_for_twice() {
     let (code, said) = stage.run(&["verify", "data"]);
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("segment-00000000000000000001.log") && said.contains("at byte 102400"), "{said}");
+    assert!(said.contains("drawn before the damage: behind it there may be greater ones"), "{said}");
     let (code, said) = stage.run(&["verify", "data", "--cut"]);
     assert_eq!((code, said.contains("--yes")), (Some(1), true), "{said}");
     assert_eq!(fs::read(&segment).unwrap(), bytes);

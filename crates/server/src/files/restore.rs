@@ -117,10 +117,10 @@ fn beside_hidden(directory: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::files::Contradiction;
     use crate::files::backup::{backup_file, save_backup};
     use crate::files::tests::small_snapshot;
     use crate::files::verify;
-    use crate::files::Contradiction;
     use leasehold_core::protocol::{Member, MemberId};
     use leasehold_core::{Config, Epoch, Token};
     use leasehold_node::founding_snapshot;
