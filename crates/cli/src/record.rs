@@ -47,7 +47,8 @@ impl Record {
     pub(crate) fn open(path: Option<&Path>, client: &str, args: &AcquireArgs) -> Result<Self, Trouble> {
         let Some(path) = path else { return Ok(Self { open: None }) };
         let file = append(path)
-            .map_err(|error| Trouble::History(format!("{} cannot be written: {error}", path.display())))?;
+            .map_err(|error| format!("{} cannot be written: {error}; nothing was run", path.display()))
+            .map_err(Trouble::History)?;
         let margin = SessionOptions::new().ttl(args.ttl).numbers()?.margin().duration();
         let now = leasehold_clock::read().boot;
         let open = Open {

@@ -167,6 +167,11 @@ pub(crate) fn somebody(label: &Label) -> &str {
     if label.as_str().is_empty() { "somebody" } else { label.as_str() }
 }
 
+/// So many of something: one, or several.
+pub(crate) fn count(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
 /// What this process is called in lists: user, host, pid, and what it runs.
 pub(crate) fn own_label(doing: Option<&OsStr>) -> Label {
     let user = user_name();
@@ -198,6 +203,11 @@ fn user_name() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_is_not_many() {
+        assert_eq!([0, 1, 2].map(|number| count(number, "grant")), ["0 grants", "1 grant", "2 grants"]);
+    }
 
     #[test]
     fn lengths_are_short_to_read() {

@@ -27,7 +27,7 @@ use crate::directory::DirectoryError;
 
 pub use backup::{Backup, backup_file, read_backup, save_backup};
 pub(crate) use identity::member_id;
-pub use life::{Begun, Choices};
+pub use life::{Begun, Choices, Contradiction};
 pub(crate) use met::{keep_met, met_before};
 pub(crate) use recover::finish_recovery;
 pub use recover::{Extent, recover};

@@ -26,8 +26,8 @@ pub use disk::FileDisk;
 pub use door::{Door, Inbound, Outbound};
 pub use embedded::{EmbeddedOptions, Server, try_serve};
 pub use files::{
-    Backup, Begun, Choices, Extent, FilesError, Problem, Verified, backup_file, read_backup, recover,
-    restore, save_backup, verify,
+    Backup, Begun, Choices, Contradiction, Extent, FilesError, Problem, Verified, backup_file, read_backup,
+    recover, restore, save_backup, verify,
 };
 pub use hub::{Hub, Kept, Texts, Watcher};
 pub use inbox::Ended;

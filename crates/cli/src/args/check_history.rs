@@ -19,6 +19,9 @@ Examples:
 pub(crate) struct CheckHistoryArgs {
     /// The history, one JSON object a line; - is standard input
     pub(crate) file: PathBuf,
+    /// Others, which are refused with a hint: several histories are judged as one
+    #[arg(hide = true)]
+    pub(crate) more: Vec<PathBuf>,
     /// Clocks of different names show different times at one moment, but differ by this at most [default: they are not compared]
     #[arg(long, value_name = "LENGTH", value_parser = values::length, allow_hyphen_values = true)]
     pub(crate) skew: Option<Duration>,

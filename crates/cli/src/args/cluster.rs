@@ -91,11 +91,23 @@ fn new_node(text: &str) -> Result<NewNode, String> {
     let Some((name, address)) = text.split_once('=') else {
         return Err("a node is NAME=HOST:PORT, such as n4=10.0.0.4:7420".to_owned());
     };
-    check_address(address).map_err(|error| error.to_string())?;
+    check_address(address).map_err(|error| format!("{error}; write it like {name}=HOST:PORT"))?;
     Ok(NewNode { name: member_name(name)?, address: address.to_owned() })
 }
 
 fn member_name(text: &str) -> Result<String, String> {
     check_member_name(text).map_err(|error| error.to_string())?;
     Ok(text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_without_a_port_says_how_to_write_it() {
+        let error = new_node("n5=127.9.20.5").unwrap_err();
+        assert!(error.ends_with("; write it like n5=HOST:PORT"), "{error}");
+        assert!(new_node("n5=127.9.20.5:7420").is_ok());
+    }
 }

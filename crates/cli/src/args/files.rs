@@ -52,10 +52,10 @@ pub(crate) struct LifeArgs {
     /// Nobody acts on a lease any more: grant at once
     #[arg(long)]
     pub(crate) holders_are_stopped: bool,
-    /// What the node is called [default: as before, or leasehold]
+    /// What the node is called [default: as before; leasehold, of a backup with several members]
     #[arg(long)]
     pub(crate) name: Option<String>,
-    /// Where clients and other nodes reach it [default: as before, or 127.0.0.1:7420]
+    /// Where clients and other nodes reach it [default: as before; 127.0.0.1:7420, of a backup with several members]
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) listen_address: Option<String>,
 }

@@ -100,7 +100,7 @@ fn not_current(trouble: Trouble) -> Trouble {
 
 /// What the node has that is furthest in the latest life. The next one is asked if it does not give it.
 async fn stale(nodes: &Nodes) -> Result<Taken, Trouble> {
-    let looks = nodes.look().await;
+    let looks = nodes.look_further().await;
     let mut furthest = looks.best_first();
     furthest.sort_by_key(|(_, local)| std::cmp::Reverse(local.revision()));
     let (mut last, mut tried) = (None, Vec::new());

@@ -29,6 +29,12 @@ struct Note<'a> {
 }
 
 pub(super) fn run(console: &Console, args: &CheckHistoryArgs) -> Result<Exit, Trouble> {
+    if let [next, ..] = args.more.as_slice() {
+        let (file, next) = (args.file.display(), next.display());
+        return Err(Trouble::Misuse(format!(
+            "one history is judged at a time; several as one with `cat {file} {next} | leasehold check-history -`"
+        )));
+    }
     let shown_name = match input::is_standard(&args.file) {
         true => "standard input".to_owned(),
         false => args.file.display().to_string(),

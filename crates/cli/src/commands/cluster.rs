@@ -73,6 +73,16 @@ struct ChangedJson<'a> {
     revision: String,
 }
 
+impl Member {
+    /// Of one that the leader has never heard of nothing is known, and all of the log would be a wrong number.
+    fn shown_behind(&self) -> String {
+        match self.matched == "0" && !self.reachable {
+            true => "-".to_owned(),
+            false => self.behind.to_string(),
+        }
+    }
+}
+
 impl Status {
     fn member(&self, name: &str) -> Option<&Member> {
         self.members.iter().find(|member| member.name == name)
@@ -123,7 +133,7 @@ impl Asking<'_> {
                 if member.leader { "*" } else { "-" }.to_owned(),
                 member.address.clone(),
                 if member.reachable { "yes" } else { "NO" }.to_owned(),
-                member.behind.to_string(),
+                member.shown_behind(),
                 if member.receiving_snapshot { "under way" } else { "-" }.to_owned(),
             ]);
         }
@@ -145,7 +155,7 @@ impl Asking<'_> {
 
     /// Nobody leads: what each node that answers knows by itself.
     async fn local_status(&self, trouble: Trouble) -> Result<Exit, Trouble> {
-        let looks = self.nodes.look().await;
+        let looks = self.nodes.look_further().await;
         if looks.anybody().is_none() {
             return Err(trouble);
         }
@@ -372,4 +382,25 @@ fn passed(since: Reading) -> Duration {
 
 fn read<T: for<'a> Deserialize<'a>>(said: Value) -> Result<T, Trouble> {
     serde_json::from_value(said).map_err(|error| not_understood(&error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_far_a_node_is_behind_is_not_shown_before_anything_is_known() {
+        let member = |matched: &str, reachable: bool| Member {
+            name: "n2".into(),
+            address: "b:1".into(),
+            role: "voter".into(),
+            leader: false,
+            reachable,
+            matched: matched.into(),
+            behind: 68,
+            receiving_snapshot: false,
+        };
+        let shown = [("0", false), ("0", true), ("7", false)].map(|(m, r)| member(m, r).shown_behind());
+        assert_eq!(shown, ["-", "68", "68"]);
+    }
 }

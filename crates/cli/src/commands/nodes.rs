@@ -103,8 +103,19 @@ impl Nodes {
 
     /// What each of them knows by itself, in the order of the list.
     pub(super) async fn look(&self) -> Looks {
+        self.look_at_all(&self.addresses).await
+    }
+
+    /// The same, and behind it what the members know that the list does not name and the answers do: one of those may be the furthest.
+    pub(super) async fn look_further(&self) -> Looks {
+        let looks = self.look().await;
+        let further = self.look_at_all(&looks.unasked()).await;
+        looks.and(further)
+    }
+
+    async fn look_at_all(&self, addresses: &[String]) -> Looks {
         let mut looking = JoinSet::new();
-        for (place, address) in self.addresses.iter().cloned().enumerate() {
+        for (place, address) in addresses.iter().cloned().enumerate() {
             let patience = LOOK_TIME.min(self.timeout);
             looking.spawn(async move { (place, look_at(address, patience).await) });
         }

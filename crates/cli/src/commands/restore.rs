@@ -5,7 +5,7 @@ use std::path::Path;
 
 use leasehold::core::Millis;
 use leasehold::core::protocol::{Member, MemberError};
-use leasehold_server::{Begun, Choices, FilesError};
+use leasehold_server::{Begun, Choices, Contradiction, FilesError};
 use serde::Serialize;
 
 use crate::args::{LifeArgs, RestoreArgs};
@@ -25,6 +25,15 @@ struct BegunJson {
     revision: u64,
     wait_ms: u64,
     kept: Option<String>,
+}
+
+/// What is said beside the result.
+#[derive(Serialize)]
+struct Warning<'a> {
+    event: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    epoch: Option<u16>,
+    message: &'a str,
 }
 
 pub(super) fn run(console: &Console, args: &RestoreArgs) -> Result<Exit, Trouble> {
@@ -56,7 +65,8 @@ pub(super) fn choices(args: &LifeArgs, is_only_one: bool) -> Choices {
 
 /// Says what has begun and what comes next.
 pub(super) fn say(console: &Console, what: &str, begun: &Begun) -> Result<Exit, Trouble> {
-    let Begun { directory, member, incarnation, epoch, index, wait, kept, given_up } = begun;
+    warn(console, begun);
+    let Begun { directory, member, incarnation, epoch, index, wait, kept, given_up, .. } = begun;
     let mut text =
         format!("{what}: epoch {epoch}, revision {index}; every session and lease of before has ended");
     if let Some(given_up) = given_up {
@@ -100,6 +110,29 @@ pub(super) fn say(console: &Console, what: &str, begun: &Begun) -> Result<Exit, 
     };
     console.result(text, &json)?;
     Ok(Exit::OK)
+}
+
+/// What should be looked at before it is served.
+fn warn(console: &Console, begun: &Begun) {
+    if let Some(Contradiction { note, epoch }) = &begun.contradiction {
+        let message = format!(
+            "WARNING: a note says otherwise: {} names epoch {epoch}, which a restore or recovery handed out since. Unless that was of another store, \
+             stop what goes on from it; if anything else may have gone on, begin again with --above and the greatest token that any receiver has seen",
+            note.display()
+        );
+        console.note(
+            &message,
+            &Warning { event: "note-says-otherwise", epoch: Some(*epoch), message: &message },
+        );
+    }
+    if let (Some(Member { name, address, .. }), true) = (&begun.member, begun.address_is_guessed) {
+        let message = format!(
+            "WARNING: it was not told which node it is, and is {name} at {address}, where other machines will not reach it; if they must, \
+             remove {} and begin again with --name NAME and --listen-address HOST:PORT",
+            begun.directory.display()
+        );
+        console.note(&message, &Warning { event: "address-guessed", epoch: None, message: &message });
+    }
 }
 
 /// How the node of a new life is started. A word for others stands there from the start: without its directory it must not found another store.

@@ -8,6 +8,7 @@ use crate::commands::restore::{choices, say, trouble};
 use crate::console::{Console, Table};
 use crate::exit::Exit;
 use crate::trouble::Trouble;
+use crate::words;
 
 #[derive(Serialize)]
 struct VerifiedJson {
@@ -73,18 +74,27 @@ pub(super) fn run(console: &Console, args: &VerifyArgs) -> Result<Exit, Trouble>
     match (is_good, args.cut) {
         (true, _) => Ok(Exit::OK),
         (false, false) => {
-            let next = match found.kind {
-                "backup" => "it cannot be restored: keep another backup".to_owned(),
-                _ => format!(
-                    "`leasehold verify {} --cut` shows what would be lost without the damage",
-                    args.path.display()
-                ),
-            };
-            console.note(next, &LostJson { lost_after_revision: found.index, yes: false });
+            console.note(next_step(&found), &LostJson { lost_after_revision: found.index, yes: false });
             Ok(Exit::FAILURE)
         }
         (false, true) => cut(console, args, &found),
     }
+}
+
+/// What to do about damage. Where others have everything, that is the last thing to be cut.
+fn next_step(found: &Verified) -> String {
+    let path = found.path.display();
+    if found.kind == "backup" {
+        return "it cannot be restored: keep another backup".to_owned();
+    }
+    let shows = format!("`leasehold verify {path} --cut` shows what would be lost without the damage");
+    if found.members.len() < 2 {
+        return shows;
+    }
+    format!(
+        "if other nodes of its cluster serve, remove it there with `leasehold cluster remove NAME` and add it again with an empty directory: \
+         they send it everything. Only if none is left: {shows}"
+    )
 }
 
 fn cut(console: &Console, args: &VerifyArgs, found: &Verified) -> Result<Exit, Trouble> {
@@ -137,11 +147,20 @@ fn table(found: &Verified) -> Table {
     if let (Some(index), Some(epoch), Some((sessions, resources))) = (found.index, found.epoch, found.sizes) {
         row(
             "state".into(),
-            format!("revision {index}, epoch {epoch}, {sessions} sessions, {resources} resources"),
+            format!(
+                "revision {index}, epoch {epoch}, {}, {}",
+                words::count(sessions, "session"),
+                words::count(resources, "resource")
+            ),
         );
     }
-    if let Some(newest) = found.newest {
-        row("newest".into(), format!("{newest}, the greatest token or session id drawn"));
+    if let Some(newest) = known_newest(found) {
+        let until = if found.problems.is_empty() {
+            ""
+        } else {
+            " before the damage: behind it there may be greater ones"
+        };
+        row("newest".into(), format!("{newest}, the greatest token or session id drawn{until}"));
     }
     if let Some(incarnation) = found.incarnation {
         row("incarnation".into(), incarnation.to_string());
@@ -157,6 +176,11 @@ fn table(found: &Verified) -> Table {
         row("damage".into(), "none".into());
     }
     table
+}
+
+/// Before damage a zero says that nothing was read, not that nothing was drawn.
+fn known_newest(found: &Verified) -> Option<u64> {
+    found.newest.filter(|newest| *newest > 0 || found.problems.is_empty())
 }
 
 fn json(found: &Verified) -> VerifiedJson {
@@ -177,7 +201,7 @@ fn json(found: &Verified) -> VerifiedJson {
             .collect(),
         incarnation: found.incarnation.map(|incarnation| incarnation.to_string()),
         epoch: found.epoch,
-        newest: found.newest.map(|newest| newest.to_string()),
+        newest: known_newest(found).map(|newest| newest.to_string()),
         revision: found.index,
         term: log.map(|log| log.hard_state.term.0),
         segments: log
@@ -206,5 +230,46 @@ fn json(found: &Verified) -> VerifiedJson {
                 what: problem.what.clone(),
             })
             .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use leasehold::core::protocol::{Member, MemberId};
+
+    fn damaged(newest: u64, members: u64) -> Verified {
+        let member = |id| Member::new(MemberId(id), &format!("n{id}"), "10.0.0.1:7420").unwrap();
+        Verified {
+            path: "data".into(),
+            kind: "served",
+            log: None,
+            entries: 0,
+            terms: None,
+            index: Some(1),
+            member: None,
+            members: (1..=members).map(member).collect(),
+            incarnation: None,
+            epoch: Some(0),
+            newest: Some(newest),
+            sizes: Some((1, 0)),
+            problems: vec![Problem { file: "log".into(), offset: None, what: "bad".into() }],
+        }
+    }
+
+    #[test]
+    fn before_damage_nothing_read_is_not_shown_as_nothing_drawn() {
+        assert_eq!(json(&damaged(0, 1)).newest, None);
+        assert_eq!(json(&damaged(5, 1)).newest, Some("5".to_owned()));
+        let good = Verified { problems: Vec::new(), ..damaged(0, 1) };
+        assert_eq!(json(&good).newest, Some("0".to_owned()));
+    }
+
+    #[test]
+    fn where_others_have_everything_cutting_is_the_last_word() {
+        assert!(next_step(&damaged(5, 1)).starts_with("`leasehold verify data --cut`"));
+        let several = next_step(&damaged(5, 3));
+        assert!(several.find("cluster remove") < several.find("--cut"), "{several}");
+        assert!(several.contains("cluster remove"), "{several}");
     }
 }

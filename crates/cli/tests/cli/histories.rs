@@ -91,6 +91,9 @@ fn what_cannot_be_used_is_named_by_its_line() {
             .contains("history: line 5: `acquired`: not a kind of event that is known; known are `asked`, "),
         "{said:?}"
     );
+    let said = stage.say(&["check-history", "one", "two"]);
+    assert_eq!(said.code, Some(2), "{said:?}");
+    assert!(said.err.contains("`cat one two | leasehold check-history -`"), "{said:?}");
     let said = stage.say(&["--json", "check-history", &path(&stage, "nothing")]);
     assert_eq!(said.code, Some(4));
     assert!(
@@ -207,6 +210,7 @@ fn a_history_that_cannot_be_written_is_said_before_anything_is_run() {
     let stage = Stage::new();
     let said = stage.say(&["run", "job", "--history", &path(&stage, "no/such/place"), "--", "echo", "ran"]);
     assert_eq!((said.code, said.out.as_str()), (Some(4), ""), "{said:?}");
+    assert!(said.err.contains("nothing was run"), "{said:?}");
     let said = stage.say(&["run", "job", "--history", "/dev/full", "--", "echo", "ran"]);
     assert_eq!((said.code, said.out.as_str()), (Some(0), "ran\n"), "{said:?}");
     assert!(said.err.contains("the history in /dev/full is not whole"), "{said:?}");

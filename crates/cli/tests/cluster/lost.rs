@@ -110,17 +110,24 @@ fn without_a_majority_status_shows_what_each_node_knows_and_a_backup_must_be_ask
     let said = backup(&["--stale"]);
     assert_eq!(said.code, Some(0), "{said:?}");
     assert!(said.out.contains("revision ") && said.out.contains("STALE"), "{said:?}");
+    // Members that the list does not name were asked too.
+    assert!(
+        (2..=3).all(|number| said.out.contains(&format!("{} gave nothing: ", stage.address(number)))),
+        "{said:?}"
+    );
     let said = backup(&["--stale", "--json"]);
     assert!(said.out.contains("\"stale\":true"), "{said:?}");
 
-    let said = stage.say(3, &["--timeout", "1s", "cluster", "status"]);
-    assert_eq!(said.code, Some(122), "{said:?}");
-    assert!(said.out.starts_with("no leader"), "{said:?}");
-    let lines: Vec<&str> = said.out.lines().collect();
-    assert_eq!(lines.len(), 5, "{said:?}");
-    let mine = format!("{}  n1  voter  ", stage.address(1));
-    assert!(lines[2].starts_with(&mine) && lines[2].contains(&stage.address(3)), "{said:?}");
-    assert!(lines[3].starts_with(&format!("{}  -  -  -  -  ", stage.address(2))), "{said:?}");
+    for listed in [3, 1] {
+        let said = stage.say(listed, &["--timeout", "1s", "cluster", "status"]);
+        assert_eq!(said.code, Some(122), "{said:?}");
+        assert!(said.out.starts_with("no leader"), "{said:?}");
+        let lines: Vec<&str> = said.out.lines().collect();
+        assert_eq!(lines.len(), 5, "{said:?}");
+        let mine = format!("{}  n1  voter  ", stage.address(1));
+        assert!(lines[2].starts_with(&mine) && lines[2].contains(&stage.address(3)), "{said:?}");
+        assert!(lines[3].starts_with(&format!("{}  -  -  -  -  ", stage.address(2))), "{said:?}");
+    }
     let said = stage.say(3, &["--timeout", "1s", "--json", "cluster", "status"]);
     let json: serde_json::Value = serde_json::from_str(&said.out).unwrap();
     assert_eq!((said.code, &json["leader"]), (Some(122), &serde_json::Value::Null));
@@ -145,4 +152,11 @@ fn a_backup_of_any_node_has_what_was_decided_before() {
         assert!(saved["revision"].as_u64().unwrap() >= decided, "{decided}: {saved}");
         assert_eq!(saved["stale"], false);
     }
+    // Which of the three is to go on, it does not know.
+    let data = stage.data(4);
+    let restore = ["restore", file.to_str().unwrap(), "--data", data.to_str().unwrap(), "--first-restore"];
+    let said = stage.say(3, &restore);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let warned = ["WARNING", "leasehold at 127.0.0.1:7420", "--name NAME", "--listen-address HOST:PORT"];
+    assert!(warned.iter().all(|words| said.err.contains(words)), "{said:?}");
 }

@@ -53,7 +53,7 @@ fn what_cannot_be_added_is_refused_with_words() {
     let alone = stage.start(4, &[]);
     alone.says("listening on");
     refused(&[&at("n4", 4)], "node-not-blank", "another cluster");
-    refused(&[&at("n5", 4)], "wrong-node", "is called");
+    refused(&[&at("n5", 4)], "wrong-node", "add it by that name");
     refused(&[&at("n5", 2)], "wrong-node", "is called");
     // One that is a member already stays what it is.
     stage.good(3, &["cluster", "add", &at("n2", 2)]);

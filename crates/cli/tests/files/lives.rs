@@ -18,7 +18,10 @@ fn a_restored_service_grants_greater_tokens_and_a_second_restore_still_greater_o
     // A note of that restore lies beside the file, and still nobody but the operator knows of others.
     let (code, said) = stage.run(&["restore", file, "--data", "two", stopped]);
     assert_eq!((code, said.contains("--above")), (Some(2), true), "{said}");
-    let two = stage.json(&["restore", file, "--data", "two", "--first-restore", stopped]);
+    let (code, said) = stage.run(&["restore", file, "--data", "two", "--first-restore", stopped, "--json"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains(r#"{"event":"note-says-otherwise","epoch":1,"#), "{said}");
+    let two: serde_json::Value = serde_json::from_str(said.lines().next().unwrap()).unwrap();
     assert_eq!((one["epoch"].as_u64(), two["epoch"].as_u64()), (Some(1), Some(2)));
     assert_ne!(one["incarnation"], two["incarnation"]);
     let token = |data: &str| stage.token(&stage.serve(data), "job");
@@ -164,6 +167,7 @@ fn damage_is_named_by_file_and_byte_and_is_cut_only_when_asked_for_twice() {
     let (code, said) = stage.run(&["verify", "data"]);
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("segment-00000000000000000001.log") && said.contains("at byte 102400"), "{said}");
+    assert!(said.contains("drawn before the damage: behind it there may be greater ones"), "{said}");
     let (code, said) = stage.run(&["verify", "data", "--cut"]);
     assert_eq!((code, said.contains("--yes")), (Some(1), true), "{said}");
     assert_eq!(fs::read(&segment).unwrap(), bytes);

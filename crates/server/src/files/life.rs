@@ -49,6 +49,19 @@ pub struct Begun {
     pub kept: Option<PathBuf>,
     /// The epoch of a life that had begun in this directory and was never served.
     pub given_up: Option<u16>,
+    /// The member's address was neither given nor kept: it is one that other machines do not reach.
+    pub address_is_guessed: bool,
+    /// A note that speaks against the word that nothing else went on from this state.
+    pub contradiction: Option<Contradiction>,
+}
+
+/// A note of a life that began after the state was written down.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Contradiction {
+    /// The note.
+    pub note: PathBuf,
+    /// The epoch that it names.
+    pub epoch: u16,
 }
 
 /// What is brought into another life.
@@ -72,6 +85,11 @@ pub(super) enum Heir {
 }
 
 impl Choices {
+    /// Whether the member gets an address that nobody has chosen.
+    pub(super) fn guesses_address(&self, before: Option<&Member>) -> bool {
+        self.address.is_none() && before.is_none()
+    }
+
     /// How long nothing may be granted: until nobody can believe in a lease of before.
     pub(super) fn wait(&self, config: &Config) -> Result<Millis, FilesError> {
         let given = self.max_ttl.unwrap_or(config.max_ttl);

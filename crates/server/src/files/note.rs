@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use leasehold_core::{Epoch, Token};
 use rustix::fs::{FlockOperation, flock};
 
+use super::life::Contradiction;
 use super::whole::{open_line, parent, sealed_line, write_whole};
 use super::{FilesError, failed};
 
@@ -79,6 +80,14 @@ impl Notes {
         let notes: Result<Vec<Note>, FilesError> =
             notes.into_iter().map(|(path, is_needed)| Note::read(path, is_needed)).collect();
         Ok(Self { notes: notes?, _locked: locked })
+    }
+
+    /// The note with the greatest epoch, if that is above the state's own: a life began after the state was written down.
+    pub(super) fn above(&self, own: Epoch) -> Option<Contradiction> {
+        let noted = self.notes.iter().filter_map(|note| Some((note.highest?, &note.path)));
+        // Of equals the first counts: it is about the file or directory itself.
+        let (epoch, note) = noted.rev().max_by_key(|(epoch, _)| *epoch)?;
+        (epoch > own.get()).then(|| Contradiction { note: note.clone(), epoch })
     }
 
     /// Hands out the epoch above the highest of: the state's own, the noted ones, and that of a token somebody knows. When this returns,

@@ -60,19 +60,20 @@ pub fn recover(directory: &Path, extent: Extent, choices: &Choices) -> Result<Be
     let given_up = (before > 0 && log.entries.is_empty()).then_some(before);
     let wait = choices.wait(state.table.config())?;
     let id = draw_id().map_err(failed("draw an id for", directory))?;
-    let heir = match kind {
+    let (heir, address_is_guessed) = match kind {
         Kind::Served => {
             let old = identity::member_id(directory, true).ok();
             let known = state.roster.members.iter().chain(&state.gone);
             let before = known.into_iter().find(|member| Some(member.id) == old);
-            Heir::Served(heir(choices, before, id)?)
+            (Heir::Served(heir(choices, before, id)?), choices.guesses_address(before))
         }
         Kind::Embedded => {
             let machine = crate::identity::machine().map_err(failed("read the clocks for", directory))?;
-            Heir::Embedded(Anchor::new(machine, leasehold_clock::read()))
+            (Heir::Embedded(Anchor::new(machine, leasehold_clock::read())), false)
         }
     };
     let mut notes = notes_of(directory, kind)?;
+    let contradiction = if choices.is_only_one { notes.above(state.table.epoch()) } else { None };
     let epoch = notes.hand_out(directory, state.table.epoch(), choices.above)?;
     drop(notes);
     let (snapshot, incarnation) = state.begin(&heir, epoch, wait, choices.max_ttl).map_err(state_error)?;
@@ -99,6 +100,8 @@ pub fn recover(directory: &Path, extent: Extent, choices: &Choices) -> Result<Be
         wait,
         kept: Some(directory.join(kept)),
         given_up,
+        address_is_guessed,
+        contradiction,
     })
 }
 

@@ -29,7 +29,13 @@ pub fn restore(file: &Path, directory: &Path, choices: &Choices) -> Result<Begun
     let state = State::of_snapshot(&backup.snapshot).map_err(state_error)?;
     let wait = choices.wait(state.table.config())?;
     let id = draw_id().map_err(failed("draw an id for", directory))?;
-    let member = heir(choices, None, id)?;
+    // Which of several this place is to be, nobody but the operator knows.
+    let before = match state.roster.members.as_slice() {
+        [only] => Some(only),
+        _ => None,
+    };
+    let member = heir(choices, before, id)?;
+    let address_is_guessed = choices.guesses_address(before);
     // A note cannot stand in for this word: it knows nothing of lives that were begun elsewhere.
     if choices.above.is_none() && !choices.is_only_one {
         let what = "since it was made a backup of its store was restored, this one or another, or a node of it recovered";
@@ -39,6 +45,7 @@ pub fn restore(file: &Path, directory: &Path, choices: &Choices) -> Result<Begun
     let mut aside = lock_aside(directory)?;
     let noted = [beside(&real, ".restores"), for_all_beside(&real)];
     let mut notes = Notes::read(&noted, &[for_all_beside(directory)])?;
+    let contradiction = if choices.is_only_one { notes.above(state.table.epoch()) } else { None };
     let epoch = notes.hand_out(file, state.table.epoch(), choices.above)?;
     drop(notes);
     let (snapshot, incarnation) =
@@ -61,6 +68,8 @@ pub fn restore(file: &Path, directory: &Path, choices: &Choices) -> Result<Begun
         wait,
         kept: None,
         given_up: None,
+        address_is_guessed,
+        contradiction,
     })
 }
 
@@ -108,10 +117,13 @@ fn beside_hidden(directory: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::files::Contradiction;
     use crate::files::backup::{backup_file, save_backup};
     use crate::files::tests::small_snapshot;
     use crate::files::verify;
-    use leasehold_core::{Epoch, Token};
+    use leasehold_core::protocol::{Member, MemberId};
+    use leasehold_core::{Config, Epoch, Token};
+    use leasehold_node::founding_snapshot;
 
     fn first() -> Choices {
         Choices { is_only_one: true, ..Choices::default() }
@@ -138,6 +150,45 @@ mod tests {
             assert_eq!(found.members.len(), 1);
         }
         assert!(!root.path().join(".one.restoring").exists());
+    }
+
+    #[test]
+    fn the_only_member_keeps_name_and_address_and_one_of_several_is_guessed() {
+        let root = tempfile::tempdir().unwrap();
+        let place = |name: &str| root.path().join(name);
+        let called = |id, name, address| Member::new(MemberId(id), name, address).unwrap();
+        let (one, two) = (called(7, "n1", "10.0.0.1:7421"), called(8, "n2", "10.0.0.2:7421"));
+        for (file, members) in [("alone", vec![one.clone()]), ("both", vec![one, two])] {
+            let snapshot = founding_snapshot(&Config::default(), members);
+            save_backup(&place(file), &backup_file(snapshot)).unwrap();
+        }
+        let begun = |file, data, choices| {
+            let begun = restore(&place(file), &place(data), &choices).unwrap();
+            let member = begun.member.unwrap();
+            (member.name, member.address, begun.address_is_guessed)
+        };
+        let is = |name: &str, address: &str, guessed| (name.to_owned(), address.to_owned(), guessed);
+        assert_eq!(begun("alone", "a", first()), is("n1", "10.0.0.1:7421", false));
+        assert_eq!(begun("both", "b", first()), is("leasehold", "127.0.0.1:7420", true));
+        let named = Choices { name: Some("n2".into()), ..first() };
+        assert_eq!(begun("both", "c", named), is("n2", "127.0.0.1:7420", true));
+        let placed = Choices { address: Some("10.0.0.3:1".into()), ..first() };
+        assert_eq!(begun("both", "d", placed.clone()), is("leasehold", "10.0.0.3:1", false));
+        assert_eq!(begun("alone", "e", placed), is("n1", "10.0.0.3:1", false));
+    }
+
+    #[test]
+    fn a_note_that_speaks_against_the_first_restore_is_named() {
+        let (root, file) = stage();
+        let one = restore(&file, &root.path().join("one"), &first()).unwrap();
+        assert_eq!(one.contradiction, None);
+        let two = restore(&file, &root.path().join("two"), &first()).unwrap();
+        let note = root.path().canonicalize().unwrap().join("backup.restores");
+        assert_eq!(two.contradiction, Some(Contradiction { note, epoch: 1 }));
+        // Who says --above has not said that it is the first.
+        let above = Some(Token::new(Epoch::new(41).unwrap(), 1).unwrap());
+        let three = restore(&file, &root.path().join("three"), &Choices { above, ..Choices::default() });
+        assert_eq!(three.unwrap().contradiction, None);
     }
 
     #[test]

@@ -284,7 +284,9 @@ impl Fault {
                 )
             }
             Self::WrongNode { address, asked, found } => {
-                format!("the node at {address} is called {found:?}, not {asked:?}")
+                format!(
+                    "the node at {address} is called {found:?}, not {asked:?}; add it by that name, or name the address of {asked:?}"
+                )
             }
             Self::NodeNotBlank { name, address } => format!(
                 "{name:?} at {address} belongs to another cluster; start it with an empty directory and `serve --join`"

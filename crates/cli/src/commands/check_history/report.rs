@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use crate::console::{Console, Table};
 use crate::trouble::Trouble;
+use crate::words;
 
 /// More of a line is not shown to people.
 const LONGEST_TEXT: usize = 300;
@@ -69,8 +70,9 @@ impl Report<'_> {
             };
             table.row(vec![verdict.check.name.into(), word, judged, verdict.check.about.into()]);
         }
-        let (lines, grants) = (self.story.lines, self.story.grants.len());
-        let head = format!("{lines} lines, {grants} grants");
+        let lines = usize::try_from(self.story.lines).unwrap_or(usize::MAX);
+        let head =
+            format!("{}, {}", words::count(lines, "line"), words::count(self.story.grants.len(), "grant"));
         console.framed_table(&head, &table, &self.violations(), &self.json())
     }
 

@@ -91,6 +91,34 @@ impl Looks {
             .collect()
     }
 
+    /// Where members are that the answers name and that were not asked.
+    pub(in crate::commands) fn unasked(&self) -> Vec<String> {
+        let mut unasked = Vec::new();
+        for local in self.0.iter().filter_map(|look| look.found.as_ref().ok()) {
+            for LocalMember { id, address, .. } in &local.members {
+                let is_asked = self.0.iter().any(|look| look.asked == *address);
+                if !is_asked && !self.has_answered(id) && !unasked.contains(address) {
+                    unasked.push(address.clone());
+                }
+            }
+        }
+        unasked
+    }
+
+    /// Adds a second round, without nodes that have answered in the first one by another address.
+    pub(in crate::commands) fn and(mut self, second: Self) -> Self {
+        for look in second.0 {
+            if !look.found.as_ref().is_ok_and(|local| self.has_answered(&local.id)) {
+                self.0.push(look);
+            }
+        }
+        self
+    }
+
+    fn has_answered(&self, id: &str) -> bool {
+        self.0.iter().filter_map(|look| look.found.as_ref().ok()).any(|local| local.id == id)
+    }
+
     /// Anybody who answered, whatever it is.
     pub(in crate::commands) fn anybody(&self) -> Option<&str> {
         self.0.iter().find(|look| look.found.is_ok()).map(|look| look.asked.as_str())
@@ -125,6 +153,30 @@ mod tests {
 
     fn order(looks: &Looks) -> Vec<&str> {
         looks.best_first().into_iter().map(|(asked, _)| asked).collect()
+    }
+
+    #[test]
+    fn members_that_the_list_does_not_name_are_asked_once_and_no_node_twice() {
+        let named = |id: &str, address: &str| LocalMember {
+            name: format!("n{id}"),
+            id: id.into(),
+            address: address.into(),
+            role: "voter".into(),
+        };
+        let answer = |asked: &str, id: &str| {
+            let mut look = look(asked, "x", 0, false, 1);
+            let local = look.found.as_mut().unwrap();
+            local.id = id.into();
+            local.members = vec![named("1", "a"), named("2", "b"), named("3", "c"), named("4", "d")];
+            look
+        };
+        let silent = |asked: &str| Look { asked: asked.into(), found: Err("no".into()), said: Value::Null };
+        // The second one answers by another address than the members know.
+        let first = Looks(vec![answer("a", "1"), answer("alias", "2"), silent("c")]);
+        assert_eq!(first.unasked(), ["d"]);
+        let both = first.and(Looks(vec![answer("other", "1"), answer("d", "4"), silent("e")]));
+        let asked: Vec<&str> = both.0.iter().map(|look| look.asked.as_str()).collect();
+        assert_eq!(asked, ["a", "alias", "c", "d", "e"]);
     }
 
     #[test]
