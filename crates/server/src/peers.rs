@@ -9,6 +9,7 @@ mod elsewhere;
 mod founding;
 mod inbound;
 mod link;
+mod lives;
 mod opening;
 mod snapshots;
 
@@ -81,6 +82,8 @@ pub(crate) struct Shared {
     directory: PathBuf,
     /// Nodes that were not let in, and why: they come again several times a second.
     not_let_in: Repeats<(MemberId, String)>,
+    /// Nodes of other lives of this cluster, which come as often.
+    other_lives: Repeats<MemberId>,
     pub(crate) inbox: Inbox,
     pub(crate) work: ToPeers,
 }
@@ -96,7 +99,7 @@ impl Shared {
     }
 
     pub(crate) fn hello(&self, purpose: PeerPurpose, to: Option<MemberId>) -> PeerHello {
-        let introduction = self.introduction.clone();
+        let (introduction, membership) = (self.introduction.clone(), self.membership());
         PeerHello {
             version: PEER_VERSION,
             cluster_version: CLUSTER_VERSION,
@@ -105,11 +108,12 @@ impl Shared {
             name: introduction.name,
             address: introduction.address,
             to,
-            incarnation: self.membership().incarnation,
+            incarnation: membership.incarnation,
             initial_cluster: introduction.initial_cluster,
             max_ttl_ms: introduction.max_ttl_ms,
             drift_ppm: introduction.drift_ppm,
             program: concat!("leasehold ", env!("CARGO_PKG_VERSION")).to_owned(),
+            epoch: (!membership.is_blank()).then_some(membership.epoch),
         }
     }
 
@@ -154,6 +158,7 @@ impl Peers {
             suspicion: elsewhere::Suspicion::new(directory),
             directory: directory.to_owned(),
             not_let_in: Repeats::default(),
+            other_lives: Repeats::default(),
             inbox,
             work: ToPeers(sender),
         });

@@ -133,6 +133,15 @@ pub fn start(config: &Config) -> Result<Service, StartError> {
     if is_new && inspection.is_alone() {
         found::warn_of_a_new_store(&config.data);
     }
+    match (&config.cluster, &inspection.membership) {
+        (cluster, membership) if cluster.join && membership.is_blank() => {
+            found::say_that_it_waits(config.name.as_str(), &config.reached_at(address));
+        }
+        (cluster, membership) if !cluster.join && cluster.initial.is_empty() => {
+            found::warn_of_a_start_as_if_alone(membership);
+        }
+        _ => {}
+    }
     // A port that is drawn anew at every start is nobody's to look for.
     if config.listen.port() != 0 {
         found::warn_of_another_address(&inspection.membership, &config.reached_at(address));

@@ -126,8 +126,9 @@ fn judge(me: MemberId, my_name: &str, founders: &Founders, answers: Vec<Answer>)
                 return Seen::Listed;
             }
             return Seen::Never(format!(
-                "the cluster of {name} exists already and does not know this data directory; start it with --join and an \
-                 empty directory, and use `leasehold cluster add`"
+                "the cluster of {name} exists already and does not know this data directory. Is its volume mounted? If the directory is \
+                 lost, `leasehold cluster remove {my_name}` first; then start this node with --join and an empty directory, and use \
+                 `leasehold cluster add {my_name}=ADDRESS`"
             ));
         }
         let differs = |what: &str, theirs: &str, ours: &str| {
@@ -197,6 +198,7 @@ mod tests {
             max_ttl_ms: founders.config.max_ttl.get(),
             drift_ppm: founders.config.drift.ppm(),
             program: String::new(),
+            epoch: None,
         };
         let mut welcome = PeerWelcome { hello, verdict: PeerVerdict::Accepted, members: Vec::new() };
         change(&mut welcome);
@@ -230,7 +232,8 @@ mod tests {
             })
         };
         assert_eq!(judged(founded(1)), Seen::Listed);
-        assert!(matches!(judged(founded(5)), Seen::Never(why) if why.contains("cluster add")));
+        assert!(matches!(judged(founded(5)), Seen::Never(why)
+            if why.contains("volume mounted?") && why.contains("cluster remove a`") && why.contains("cluster add a=")));
     }
 
     #[test]
