@@ -15,6 +15,7 @@ mod snapshots;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
@@ -84,6 +85,10 @@ pub(crate) struct Shared {
     not_let_in: Repeats<(MemberId, String)>,
     /// Nodes of other lives of this cluster, which come as often.
     other_lives: Repeats<MemberId>,
+    /// How often they came.
+    other_life_contacts: AtomicU64,
+    /// Founders that have not answered yet, while this node waits for them.
+    missing_founders: Mutex<Vec<String>>,
     pub(crate) inbox: Inbox,
     pub(crate) work: ToPeers,
 }
@@ -159,6 +164,8 @@ impl Peers {
             directory: directory.to_owned(),
             not_let_in: Repeats::default(),
             other_lives: Repeats::default(),
+            other_life_contacts: AtomicU64::new(0),
+            missing_founders: Mutex::default(),
             inbox,
             work: ToPeers(sender),
         });
@@ -231,6 +238,16 @@ impl Asking {
     /// Where this node says that it is reached, which may not be what its cluster has recorded.
     pub fn advertised(&self) -> &str {
         &self.0.introduction.address
+    }
+
+    /// The founders that this node waits for, as of the last look.
+    pub fn missing_founders(&self) -> Vec<String> {
+        self.0.missing_founders.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// How often a node of another life of this cluster was met.
+    pub fn other_life_contacts(&self) -> u64 {
+        self.0.other_life_contacts.load(Ordering::Relaxed)
     }
 
     /// Who this node is, and this life of its cluster.

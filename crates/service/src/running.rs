@@ -148,7 +148,8 @@ pub fn start(config: &Config) -> Result<Service, StartError> {
     }
     let (stop, stopping) = watch::channel(Stopping::No);
     let counts = Arc::new(Counts::default());
-    let metrics = Arc::new(Metrics::new(config.name.clone(), served.caller().clone(), Arc::clone(&counts)));
+    let (caller, asking) = (served.caller().clone(), served.peers().asking());
+    let metrics = Arc::new(Metrics::new(config.name.clone(), caller, asking, Arc::clone(&counts)));
     let (to_web, streams) = mpsc::unbounded_channel();
     let web = web::Web::new(config, &served, Arc::clone(&metrics), Arc::clone(&counts));
     let web_runtime = runtime().map_err(StartError::System)?;

@@ -116,12 +116,27 @@ fn two_lives(stage: &Stage) -> [Node; 2] {
 
 /// Waits until a node says that it answers.
 fn ready(node: &Node) {
-    eventually("it is ready", || {
-        let mut stream = TcpStream::connect(&node.address).ok()?;
-        write!(stream, "GET /readyz HTTP/1.1\r\nhost: here\r\nconnection: close\r\n\r\n").ok()?;
-        let mut text = String::new();
-        stream.read_to_string(&mut text).ok()?;
-        text.starts_with("HTTP/1.1 200").then_some(())
+    eventually("it is ready", || fetch(node, "/readyz")?.starts_with("HTTP/1.1 200").then_some(()));
+}
+
+/// What a node answers to a GET, if it does.
+fn fetch(node: &Node, path: &str) -> Option<String> {
+    let mut stream = TcpStream::connect(&node.address).ok()?;
+    write!(stream, "GET {path} HTTP/1.1\r\nhost: here\r\nconnection: close\r\n\r\n").ok()?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text).ok()?;
+    Some(text)
+}
+
+#[test]
+fn a_founder_that_waits_says_for_whom() {
+    let stage = Stage::new();
+    let initial: Vec<String> = (1..=3).map(|number| format!("n{number}={}", stage.address(number))).collect();
+    let [first, _second] =
+        [1, 2].map(|number| stage.start(number, &["--initial-cluster", &initial.join(",")]));
+    eventually("it waits for the third alone", || {
+        let said = fetch(&first, "/readyz")?;
+        (said.starts_with("HTTP/1.1 503") && said.contains("no cluster yet: it waits for n3\"")).then_some(())
     });
 }
 
@@ -183,6 +198,12 @@ fn nodes_of_two_lives_say_which_is_the_older() {
     let said = line(&old, "OLDER life");
     let parts = ["node=\"n2\"", "epoch_there=\"1\"", "epoch_here=0", "Stop this node"];
     assert!(parts.iter().all(|part| said.contains(part)), "{said}");
+    for node in [&old, &new] {
+        let numbers = fetch(node, "/metrics").unwrap();
+        let count =
+            numbers.lines().find_map(|line| line.strip_prefix("leasehold_other_life_contacts_total "));
+        assert!(count.unwrap().parse::<u64>().unwrap() > 0, "{numbers}");
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! stops if it is not.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use leasehold_core::Config;
@@ -71,6 +71,7 @@ pub(super) async fn found(shared: Arc<Shared>, founders: Founders) {
                 return;
             }
             Seen::Listed => {
+                shared.missing_founders.lock().unwrap_or_else(PoisonError::into_inner).clear();
                 tracing::info!(
                     "the cluster was founded with this node; it waits for the others to bring it up"
                 );
@@ -83,6 +84,7 @@ pub(super) async fn found(shared: Arc<Shared>, founders: Founders) {
                         "a cluster is founded when all its nodes have met once; waiting"
                     );
                 }
+                *shared.missing_founders.lock().unwrap_or_else(PoisonError::into_inner) = names;
             }
             Seen::Never(why) => {
                 shared.tell(ToLoop::Failed(why));

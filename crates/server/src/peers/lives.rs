@@ -2,6 +2,8 @@
 //!
 //! Both grant, and neither can stop the other: a node cannot know which of the two its operator wants. So it says what it has heard.
 
+use std::sync::atomic::Ordering;
+
 use leasehold_wire::PeerHello;
 
 use super::Shared;
@@ -23,6 +25,7 @@ pub(super) fn compare(shared: &Shared, theirs: &PeerHello) {
         && ours.incarnation.is_known()
         && theirs.incarnation != ours.incarnation;
     let Some(words) = differ.then(|| judge(ours.epoch, theirs.epoch)).flatten() else { return };
+    shared.other_life_contacts.fetch_add(1, Ordering::Relaxed);
     if shared.other_lives.say(theirs.from, leasehold_clock::read()).is_some() {
         let (node, address) = (&theirs.name, &theirs.address);
         let epoch_there = theirs.epoch.map_or_else(|| "unknown".to_owned(), |epoch| epoch.to_string());
