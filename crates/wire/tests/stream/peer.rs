@@ -49,7 +49,7 @@ fn hello() -> PeerHello {
         max_ttl_ms: 300,
         drift_ppm: 500,
         program: "0.1".into(),
-        epoch: Some(3),
+        epoch: None,
     }
 }
 
