@@ -6,6 +6,7 @@
 
 mod disk;
 mod notices;
+mod story;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -28,6 +29,7 @@ use crate::peers::{ToPeers, Work};
 
 use disk::{SyncTimes, ToDisk};
 use notices::Notices;
+use story::Story;
 
 /// Inputs taken in by one turn at most: a flood must not keep the loop from reading the clocks.
 const MAX_INPUTS_PER_TURN: usize = 8_192;
@@ -99,6 +101,7 @@ pub(crate) fn start(
             leader: None,
             members_changed: true,
             notices: Notices::default(),
+            story: Story::default(),
             times,
         };
         let stopped = event_loop.run(&locked);
@@ -147,6 +150,8 @@ struct Loop {
     leader: Option<leasehold_core::protocol::MemberId>,
     /// What the log was told of the table.
     notices: Notices,
+    /// What the log was told of the cluster.
+    story: Story,
     times: SyncTimes,
 }
 
@@ -162,6 +167,7 @@ impl Loop {
     fn run(&mut self, locked: &Locked) -> Stopped {
         let mut turns_until_check = TURNS_PER_LOCK_CHECK;
         let membership = self.node.membership();
+        self.story = Story::of(&membership.members);
         self.show_members(&membership);
         loop {
             let mut inputs = Vec::new();
@@ -266,6 +272,7 @@ impl Loop {
                 Output::Close(connection) => closed.push(connection),
                 Output::Members(membership) => {
                     self.show_members(&membership);
+                    self.story.members(&membership.members, self.notices.is_current());
                     if let Some(peers) = &self.outside.peers {
                         peers.send(Work::Members(membership));
                     }
@@ -313,6 +320,7 @@ impl Loop {
 
     fn show_leader(&mut self) {
         let leader = self.node.leader();
+        self.story.leads(leader.is_some(), leasehold_clock::read());
         if leader == self.leader && !std::mem::take(&mut self.members_changed) {
             return;
         }

@@ -9,11 +9,13 @@ mod elsewhere;
 mod founding;
 mod inbound;
 mod link;
+mod lives;
 mod opening;
 mod snapshots;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
@@ -81,6 +83,12 @@ pub(crate) struct Shared {
     directory: PathBuf,
     /// Nodes that were not let in, and why: they come again several times a second.
     not_let_in: Repeats<(MemberId, String)>,
+    /// Nodes of other lives of this cluster, which come as often.
+    other_lives: Repeats<MemberId>,
+    /// How often they came.
+    other_life_contacts: AtomicU64,
+    /// Founders that have not answered yet, while this node waits for them.
+    missing_founders: Mutex<Vec<String>>,
     pub(crate) inbox: Inbox,
     pub(crate) work: ToPeers,
 }
@@ -96,7 +104,7 @@ impl Shared {
     }
 
     pub(crate) fn hello(&self, purpose: PeerPurpose, to: Option<MemberId>) -> PeerHello {
-        let introduction = self.introduction.clone();
+        let (introduction, membership) = (self.introduction.clone(), self.membership());
         PeerHello {
             version: PEER_VERSION,
             cluster_version: CLUSTER_VERSION,
@@ -105,11 +113,12 @@ impl Shared {
             name: introduction.name,
             address: introduction.address,
             to,
-            incarnation: self.membership().incarnation,
+            incarnation: membership.incarnation,
             initial_cluster: introduction.initial_cluster,
             max_ttl_ms: introduction.max_ttl_ms,
             drift_ppm: introduction.drift_ppm,
             program: concat!("leasehold ", env!("CARGO_PKG_VERSION")).to_owned(),
+            epoch: (!membership.is_blank()).then_some(membership.epoch),
         }
     }
 
@@ -154,6 +163,9 @@ impl Peers {
             suspicion: elsewhere::Suspicion::new(directory),
             directory: directory.to_owned(),
             not_let_in: Repeats::default(),
+            other_lives: Repeats::default(),
+            other_life_contacts: AtomicU64::new(0),
+            missing_founders: Mutex::default(),
             inbox,
             work: ToPeers(sender),
         });
@@ -226,6 +238,16 @@ impl Asking {
     /// Where this node says that it is reached, which may not be what its cluster has recorded.
     pub fn advertised(&self) -> &str {
         &self.0.introduction.address
+    }
+
+    /// The founders that this node waits for, as of the last look.
+    pub fn missing_founders(&self) -> Vec<String> {
+        self.0.missing_founders.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// How often a node of another life of this cluster was met.
+    pub fn other_life_contacts(&self) -> u64 {
+        self.0.other_life_contacts.load(Ordering::Relaxed)
     }
 
     /// Who this node is, and this life of its cluster.

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use leasehold_core::protocol::{ClusterView, Query, ReadAnswer, Request, Response};
-use leasehold_server::{Caller, Inspection};
+use leasehold_server::{Asking, Caller, Inspection};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric, text};
 use prometheus_client::metrics::counter::{ConstCounter, Counter};
@@ -54,6 +54,7 @@ struct OperationLabels {
 pub(crate) struct Metrics {
     name: ServiceName,
     caller: Caller,
+    asking: Asking,
     counts: Arc<Counts>,
     requests: Family<RequestLabels, Counter>,
     seconds: Family<OperationLabels, Histogram>,
@@ -66,10 +67,11 @@ impl fmt::Debug for Metrics {
 }
 
 impl Metrics {
-    pub(crate) fn new(name: ServiceName, caller: Caller, counts: Arc<Counts>) -> Self {
+    pub(crate) fn new(name: ServiceName, caller: Caller, asking: Asking, counts: Arc<Counts>) -> Self {
         Self {
             name,
             caller,
+            asking,
             counts,
             requests: Family::default(),
             seconds: Family::new_with_constructor(|| Histogram::new(REQUEST_SECONDS)),
@@ -99,7 +101,8 @@ impl Metrics {
         registry.register_collector(Box::new(Doors(Arc::clone(&self.counts))));
         if let Some(inspection) = self.caller.inspect().await {
             let view = if inspection.serving { self.cluster().await } else { None };
-            registry.register_collector(Box::new(cluster::Cluster::new(&inspection, view)));
+            let contacts = self.asking.other_life_contacts();
+            registry.register_collector(Box::new(cluster::Cluster::new(&inspection, contacts, view)));
             registry.register_collector(Box::new(Node(inspection)));
         }
         let mut process = Registry::default();

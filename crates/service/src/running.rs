@@ -133,13 +133,23 @@ pub fn start(config: &Config) -> Result<Service, StartError> {
     if is_new && inspection.is_alone() {
         found::warn_of_a_new_store(&config.data);
     }
+    match (&config.cluster, &inspection.membership) {
+        (cluster, membership) if cluster.join && membership.is_blank() => {
+            found::say_that_it_waits(config.name.as_str(), &config.reached_at(address));
+        }
+        (cluster, membership) if !cluster.join && cluster.initial.is_empty() => {
+            found::warn_of_a_start_as_if_alone(membership);
+        }
+        _ => {}
+    }
     // A port that is drawn anew at every start is nobody's to look for.
     if config.listen.port() != 0 {
         found::warn_of_another_address(&inspection.membership, &config.reached_at(address));
     }
     let (stop, stopping) = watch::channel(Stopping::No);
     let counts = Arc::new(Counts::default());
-    let metrics = Arc::new(Metrics::new(config.name.clone(), served.caller().clone(), Arc::clone(&counts)));
+    let (caller, asking) = (served.caller().clone(), served.peers().asking());
+    let metrics = Arc::new(Metrics::new(config.name.clone(), caller, asking, Arc::clone(&counts)));
     let (to_web, streams) = mpsc::unbounded_channel();
     let web = web::Web::new(config, &served, Arc::clone(&metrics), Arc::clone(&counts));
     let web_runtime = runtime().map_err(StartError::System)?;

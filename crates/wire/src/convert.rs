@@ -125,7 +125,7 @@ pub(crate) fn from_incarnation(incarnation: Incarnation) -> Vec<u8> {
 }
 
 /// A number that the program keeps in 16 bits.
-fn to_u16(field: &'static str, value: u64) -> Checked<u16> {
+pub(crate) fn to_u16(field: &'static str, value: u64) -> Checked<u16> {
     u16::try_from(value).map_err(|_| FieldError::TooGreat { field, value, limit: u16::MAX.into() })
 }
 

@@ -27,6 +27,7 @@ fn hello() -> PeerHello {
         max_ttl_ms: 300_000,
         drift_ppm: 500,
         program: "0.1.0".to_owned(),
+        epoch: Some(0),
     }
 }
 

@@ -36,7 +36,8 @@ pub(crate) struct ServeArgs {
     /// Allow an address that other machines can reach, although there is neither TLS nor authentication
     #[arg(long)]
     pub(crate) insecure: bool,
-    /// Call the service this in logs and metrics [default: leasehold]
+    /// Call the service this in logs and metrics. In a cluster it is who the member is: every node has its own, and keeps it [default:
+    /// leasehold]
     #[arg(long)]
     pub(crate) name: Option<String>,
     /// Found a cluster together with these nodes, this one among them; all name the same ones

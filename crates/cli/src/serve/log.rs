@@ -77,6 +77,13 @@ pub(crate) fn found(found: Option<&Found>) {
                 "the directory holds nothing yet: this node has not met its cluster, or was not added to one"
             );
         }
+        // Of a node alone everything is decided; of a member only what its last snapshot has, which says little.
+        Some(Found { members, .. }) if *members > 1 => {
+            info!(
+                members,
+                "the directory holds the log of a member of a cluster; its table follows with what is decided there"
+            );
+        }
         Some(found) => {
             let Found { sessions, leases, revision, .. } = found;
             info!(sessions, leases, revision = revision.get(), "recovered what was there");

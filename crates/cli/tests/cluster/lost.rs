@@ -53,6 +53,10 @@ fn a_node_that_is_told_of_the_others_founds_nothing_without_its_directory() {
     let (code, log) = stage.start(1, &["--initial-cluster", &initial.join(",")]).end();
     assert_eq!(code, Some(1), "{log}");
     assert!(log.contains("exists already and does not know this data directory"), "{log}");
+    assert!(
+        log.contains("Is its volume mounted?") && log.contains("`leasehold cluster remove n1` first"),
+        "{log}"
+    );
     assert!(!log.contains("a NEW one was founded"), "{log}");
 }
 

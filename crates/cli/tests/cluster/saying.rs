@@ -1,5 +1,7 @@
 //! What commands say when nodes are missing, or are of another life: what is wrong, and what to do.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::time::Duration;
 
 use super::stage::{Node, Said, Stage, eventually, take, timed};
@@ -110,6 +112,98 @@ fn two_lives(stage: &Stage) -> [Node; 2] {
     let new = stage.start(2, &["--join"]);
     new.says("listening on");
     [old, new]
+}
+
+/// Waits until a node says that it answers.
+fn ready(node: &Node) {
+    eventually("it is ready", || fetch(node, "/readyz")?.starts_with("HTTP/1.1 200").then_some(()));
+}
+
+/// What a node answers to a GET, if it does.
+fn fetch(node: &Node, path: &str) -> Option<String> {
+    let mut stream = TcpStream::connect(&node.address).ok()?;
+    write!(stream, "GET {path} HTTP/1.1\r\nhost: here\r\nconnection: close\r\n\r\n").ok()?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text).ok()?;
+    Some(text)
+}
+
+#[test]
+fn a_founder_that_waits_says_for_whom() {
+    let stage = Stage::new();
+    let initial: Vec<String> = (1..=3).map(|number| format!("n{number}={}", stage.address(number))).collect();
+    let [first, _second] =
+        [1, 2].map(|number| stage.start(number, &["--initial-cluster", &initial.join(",")]));
+    eventually("it waits for the third alone", || {
+        let said = fetch(&first, "/readyz")?;
+        (said.starts_with("HTTP/1.1 503") && said.contains("no cluster yet: it waits for n3\"")).then_some(())
+    });
+}
+
+/// The log of any node tells what became of the cluster, and what a node waits for.
+#[test]
+fn the_logs_tell_who_came_who_went_and_that_nobody_leads() {
+    let stage = Stage::new();
+    let mut nodes = stage.three();
+    // One that has not caught up does not know what is news.
+    nodes.iter().for_each(ready);
+    let fourth = stage.start(4, &["--join"]);
+    let new = format!("n4={}", stage.address(4));
+    fourth.says(&format!("waits to be added to a cluster: `leasehold cluster add {new}`"));
+    stage.good(3, &["cluster", "add", &new, "--promote"]);
+    fourth.says("this node belongs to a cluster now");
+    stage.good(3, &["cluster", "remove", "n4"]);
+    let where_it_was = format!("member=\"n4\" address=\"{}\"", stage.address(4));
+    for node in &nodes {
+        for what in ["was added, as a learner", "was promoted: it is a voter now", "a member was removed"] {
+            node.says(what);
+        }
+        let told = node.logged().lines().filter(|line| line.contains(&where_it_was)).count();
+        assert_eq!(told, 3, "{}", node.logged());
+    }
+    for name in ["n2", "n3"] {
+        take(&mut nodes, name).kill();
+    }
+    let words = "nobody has led the cluster for 5 s";
+    nodes[0].says(words);
+    let second = stage.start(2, &[]);
+    nodes[0].says("the cluster is led again");
+    let log = nodes[0].logged();
+    let count = |words: &str| log.lines().filter(|line| line.contains(words)).count();
+    assert_eq!((count(words), count("the cluster is led again")), (1, 1), "{log}");
+    second.says("leadership");
+    let log = second.logged();
+    let warned = "started with neither --join nor --initial-cluster";
+    assert!(log.contains(warned) && log.contains("docs/guides/operate-a-cluster.md"), "{log}");
+    assert!(log.contains("holds the log of a member of a cluster"), "{log}");
+    assert!(!log.contains("recovered what was there") && !log.contains(&where_it_was), "told again: {log}");
+}
+
+/// An old life that is started by mistake grants beside the new one, and both logs say so.
+#[test]
+fn nodes_of_two_lives_say_which_is_the_older() {
+    let stage = Stage::new();
+    let [old, new] = two_lives(&stage);
+    new.says("a node of an OLDER life of this cluster is running");
+    old.says("this node is of an OLDER life of its cluster");
+    let line = |node: &Node, words: &str| {
+        let log = node.logged();
+        let lines: Vec<String> = log.lines().filter(|line| line.contains(words)).map(str::to_owned).collect();
+        assert!(lines.len() == 1 && lines[0].contains(" WARN "), "{log}");
+        lines[0].clone()
+    };
+    let said = line(&new, "OLDER life");
+    let parts = ["node=\"n1\"", "epoch_there=\"0\"", "epoch_here=1", "Stop that node"];
+    assert!(parts.iter().all(|part| said.contains(part)), "{said}");
+    let said = line(&old, "OLDER life");
+    let parts = ["node=\"n2\"", "epoch_there=\"1\"", "epoch_here=0", "Stop this node"];
+    assert!(parts.iter().all(|part| said.contains(part)), "{said}");
+    for node in [&old, &new] {
+        let numbers = fetch(node, "/metrics").unwrap();
+        let count =
+            numbers.lines().find_map(|line| line.strip_prefix("leasehold_other_life_contacts_total "));
+        assert!(count.unwrap().parse::<u64>().unwrap() > 0, "{numbers}");
+    }
 }
 
 #[test]

@@ -22,6 +22,11 @@ pub(super) struct Notices {
 }
 
 impl Notices {
+    /// Whether the node was current at the last look, with the table that it has now.
+    pub(super) fn is_current(&self) -> bool {
+        self.looked
+    }
+
     /// The table is another one.
     pub(super) fn replaced(&mut self) {
         self.looked = false;

@@ -168,6 +168,7 @@ mod tests {
             max_ttl_ms: 1,
             drift_ppm: 1,
             program: String::new(),
+            epoch: Some(0),
         }
     }
 

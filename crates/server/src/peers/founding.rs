@@ -4,7 +4,7 @@
 //! stops if it is not.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use leasehold_core::Config;
@@ -71,6 +71,7 @@ pub(super) async fn found(shared: Arc<Shared>, founders: Founders) {
                 return;
             }
             Seen::Listed => {
+                shared.missing_founders.lock().unwrap_or_else(PoisonError::into_inner).clear();
                 tracing::info!(
                     "the cluster was founded with this node; it waits for the others to bring it up"
                 );
@@ -83,6 +84,7 @@ pub(super) async fn found(shared: Arc<Shared>, founders: Founders) {
                         "a cluster is founded when all its nodes have met once; waiting"
                     );
                 }
+                *shared.missing_founders.lock().unwrap_or_else(PoisonError::into_inner) = names;
             }
             Seen::Never(why) => {
                 shared.tell(ToLoop::Failed(why));
@@ -126,8 +128,9 @@ fn judge(me: MemberId, my_name: &str, founders: &Founders, answers: Vec<Answer>)
                 return Seen::Listed;
             }
             return Seen::Never(format!(
-                "the cluster of {name} exists already and does not know this data directory; start it with --join and an \
-                 empty directory, and use `leasehold cluster add`"
+                "the cluster of {name} exists already and does not know this data directory. Is its volume mounted? If the directory is \
+                 lost, `leasehold cluster remove {my_name}` first; then start this node with --join and an empty directory, and use \
+                 `leasehold cluster add {my_name}=ADDRESS`"
             ));
         }
         let differs = |what: &str, theirs: &str, ours: &str| {
@@ -197,6 +200,7 @@ mod tests {
             max_ttl_ms: founders.config.max_ttl.get(),
             drift_ppm: founders.config.drift.ppm(),
             program: String::new(),
+            epoch: None,
         };
         let mut welcome = PeerWelcome { hello, verdict: PeerVerdict::Accepted, members: Vec::new() };
         change(&mut welcome);
@@ -230,7 +234,8 @@ mod tests {
             })
         };
         assert_eq!(judged(founded(1)), Seen::Listed);
-        assert!(matches!(judged(founded(5)), Seen::Never(why) if why.contains("cluster add")));
+        assert!(matches!(judged(founded(5)), Seen::Never(why)
+            if why.contains("volume mounted?") && why.contains("cluster remove a`") && why.contains("cluster add a=")));
     }
 
     #[test]

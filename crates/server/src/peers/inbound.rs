@@ -14,7 +14,7 @@ use leasehold_wire::{
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::{Shared, Work, convert, elsewhere, opening, snapshots};
+use super::{Shared, Work, convert, elsewhere, lives, opening, snapshots};
 use crate::driver::ToLoop;
 use crate::files::keep_met;
 
@@ -54,6 +54,7 @@ async fn try_serve(shared: &Arc<Shared>, stream: &mut TcpStream) -> io::Result<(
                 "a node was not let in; `more` such attempts were not told"
             );
         }
+        lives::compare(shared, &hello);
         elsewhere::suspect(shared, &hello);
         return Ok(());
     }
@@ -204,6 +205,7 @@ mod tests {
             max_ttl_ms: 1,
             drift_ppm: 1,
             program: String::new(),
+            epoch: Some(0),
         }
     }
 

@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::AbortHandle;
 
-use super::{Shared, convert, opening, snapshots};
+use super::{Shared, convert, lives, opening, snapshots};
 use crate::driver::ToLoop;
 
 /// Bytes that may wait for a member at most: beyond it raft's messages are dropped, and anything else breaks the connection.
@@ -146,6 +146,7 @@ async fn keep_up(state: Arc<State>, address: String, mut frames: mpsc::Unbounded
                     why
                 }
                 PeerVerdict::Refused(refusal) => {
+                    lives::compare(&state.shared, &welcome.hello);
                     if refusal == PeerRefusal::Removed {
                         let why = leasehold_node::Fatal::Removed.to_string();
                         state.shared.tell(ToLoop::Failed(why));

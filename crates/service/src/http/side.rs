@@ -23,12 +23,18 @@ pub(super) async fn readiness(State(state): State<HttpState>) -> Result<String, 
     match state.plain().caller().inspect().await {
         Some(inspection) if inspection.ready => Ok(ready(inspection.restore_wait)),
         Some(inspection) if inspection.membership.is_blank() => {
-            Err(not_now("this node belongs to no cluster yet"))
+            Err(not_now(&no_cluster(&state.asking().missing_founders())))
         }
         Some(inspection) if inspection.leader.is_none() => Err(not_now("no node is known to lead")),
         Some(_) => Err(not_now("this node has not caught up yet")),
         None => Err(not_now("the service has stopped")),
     }
+}
+
+/// Why a blank node is not ready.
+fn no_cluster(missing: &[String]) -> String {
+    let why = "this node belongs to no cluster yet";
+    if missing.is_empty() { why.to_owned() } else { format!("{why}: it waits for {}", missing.join(", ")) }
 }
 
 /// The first line is for programs. A node that grants nothing yet is ready all the same: sessions are opened, and waits wait.

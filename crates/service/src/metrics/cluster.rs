@@ -9,7 +9,7 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::gauge::ConstGauge;
 
-use super::{as_i64, gauge};
+use super::{as_i64, counter, gauge};
 
 /// What this node knows of the others: all of them know who they are, and the leader how they stand.
 #[derive(Debug)]
@@ -19,17 +19,19 @@ pub(super) struct Cluster {
     has_leader: bool,
     members: usize,
     epoch: u16,
+    other_life_contacts: u64,
     view: Option<ClusterView>,
 }
 
 impl Cluster {
-    pub(super) fn new(look: &Inspection, view: Option<ClusterView>) -> Self {
+    pub(super) fn new(look: &Inspection, other_life_contacts: u64, view: Option<ClusterView>) -> Self {
         Self {
             leads: look.leader == Some(look.membership.me),
             ready: look.ready,
             has_leader: look.leader.is_some(),
             members: look.membership.members.len(),
             epoch: look.membership.epoch,
+            other_life_contacts,
             view,
         }
     }
@@ -49,6 +51,8 @@ impl Collector for Cluster {
             &ConstGauge::new(as_i64(self.members)),
         )?;
         gauge(to, "epoch", "How often the state was restored", &ConstGauge::new(i64::from(self.epoch)))?;
+        let contacts = "Times that a node of another life of this cluster was met";
+        counter(to, "other_life_contacts", contacts, self.other_life_contacts)?;
         let Some(view) = &self.view else { return Ok(()) };
         gauge(to, "term", "The term of the leader", &ConstGauge::new(number(view.term)))?;
         each(to, "member_reachable", "Whether the leader heard of a node lately", view, |member| {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use leasehold_core::protocol::Member;
 use leasehold_core::{Drift, Millis, Revision};
 use leasehold_node::Membership;
 use leasehold_server::Inspection;
@@ -15,6 +16,8 @@ pub struct Found {
     pub leases: u64,
     /// The last entry applied.
     pub revision: Revision,
+    /// Members of its cluster, this one among them. With others, what the log has is applied when they agree that it is decided.
+    pub members: usize,
     /// The longest ttl and the drift that it was made with, unless it waits to be told them by others.
     pub rules: Option<(Millis, Drift)>,
     /// How long nothing is granted, because the state was restored or recovered.
@@ -29,6 +32,7 @@ pub(super) fn look(inspection: &Inspection) -> Found {
         sessions: inspection.sessions,
         leases: counters.grants.saturating_sub(endings),
         revision: inspection.applied,
+        members: inspection.membership.members.len(),
         rules: (!inspection.membership.is_blank()).then_some((inspection.max_ttl, inspection.drift)),
         restore_wait: inspection.restore_wait,
     }
@@ -48,11 +52,36 @@ pub(super) fn warn_of_another_address(membership: &Membership, advertised: &str)
     if let Some(recorded) = membership.member(membership.me)
         && recorded.address != advertised
     {
+        let Member { name, address, .. } = recorded;
+        let moves = if membership.members.len() > 1 {
+            format!(
+                "`leasehold cluster remove {name}`, and add it with an empty directory at its new address"
+            )
+        } else {
+            "stop it and use `leasehold recover --listen-address`".to_owned()
+        };
         tracing::warn!(
-            "this node says that it is reached at {advertised}, but is recorded at {}: nodes that are added would look for it there. \
-             Start it with --advertise {} if that leads here",
-            recorded.address,
-            recorded.address
+            "this node says that it is reached at {advertised}, but is recorded at {address}: its peers, clients and nodes that are added look for \
+             it there. Start it with --advertise {address} if that leads here; to move it, {moves}"
         );
     }
+}
+
+/// A directory that is gone looks like one that never was, unless the node is told that it is one of several.
+pub(super) fn warn_of_a_start_as_if_alone(membership: &Membership) {
+    let others = membership.members.len().saturating_sub(1);
+    if others > 0 {
+        tracing::warn!(
+            "this node has {others} other members in its cluster, but was started with neither --join nor --initial-cluster: give it one of \
+             them at every start (--join if it was added or had been alone). Without, it founds a NEW store if its directory is ever gone; \
+             see docs/guides/operate-a-cluster.md"
+        );
+    }
+}
+
+/// Says what a node that is to join waits for.
+pub(super) fn say_that_it_waits(name: &str, advertised: &str) {
+    tracing::info!(
+        "this node waits to be added to a cluster: `leasehold cluster add {name}={advertised}`, asked of a member of it"
+    );
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use leasehold_core::Ending;
+use leasehold_core::{Command, Ending, Op};
 
 use super::story::Lease;
 use super::{Id, Run, Violation};
@@ -17,7 +17,8 @@ pub fn check(run: Run<'_>) -> Vec<Violation> {
         let granted = run.story.time(lease.step);
         let before = honoured.entry(lease.place.resource).or_default();
         before.retain(|(_, until)| *until > granted);
-        for (other, until) in before.iter().filter(|(other, _)| conflicts(run, other, lease)) {
+        let claims = |other: &Lease| conflicts(run, other, lease) && !is_closed(run, other, lease.step);
+        for (other, until) in before.iter().filter(|(other, _)| claims(other)) {
             let (early, client) = (until.since(granted), client(run, other));
             if run.excuses.covers(client, granted) {
                 let what = format!(
@@ -42,6 +43,18 @@ fn conflicts(run: Run<'_>, one: &Lease, other: &Lease) -> bool {
     logs && one.session != other.session && !apart && !(one.shared && other.shared)
 }
 
+/// Whether the session of a lease was closed by its client up to a step. That gives up everything in it, also a lease that the client
+/// never heard of.
+fn is_closed(run: Run<'_>, lease: &Lease, step: usize) -> bool {
+    let over = run.story.sessions.get(&lease.session).and_then(|session| session.over);
+    over.filter(|over| *over <= step).is_some_and(|over| {
+        run.story.steps[over].entry.commands.iter().any(|command| {
+            matches!(command, Command::Session(command)
+                if command.session == lease.session && matches!(command.op, Op::Close))
+        })
+    })
+}
+
 /// The true time up to which a lease that ended without its holder had to be honoured.
 fn holds_until(run: Run<'_>, lease: &Lease) -> Option<TrueTime> {
     let end = lease.end.as_ref()?;
@@ -63,7 +76,7 @@ mod tests {
     use super::*;
     use crate::check::stage::{Stage, caught, name};
     use crate::record::{ClientId, Event, Fault, Machine};
-    use leasehold_core::{Command, Due, LogTime};
+    use leasehold_core::{Due, LogTime};
 
     /// The lease expires in log time as it must; true time goes its own way.
     fn expiry(true_millis: u64, log_millis: u64) -> Stage {

@@ -8,7 +8,7 @@ use prost::bytes::Bytes;
 
 use super::proto as pb;
 use crate::convert::{
-    Checked, Wire, address, from_incarnation, incarnation, member_id, member_name, present, to_u32,
+    Checked, Wire, address, from_incarnation, incarnation, member_id, member_name, present, to_u16, to_u32,
 };
 use crate::error::FieldError;
 use crate::hello::check_text;
@@ -48,6 +48,8 @@ pub struct PeerHello {
     pub drift_ppm: u32,
     /// Release of the program.
     pub program: String,
+    /// How often the state that the sender keeps was restored or recovered; none while it is blank, and from releases that did not say it.
+    pub epoch: Option<u16>,
 }
 
 /// What a connection between nodes is for.
@@ -138,6 +140,7 @@ impl PeerHello {
             max_ttl_ms: self.max_ttl_ms,
             drift_ppm: self.drift_ppm.into(),
             program: self.program.clone(),
+            epoch: self.epoch.map(u64::from),
         };
         Self::from_wire(message.clone())?;
         Ok(message)
@@ -163,6 +166,7 @@ impl PeerHello {
             max_ttl_ms: m.max_ttl_ms,
             drift_ppm: to_u32("peer_hello.drift_ppm", m.drift_ppm)?,
             program: m.program,
+            epoch: m.epoch.map(|epoch| to_u16("peer_hello.epoch", epoch)).transpose()?,
         })
     }
 }

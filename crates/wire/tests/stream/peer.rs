@@ -49,6 +49,7 @@ fn hello() -> PeerHello {
         max_ttl_ms: 300,
         drift_ppm: 500,
         program: "0.1".into(),
+        epoch: None,
     }
 }
 
@@ -277,6 +278,7 @@ fn the_longest_welcome_fits() {
         max_ttl_ms: u64::MAX,
         drift_ppm: u32::MAX,
         program: "p".repeat(MAX_HELLO_TEXT_BYTES),
+        epoch: Some(u16::MAX),
         ..hello()
     };
     let member = Member::new(MemberId(u64::MAX), &name, &address).unwrap();

@@ -4,8 +4,8 @@ use leasehold_core::answer::Reply;
 use leasehold_core::protocol::{Incarnation, Member, MemberId, MemberRole, Query, Request, RequestId};
 use leasehold_core::protocol::{Response, ToClient};
 use leasehold_wire::{
-    ConfState, PeerMessage, PeerRefusal, PeerVerdict, PeerWelcome, RaftEntry, RaftMessage, SnapshotMeta,
-    decode_peer_frame, encode_peer_hello, encode_peer_welcome,
+    ConfState, PeerHello, PeerMessage, PeerRefusal, PeerVerdict, PeerWelcome, RaftEntry, RaftMessage,
+    SnapshotMeta, decode_peer_frame, encode_peer_hello, encode_peer_welcome,
 };
 
 use super::{frame, hello, only_body, opening_of, welcome};
@@ -31,6 +31,17 @@ fn a_hello() {
     encode_peer_hello(&hello(), &mut bytes).unwrap();
     let head = pieces(&["00 4c485052 0d0a 01", "00000046", "21a18786"]);
     assert_eq!(hex(&bytes), head + &pieces(&HELLO));
+}
+
+/// The first releases did not say it, and pass over it.
+#[test]
+fn a_hello_with_an_epoch() {
+    let mut bytes = Vec::new();
+    let hello = PeerHello { epoch: Some(3), ..hello() };
+    encode_peer_hello(&hello, &mut bytes).unwrap();
+    let head = pieces(&["00 4c485052 0d0a 01", "00000048", "3b89b761"]);
+    assert_eq!(hex(&bytes), head + &pieces(&HELLO) + &pieces(&["68 03"]));
+    assert_eq!(opening_of(&bytes).hello(), Ok(Some(hello)));
 }
 
 #[test]

@@ -18,10 +18,10 @@ pub(crate) fn hello() -> BoxedStrategy<PeerHello> {
     let purpose =
         prop_oneof![Just(PeerPurpose::Ask), Just(PeerPurpose::Messages), Just(PeerPurpose::Snapshot)];
     let who = (member_id(), member_name(), address(), option::of(member_id()));
-    let versions = (1..=u32::MAX, small(), purpose);
+    let versions = (1..=u32::MAX, small(), purpose, option::of(any::<u16>()));
     (versions, who, incarnation(), "[a-z0-9:=,]{0,20}", number(), small(), "[a-z .0-9]{0,12}")
         .prop_map(|(versions, who, incarnation, initial_cluster, max_ttl_ms, drift_ppm, program)| {
-            let ((version, cluster_version, purpose), (from, name, address, to)) = (versions, who);
+            let ((version, cluster_version, purpose, epoch), (from, name, address, to)) = (versions, who);
             PeerHello {
                 version,
                 cluster_version,
@@ -35,6 +35,7 @@ pub(crate) fn hello() -> BoxedStrategy<PeerHello> {
                 max_ttl_ms,
                 drift_ppm,
                 program,
+                epoch,
             }
         })
         .boxed()
