@@ -71,7 +71,7 @@ pub(super) fn say(console: &Console, what: &str, begun: &Begun) -> Result<Exit, 
         format!("{what}: epoch {epoch}, revision {index}; every session and lease of before has ended");
     if let Some(given_up) = given_up {
         text.push_str(&format!(
-            "\nepoch {given_up} had begun here before and was never served; it is given up, and nothing was lost by that"
+            "\nepoch {given_up} had begun here before and has no entries behind its snapshot; it is given up"
         ));
     }
     if *wait > Millis::ZERO {

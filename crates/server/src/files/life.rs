@@ -47,7 +47,7 @@ pub struct Begun {
     pub wait: Millis,
     /// Where the log of before is kept.
     pub kept: Option<PathBuf>,
-    /// The epoch of a life that had begun in this directory and was never served.
+    /// The epoch of a life that had begun in this directory and has no entries behind its snapshot: it was hardly ever served.
     pub given_up: Option<u16>,
     /// The member's address was neither given nor kept: it is one that other machines do not reach.
     pub address_is_guessed: bool,

@@ -17,7 +17,7 @@ pub fn check(run: Run<'_>) -> Vec<Violation> {
         let granted = run.story.time(lease.step);
         let before = honoured.entry(lease.place.resource).or_default();
         before.retain(|(_, until)| *until > granted);
-        let claims = |other: &Lease| conflicts(run, other, lease) && !is_closed(run, other, lease.step);
+        let claims = |other: &Lease| conflicts(run, other, lease) && !gave_up(run, other, lease.step);
         for (other, until) in before.iter().filter(|(other, _)| claims(other)) {
             let (early, client) = (until.since(granted), client(run, other));
             if run.excuses.covers(client, granted) {
@@ -43,14 +43,18 @@ fn conflicts(run: Run<'_>, one: &Lease, other: &Lease) -> bool {
     logs && one.session != other.session && !apart && !(one.shared && other.shared)
 }
 
-/// Whether the session of a lease was closed by its client up to a step. That gives up everything in it, also a lease that the client
-/// never heard of.
-fn is_closed(run: Run<'_>, lease: &Lease, step: usize) -> bool {
-    let over = run.story.sessions.get(&lease.session).and_then(|session| session.over);
-    over.filter(|over| *over <= step).is_some_and(|over| {
-        run.story.steps[over].entry.commands.iter().any(|command| {
-            matches!(command, Command::Session(command)
-                if command.session == lease.session && matches!(command.op, Op::Close))
+/// Whether the client gave a lease up by a step: by a release of its token, which its machine sends by itself for a lease that was
+/// cancelled too late, or by closing the session, which gives up everything in it.
+fn gave_up(run: Run<'_>, lease: &Lease, step: usize) -> bool {
+    let Some(end) = &lease.end else { return false };
+    run.story.steps[end.step..=step].iter().any(|step| {
+        step.entry.commands.iter().any(|command| {
+            let Command::Session(command) = command else { return false };
+            let gives_up = match &command.op {
+                Op::Release { token, .. } => *token == lease.token,
+                op => matches!(op, Op::Close),
+            };
+            command.session == lease.session && gives_up
         })
     })
 }

@@ -352,7 +352,8 @@ impl World {
         if let Some(vote) = &write.vote {
             if own.term != vote.term {
                 let (term, voted) = (vote.term, vote.vote);
-                self.trace.say(self.now, || format!("n{} is in term {term}, its vote is for {voted:x}", at + 1));
+                self.trace
+                    .say(self.now, || format!("n{} is in term {term}, its vote is for {voted:x}", at + 1));
             }
             own.term = vote.term;
         }

@@ -135,14 +135,8 @@ impl Notes {
         // There and back at its slowest after the faults.
         let calm = 4 * (plan.peer_delay.0 + 2 * MILLI) + 4 * (plan.client_delay.0 + 4 * MILLI);
         // A candidate whose writes took long, for whatever reason, waits for two votes of that length before it tries again.
-        let slow_writes = [
-            Kind::DiskSlow,
-            Kind::DiskStuck,
-            Kind::DiskFull,
-            Kind::PauseNode,
-            Kind::Suspend,
-            Kind::Freeze,
-        ];
+        let slow_writes =
+            [Kind::DiskSlow, Kind::DiskStuck, Kind::DiskFull, Kind::PauseNode, Kind::Suspend, Kind::Freeze];
         let slow = slow_writes.into_iter().any(|fault| plan.faults.has(fault));
         let votes = if slow { 2 * SLOWEST_VOTE } else { 0 };
         let bounds = Bounds {

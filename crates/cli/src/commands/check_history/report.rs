@@ -140,7 +140,8 @@ impl Report<'_> {
         let judged = |verdict: &Verdict| verdict.judged > 0;
         let apart = self.story.clocks() > 1 && self.skew.is_none();
         let exclusion = |verdict: &&Verdict| verdict.check.name == exclusion::CHECK.name;
-        self.verdicts.iter().any(judged) && (!apart || self.verdicts.iter().find(exclusion).is_some_and(judged))
+        self.verdicts.iter().any(judged)
+            && (!apart || self.verdicts.iter().find(exclusion).is_some_and(judged))
     }
 }
 
