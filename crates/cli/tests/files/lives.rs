@@ -95,11 +95,7 @@ fn a_life_that_was_never_served_is_given_up_with_a_word() {
     let (code, said) = stage.run(&recover);
     assert_eq!((code, said.contains("had begun here before")), (Some(0), false), "{said}");
     let (code, said) = stage.run(&recover);
-    assert_eq!(
-        (code, said.contains("epoch 1 had begun here before")),
-        (Some(0), true),
-        "{said}"
-    );
+    assert_eq!((code, said.contains("epoch 1 had begun here before")), (Some(0), true), "{said}");
 }
 
 #[test]
