@@ -17,8 +17,8 @@ pub(crate) fn run() -> Result<()> {
     };
     step("dependencies", deny().args(["check", "--hide-inclusion-graph", "bans", "licenses", "sources"]))?;
     let mut fuzz = Command::new(&program);
-    fuzz.current_dir(root()).args(["--manifest-path", "fuzz/Cargo.toml", "--all-features", "check"]);
-    fuzz.args(["--config", "deny.toml", "--hide-inclusion-graph", "bans", "licenses", "sources"]);
+    fuzz.current_dir(root()).args(["--manifest-path", "fuzz/Cargo.toml", "--all-features"]);
+    fuzz.args(["--config", "deny.toml", "check", "--hide-inclusion-graph", "bans", "licenses", "sources"]);
     step("dependencies of fuzz", &mut fuzz)?;
     if step("database of vulnerabilities", deny().args(["fetch", "db"])).is_ok() {
         step("vulnerabilities", deny().args(["check", "advisories"]))
