@@ -13,22 +13,6 @@ pub(crate) fn run(words: &[&str]) -> Result<bool> {
     step("simulated worlds", campaign.args(words)).map(|()| true)
 }
 
-/// A world that never ends must not hang whoever waits for all tests; a violation is made smaller first.
-const LIMIT: &str = "8m";
-/// What is run among all tests: always the same worlds, as many as fit.
-const SHORT: [&str; 6] = ["--minutes", "1", "--threads", "2", "--first-seed", "1"];
-
-/// The campaign that is one of all tests: its name, and how it went.
-pub(crate) fn short() -> (String, Result<()>) {
-    let name = format!("simulated worlds ({})", SHORT.join(" "));
-    let run = |program: PathBuf| {
-        let mut campaign = Command::new("timeout");
-        campaign.args(["--kill-after=10s", LIMIT]).arg(program).args(SHORT);
-        step("simulated worlds", &mut campaign)
-    };
-    (name, program().and_then(run))
-}
-
 fn program() -> Result<PathBuf> {
     let mut build = cargo();
     step("simulator", build.args(["build", "--release", "-p", "leasehold-sim", "--bin", "simulate"]))?;
