@@ -183,6 +183,9 @@ impl State {
         let changes = ChangeLog::after(Revision::new(index));
         let stamped = Some((at, anchor));
         let bytes = NodeSnapshot::encode(voters, &roster, Some(0), stamped, &changes, &self.table);
+        // Numbers at their ends may be good and not leave room for another life: that is to be known before anything is written.
+        NodeSnapshot::decode(&bytes)
+            .map_err(|error| format!("another life of it could not be read: {error}"))?;
         Ok((SavedSnapshot { index, term, bytes }, roster.incarnation))
     }
 }
