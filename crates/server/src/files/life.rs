@@ -173,7 +173,9 @@ impl State {
             self.table.set_max_ttl(max_ttl);
         }
         self.table.check_invariants()?;
-        let (index, term) = (self.index + 1, self.term + 1);
+        let (Some(index), Some(term)) = (self.index.checked_add(1), self.term.checked_add(1)) else {
+            return Err("its entry or its term is the last that can be".to_owned());
+        };
         let (voter, roster, anchor) = match heir {
             Heir::Served(member) => (member.id, alone(member)?, None),
             Heir::Embedded(anchor) => (FOUNDER, Roster::default(), Some(anchor.clone())),
