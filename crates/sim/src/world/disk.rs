@@ -6,7 +6,7 @@ use leasehold_wal::{Entry, HardState, Index, NodeId, Record, SnapshotKind, Space
 
 use super::faults::Undo;
 use super::nodes::End;
-use super::process::Files;
+use super::process::{Files, Process};
 use super::{Event, World};
 use crate::trace::{MICRO, MILLI, SECOND};
 
@@ -17,6 +17,8 @@ const WRITE_INTERVAL: u64 = 100 * MILLI;
 const WRITE_TRIES: u32 = 600;
 /// A process that dies after a job is gone this much later at most: before or after its loop hears that it is done.
 const LATER: u64 = 300 * MICRO;
+/// The longest write that a candidate counts with, as nodes have it.
+const SLOWEST_VOTE: u64 = 2 * SECOND;
 /// Bytes of entries in one batch at most.
 const MAX_BATCH_BYTES: usize = 4 * 1024 * 1024;
 
@@ -35,8 +37,23 @@ enum Progress {
 
 impl World {
     pub(super) fn hand_to_disk(&mut self, at: usize, job: Job) {
-        self.processes[at].disk.jobs.push_back(job);
+        let disk = &mut self.processes[at].disk;
+        if matches!(job, Job::Write(_)) {
+            disk.writes_since.get_or_insert(self.now);
+        }
+        disk.jobs.push_back(job);
         self.disk_begins(at);
+    }
+
+    /// How much longer an election may take because of writes that took long: a candidate waits for two votes of the slowest length that
+    /// it remembers before it tries again.
+    pub(super) fn slow_votes(&self) -> u64 {
+        let slowest = |own: &Process| {
+            let present = own.disk.writes_since.map_or(0, |since| self.now - since);
+            own.disk.slowest_write.max(present)
+        };
+        let running = self.processes.iter().filter(|own| own.is_running());
+        2 * running.map(slowest).max().unwrap_or(0).min(SLOWEST_VOTE)
     }
 
     /// Begins the next job, if there is one and nothing is being done.
@@ -106,6 +123,10 @@ impl World {
         match self::write(wal, &mut write) {
             Progress::Done => {
                 own.disk.tries = 0;
+                let took = own.disk.writes_since.map_or(0, |since| self.now - since);
+                own.disk.slowest_write = took.max(own.disk.slowest_write * 7 / 8);
+                let more = own.disk.jobs.iter().any(|job| matches!(job, Job::Write(_)));
+                own.disk.writes_since = more.then_some(self.now);
                 self.note_durable(at, &durable);
                 let soon = self.soon();
                 self.processes[at].push(Input::Written { number }, soon);

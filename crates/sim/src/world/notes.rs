@@ -10,7 +10,7 @@ use leasehold_node::payload::Payload;
 use super::World;
 use super::clients::client_number;
 use super::nodes::{config, entry_hash};
-use crate::plan::{Fault as Kind, Plan};
+use crate::plan::Plan;
 use crate::record::{
     Bounds, ClientId, Event, Fault, LogId, Machine, NodeId, Published, Record, Stopped, TrueTime, VoterSet,
 };
@@ -134,13 +134,8 @@ impl Notes {
     pub(super) fn new(plan: &Plan) -> Self {
         // There and back at its slowest after the faults.
         let calm = 4 * (plan.peer_delay.0 + 2 * MILLI) + 4 * (plan.client_delay.0 + 4 * MILLI);
-        // A candidate whose writes took long, for whatever reason, waits for two votes of that length before it tries again.
-        let slow_writes =
-            [Kind::DiskSlow, Kind::DiskStuck, Kind::DiskFull, Kind::PauseNode, Kind::Suspend, Kind::Freeze];
-        let slow = slow_writes.into_iter().any(|fault| plan.faults.has(fault));
-        let votes = if slow { 2 * SLOWEST_VOTE } else { 0 };
         let bounds = Bounds {
-            leader: 1_200 * MILLI + calm + votes,
+            leader: 1_200 * MILLI + calm,
             handover: 50 * MILLI + calm,
             in_flight: plan.in_flight + MILLI,
             ..Bounds::default()
@@ -170,9 +165,6 @@ impl Notes {
         self.furthest.push(index);
     }
 }
-
-/// The longest write that a candidate counts with, as nodes have it.
-const SLOWEST_VOTE: u64 = 2 * SECOND;
 
 /// So many of the changes that a node begins with are looked at.
 const NEWEST_KEPT: usize = 32;

@@ -109,6 +109,10 @@ pub(super) struct DiskThread {
     pub(super) slow: u64,
     /// Fault: there is no space.
     pub(super) full: bool,
+    /// Since when a write is on its way.
+    pub(super) writes_since: Option<u64>,
+    /// The slowest write, as its node remembers it: each later one fades it by an eighth.
+    pub(super) slowest_write: u64,
     /// Fault: the process does not outlive one of the next jobs.
     pub(super) dies: Option<Death>,
 }

@@ -114,6 +114,7 @@ impl World {
         while let Some((machine, what)) = self.faults.open.first().copied() {
             self.note_over(machine, what);
         }
+        self.notes.record.bounds.leader += self.slow_votes();
         self.notes.record.push(TrueTime(self.now), Noted::FaultsStopped);
     }
 }
