@@ -279,6 +279,17 @@ async fn a_service_that_stops_ends_the_call_with_a_word() {
 
 #[tokio::test]
 async fn a_client_that_does_not_read_is_let_go_and_told_so_when_it_reads_again() {
+    // A busy machine may have answered little when the client reads again, and then it was never kept waiting: it is silent for longer.
+    for silence in [2, 8, 30] {
+        if let Some(status) = end_after_silence(Duration::from_secs(silence)).await {
+            return assert_status(&status, Code::Unavailable, "unavailable", "failed");
+        }
+    }
+    panic!("it was told everything, each time");
+}
+
+/// How a call ends whose client asks for much, reads nothing for a while, and then all there is. Nothing if it was told everything.
+async fn end_after_silence(silence: Duration) -> Option<Status> {
     let running = Running::with(|config| config.limits.write_timeout = Duration::from_millis(50));
     let mut connection = Connection::open(&running).await;
     let session = connection.session(1).await;
@@ -290,16 +301,19 @@ async fn a_client_that_does_not_read_is_let_go_and_told_so_when_it_reads_again()
     for _ in 0..160 {
         connection.send(Request::Read(Query::Lease(name("jobs")))).await;
     }
-    tokio::time::sleep(Duration::from_secs(2)).await;
+    tokio::time::sleep(silence).await;
     let mut answers = 0;
-    let status = loop {
+    while answers < 160 {
         match connection.next().await {
-            Ok(Some(_)) => answers += 1,
-            Ok(None) => panic!("the call ended without a word"),
-            Err(status) => break status,
+            Ok(Some(SessionMessage::Frame(frame))) => {
+                answers += decode_server_frame(&frame).expect("a good frame").len();
+            }
+            Ok(other) => panic!("the call went on with {other:?} after {answers} answers"),
+            Err(status) => {
+                Connection::open(&running).await.session(2).await;
+                return Some(status);
+            }
         }
-    };
-    assert!(answers < 160, "nothing was left unsaid");
-    assert_status(&status, Code::Unavailable, "unavailable", "failed");
-    Connection::open(&running).await.session(2).await;
+    }
+    None
 }
