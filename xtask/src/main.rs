@@ -7,6 +7,7 @@
 //! What it deliberately does not do: it has no settings, and it changes nothing outside the target directory, except that it
 //! installs a Debian package for a program that the tests need and that is missing, if it may.
 
+mod again;
 mod checks;
 mod deny;
 mod fuzz;

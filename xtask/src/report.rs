@@ -7,7 +7,7 @@
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     passed: u64,
-    failures: Vec<String>,
+    failures: Vec<Failure>,
     programs: u64,
     /// The test program that runs, if any, and what it has printed.
     running: Option<Running>,
@@ -19,7 +19,27 @@ pub(crate) struct Outcome {
     /// How many ran and passed.
     pub(crate) passed: u64,
     /// What else there was, by name.
-    pub(crate) failures: Vec<String>,
+    pub(crate) failures: Vec<Failure>,
+}
+
+/// Something that is not a test that ran and passed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Failure {
+    /// What people are shown.
+    pub(crate) words: String,
+    /// The test program and the test, where one test ran and failed.
+    pub(crate) test: Option<(String, String)>,
+}
+
+impl Failure {
+    fn new(words: impl Into<String>) -> Self {
+        Self { words: words.into(), test: None }
+    }
+
+    fn of_test(program: &str, test: &str) -> Self {
+        let target = program.split(' ').next().unwrap_or(program).to_owned();
+        Self { words: format!("{program}: {test}"), test: Some((target, test.to_owned())) }
+    }
 }
 
 #[derive(Debug)]
@@ -63,9 +83,9 @@ impl Report {
     pub(crate) fn finish(mut self, cargo_succeeded: bool) -> Outcome {
         self.end_program();
         if self.programs == 0 {
-            self.failures.push("no test program ran".into());
+            self.failures.push(Failure::new("no test program ran"));
         } else if !cargo_succeeded && self.failures.is_empty() {
-            self.failures.push("cargo test itself failed".into());
+            self.failures.push(Failure::new("cargo test itself failed"));
         }
         Outcome { passed: self.passed, failures: self.failures }
     }
@@ -77,15 +97,16 @@ impl Report {
             ["passed", "failed", "ignored", "filtered out"].map(|what| count(result, what));
         self.passed += passed;
         let name = &running.name;
-        let fail = |test: &String| format!("{name}: {test}");
-        self.failures.extend(running.failed.iter().map(fail));
+        self.failures.extend(running.failed.iter().map(|test| Failure::of_test(name, test)));
+        let mut more: Vec<String> = Vec::new();
         // The counts decide: a test whose line was torn by the output of another is still counted.
         let unnamed = failed.saturating_sub(running.failed.len() as u64);
-        self.failures.extend((0..unnamed).map(|_| format!("{name}: a test whose name is above")));
-        self.failures.extend(running.ignored.iter().map(|test| format!("{name}: {test} is ignored")));
+        more.extend((0..unnamed).map(|_| format!("{name}: a test whose name is above")));
+        more.extend(running.ignored.iter().map(|test| format!("{name}: {test} is ignored")));
         let unnamed = ignored.saturating_sub(running.ignored.len() as u64);
-        self.failures.extend((0..unnamed).map(|_| format!("{name}: a test is ignored")));
-        self.failures.extend((0..filtered).map(|_| format!("{name}: a test was filtered out")));
+        more.extend((0..unnamed).map(|_| format!("{name}: a test is ignored")));
+        more.extend((0..filtered).map(|_| format!("{name}: a test was filtered out")));
+        self.failures.extend(more.into_iter().map(Failure::new));
         let time = result.rsplit_once("finished in ").map_or("", |(_, time)| time);
         let summary = format!("{name}: {passed} passed, {failed} failed, {time}");
         if failed == 0 {
@@ -102,7 +123,7 @@ impl Report {
             for line in &running.details {
                 println!("{line}");
             }
-            self.failures.push(format!("{} ended without a result", running.name));
+            self.failures.push(Failure::new(format!("{} ended without a result", running.name)));
         }
     }
 }
@@ -146,6 +167,10 @@ mod unit {
         report.finish(cargo_succeeded)
     }
 
+    fn words(outcome: &Outcome) -> Vec<&str> {
+        outcome.failures.iter().map(|failure| failure.words.as_str()).collect()
+    }
+
     const GOOD: &str = "   Compiling a v0.1.0
      Running unittests src/lib.rs (target/debug/deps/a-0123456789abcdef)
 
@@ -173,7 +198,8 @@ test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; fini
         let bad = GOOD.replace("test two ... ok", "test two ... FAILED");
         let bad = bad.replace("ok. 2 passed; 0 failed", "FAILED. 1 passed; 1 failed");
         let outcome = read(&bad, false);
-        assert_eq!(outcome, Outcome { passed: 2, failures: vec!["a (src/lib.rs): two".into()] });
+        assert_eq!((outcome.passed, words(&outcome)), (2, vec!["a (src/lib.rs): two"]));
+        assert_eq!(outcome.failures[0].test, Some(("a".into(), "two".into())));
     }
 
     #[test]
@@ -186,29 +212,26 @@ test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; fini
     fn an_ignored_test_is_a_failure() {
         let bad = GOOD.replace("test two ... ok", "test two ... ignored, slow");
         let bad = bad.replace("2 passed; 0 failed; 0 ignored", "1 passed; 0 failed; 1 ignored");
-        assert_eq!(read(&bad, true).failures, ["a (src/lib.rs): two is ignored"]);
+        assert_eq!(words(&read(&bad, true)), ["a (src/lib.rs): two is ignored"]);
     }
 
     #[test]
     fn a_test_that_was_filtered_out_is_a_failure() {
         let bad = GOOD.replacen("0 filtered out", "1 filtered out", 1);
-        assert_eq!(read(&bad, true).failures, ["a (src/lib.rs): a test was filtered out"]);
+        assert_eq!(words(&read(&bad, true)), ["a (src/lib.rs): a test was filtered out"]);
     }
 
     #[test]
     fn a_program_that_ended_without_a_result_is_a_failure() {
         let bad = GOOD.replacen("test result: ok. 2 passed", "error: test failed", 1);
         let outcome = read(&bad, false);
-        assert_eq!(
-            outcome,
-            Outcome { passed: 1, failures: vec!["a (src/lib.rs) ended without a result".into()] }
-        );
+        assert_eq!((outcome.passed, words(&outcome)), (1, vec!["a (src/lib.rs) ended without a result"]));
     }
 
     #[test]
     fn a_build_that_broke_is_a_failure() {
-        assert_eq!(read("error: could not compile `a`\n", false).failures, ["no test program ran"]);
-        assert_eq!(read(GOOD, false).failures, ["cargo test itself failed"]);
+        assert_eq!(words(&read("error: could not compile `a`\n", false)), ["no test program ran"]);
+        assert_eq!(words(&read(GOOD, false)), ["cargo test itself failed"]);
     }
 
     #[test]

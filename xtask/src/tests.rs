@@ -6,6 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
+use crate::again;
 use crate::fuzz;
 use crate::packages;
 use crate::report::Report;
@@ -29,10 +30,14 @@ pub(crate) fn run() -> Result<bool> {
     let mut succeeded = take_in(&workspace, TIME_LIMIT, &mut report)?;
     // A workspace of its own, and no less a part of the tests.
     succeeded &= take_in(&fuzz::tests(), FUZZ_TIME_LIMIT, &mut report)?;
-    let outcome = report.finish(succeeded);
+    let mut outcome = report.finish(succeeded);
+    let passed_alone = again::run_alone(&mut outcome)?;
     println!();
+    for test in passed_alone {
+        println!("failed among the others, passed alone: {test}");
+    }
     for failure in &outcome.failures {
-        println!("failed: {failure}");
+        println!("failed: {}", failure.words);
     }
     println!("{} passed, {} failed", outcome.passed, outcome.failures.len());
     Ok(outcome.failures.is_empty())

@@ -104,13 +104,17 @@ impl Summary {
 
     /// One line for whoever waits.
     pub fn line(&self) -> String {
-        format!(
+        let mut line = format!(
             "{} seeds, {:.2} simulated days, {:.0} x real time, {} violating",
             self.seeds,
             self.simulated_seconds() / 86_400.0,
             self.speed(),
             self.failures.len()
-        )
+        );
+        for failure in &self.failures {
+            line.push_str(&format!(" {}", failure.seed));
+        }
+        line
     }
 
     /// Simulated seconds.
