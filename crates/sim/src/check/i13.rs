@@ -33,6 +33,11 @@ pub fn check(run: Run<'_>) -> Vec<Violation> {
     let mut found = Vec::new();
     for (log, life) in (0_u16..).map(LogId).zip(&run.record.logs) {
         let Some(voters) = voters.get(&log) else { continue };
+        let mut first_of_term: BTreeMap<u64, TrueTime> = BTreeMap::new();
+        for entry in &life.entries {
+            let first = first_of_term.entry(entry.term).or_insert(entry.applied);
+            *first = entry.applied.min(*first);
+        }
         // What a new life begins with was written by no node.
         for entry in life.entries.iter().filter(|entry| entry.bytes != 0) {
             let none = Vec::new();
@@ -46,7 +51,10 @@ pub fn check(run: Run<'_>) -> Vec<Violation> {
                     })
             };
             // Any set that was in force between the first copy and the commit may have been the one that decided.
-            let since = voters.partition_point(|(at, _)| *at <= first).saturating_sub(1);
+            // Whoever was elected without knowing that the last change is committed counts by the set before it, once: its first
+            // commit tells it. (Never two changes behind: commit is written with entries.)
+            let behind = usize::from(first_of_term.get(&entry.term) == Some(&entry.applied));
+            let since = voters.partition_point(|(at, _)| *at <= first).saturating_sub(1 + behind);
             let mut sets = voters[since..].iter().take_while(|(at, _)| *at <= entry.applied);
             if !sets.any(|(_, set)| is_quorum(&set.voters, has) && is_quorum(&set.outgoing, has)) {
                 let what =
@@ -113,6 +121,18 @@ mod tests {
         let session = stage.open(2);
         caught(&stage.check(check), "no quorum had it");
         let _ = session;
+    }
+
+    #[test]
+    fn the_first_commit_of_a_term_may_be_decided_by_the_set_before() {
+        let mut stage = stage();
+        let (voters, outgoing) = (vec![NodeId(7), NodeId(8), NodeId(9)], Vec::new());
+        stage.at(5).record.voters(TrueTime(4_000_000), LogId(0), VoterSet { voters, outgoing });
+        stage.term += 1;
+        stage.open(2);
+        assert_eq!(stage.check(check), []);
+        stage.at(6).open(3);
+        caught(&stage.check(check), "no quorum had it");
     }
 
     #[test]

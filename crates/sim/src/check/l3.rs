@@ -149,6 +149,8 @@ mod tests {
         stood: Option<u64>,
         /// Another node leads behind the silence; the first one is gone from this millisecond on.
         failover: Option<u64>,
+        /// Leadership is to be handed over from this millisecond on.
+        handover: Option<u64>,
     }
 
     impl Death {
@@ -158,6 +160,9 @@ mod tests {
             let session = stage.open(1);
             stage.push(Event::Died { client: ClientId(1) });
             let (from, to) = self.silent;
+            if let Some(began) = self.handover {
+                stage.record.events.push((TrueTime(began * MILLI), Event::HandingOver));
+            }
             for millis in (50..end).step_by(50).filter(|millis| !(from..to).contains(millis)) {
                 if let (Some(gone), true) = (self.failover, millis >= to && stage.term == 1) {
                     stage.at(gone).push(Event::Stopped { node: NODES[0], why: Stopped::Crashed });
@@ -208,6 +213,8 @@ mod tests {
         // The first leader ran on and wrote nothing.
         let death = Death { failover: Some(800), ..death };
         caught(&death.ends(1_455), "later than is excused");
+        // Before its last entry it was asked to hand over, and wrote nothing more for that reason.
+        assert_eq!(Death { handover: Some(400), ..death }.ends(1_455), []);
     }
 
     #[test]

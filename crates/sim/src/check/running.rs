@@ -121,7 +121,10 @@ impl Running {
         let ended = self.ends.get(&last.node).into_iter().flatten().copied().find(between);
         // What it had sent to its log without success shows that it could do no more.
         let tried = self.tried.get(&(log, last.term)).into_iter().flatten().copied().find(between);
-        let handed_over = self.handovers.iter().copied().find(between);
+        // What was taken in is finished first: the last entry may be one of a leader that is about to hand over.
+        let about_to = |began: &TrueTime| *began <= last.at && began.plus(LONGEST_HANDOVER) > last.at;
+        let finishing = self.handovers.iter().any(about_to).then_some(last.at);
+        let handed_over = finishing.or_else(|| self.handovers.iter().copied().find(between));
         let stalls = self.stood.get(&last.node).map_or(&[][..], Vec::as_slice);
         let stalls = stalls.iter().filter(|stood| stood.until > last.at && stood.since < next);
         let stalled = stalls.clone().filter(|stood| stood.until >= next).map(|stood| stood.since).min();
