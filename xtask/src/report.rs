@@ -32,7 +32,7 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    fn new(words: impl Into<String>) -> Self {
+    pub(crate) fn new(words: impl Into<String>) -> Self {
         Self { words: words.into(), test: None }
     }
 

@@ -41,11 +41,11 @@ struct Args {
     #[arg(long)]
     no_shrink: bool,
     /// Run fresh seeds for so many minutes.
-    #[arg(long, conflicts_with = "seed")]
+    #[arg(long, conflicts_with = "seed", value_parser = minutes, allow_hyphen_values = true)]
     minutes: Option<f64>,
     /// On so many threads.
-    #[arg(long, default_value_t = 1)]
-    threads: usize,
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256), allow_hyphen_values = true)]
+    threads: u16,
     /// The first of the fresh seeds; drawn if it is not given.
     #[arg(long)]
     first_seed: Option<u64>,
@@ -58,6 +58,14 @@ struct Args {
     /// Results as one line of JSON on standard output.
     #[arg(long)]
     json: bool,
+}
+
+/// More than a week is a slip of the hand.
+const MOST_MINUTES: f64 = 10_080.0;
+
+fn minutes(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|minutes| *minutes > 0.0 && *minutes <= MOST_MINUTES);
+    number.ok_or_else(|| format!("{text:?} is no number of minutes above 0 and up to {MOST_MINUTES}"))
 }
 
 fn main() -> ExitCode {
@@ -151,7 +159,7 @@ fn many(args: &Args, minutes: f64, depth: Depth) -> ExitCode {
     });
     eprintln!("seeds from {first_seed} on, {minutes} minutes, {} threads", args.threads);
     let length = Duration::from_secs_f64(minutes * 60.0);
-    let campaign = Campaign { length, threads: args.threads, first_seed, depth, enough: 3 };
+    let campaign = Campaign { length, threads: usize::from(args.threads), first_seed, depth, enough: 3 };
     let summary = campaign.run(leasehold_clock::read, |summary| eprintln!("{}", summary.line()));
     show(args, first_seed, &summary);
     for outcome in &summary.failures {
