@@ -108,6 +108,7 @@ impl World {
         match self.try_dial(from, to) {
             Dialled::Accepted => self.link_comes_up(from, to),
             Dialled::Removed => self.was_removed(from),
+            Dialled::TooOld => self.is_too_old(from),
             Dialled::NotNow => {
                 let jitter = self.net.below(5 * MILLI);
                 let link = self.link(from, to);
@@ -142,7 +143,7 @@ impl World {
             return Dialled::NotNow;
         }
         if own.knows < other.membership.version.min(other.knows) {
-            return Dialled::NotNow;
+            return Dialled::TooOld;
         }
         Dialled::Accepted
     }
@@ -370,4 +371,6 @@ enum Dialled {
     NotNow,
     /// This node was removed.
     Removed,
+    /// The other one says that this one cannot read what stands in the log.
+    TooOld,
 }

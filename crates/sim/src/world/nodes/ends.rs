@@ -46,6 +46,12 @@ impl World {
         self.process_ends_fatally(at, &Fatal::Removed);
     }
 
+    /// A peer says that this node's release is too old, and its log says so: whoever reads that starts it with the next one.
+    pub(in crate::world) fn is_too_old(&mut self, at: usize) {
+        let (needs, knows) = (NEXT_VERSION, self.processes[at].knows);
+        self.process_ends_fatally(at, &Fatal::TooOld { needs, knows });
+    }
+
     pub(super) fn drained(&mut self, at: usize) {
         self.trace.say(self.now, || format!("n{} has drained", at + 1));
         self.note_stopped(NodeId(self.processes[at].member.id.0), Stopped::Drained);
