@@ -2,7 +2,7 @@
 //!
 //! A checker reads the [`Record`] of a run and the [`Story`] that replaying its committed logs tells. It never
 //! guesses: where the order of two things is open it takes the one in which nothing is wrong, and what the promises do not cover
-//! (clocks beyond the bound, files set back, restores told wrongly) is [excused](excuse). So a violation reported is one. Every
+//! (clocks beyond the bound, files rolled back, restores told wrongly) is [excused](excuse). So a violation reported is one. Every
 //! checker is tested on a made-up history that is bad and on one near it that is good.
 //!
 //! Not checked here, because a simulated history cannot show it:
@@ -163,7 +163,8 @@ pub struct Report {
     pub violations: Vec<Violation>,
     /// Situations that were reached, as far as the record shows them.
     pub sometimes: Sometimes,
-    /// Violations that are no wonder: an operator had told a restore what was not so.
+    /// Violations that are no wonder: an operator had told a restore what was not so, or a node that was rolled back had broken the log
+    /// apart.
     pub excused: u64,
     /// Windows that were too wide to search for an order.
     pub windows_not_judged: u64,
@@ -241,7 +242,10 @@ pub fn check(record: &Record, depth: Depth) -> Report {
         report.keep(searched.violations);
     }
     if excuses.told_wrongly.is_some() {
-        report.excuse();
+        report.excuse_two_lives();
+    }
+    if let Some(from) = excuses.files {
+        report.excuse_two_logs(from);
     }
     sometimes::observe(run, &mut report.sometimes);
     report
@@ -250,11 +254,24 @@ pub fn check(record: &Record, depth: Depth) -> Report {
 impl Report {
     /// After a restore that was told wrongly two lives may hand out the same tokens and sessions: nothing that is told apart by those is
     /// promised, or can even be judged. What nodes do among themselves is.
-    fn excuse(&mut self) {
+    fn excuse_two_lives(&mut self) {
+        self.excuse_unless(|violation| {
+            matches!(violation.id, Id::I9 | Id::I12 | Id::I13 | Id::I14 | Id::L1 | Id::L6)
+        });
+    }
+
+    /// After a node was rolled back and the log broke apart, two leaders may both have committed, and answered from it. What came before
+    /// stands; and after it the fence, that nobody serves damaged files, and that all come together again.
+    fn excuse_two_logs(&mut self, from: TrueTime) {
+        self.excuse_unless(|violation| {
+            violation.at < from || matches!(violation.id, Id::I9 | Id::I14 | Id::L1 | Id::L6)
+        });
+    }
+
+    fn excuse_unless(&mut self, stands: impl Fn(&Violation) -> bool) {
         let before = self.violations.len();
-        self.violations
-            .retain(|violation| matches!(violation.id, Id::I12 | Id::I13 | Id::I14 | Id::L1 | Id::L6));
-        self.excused = (before - self.violations.len()) as u64;
+        self.violations.retain(stands);
+        self.excused += (before - self.violations.len()) as u64;
     }
 
     fn keep(&mut self, found: Vec<Violation>) {

@@ -105,6 +105,8 @@ faults! {
     Wire = "wire",
     /// A node dies in the middle of what its disk does or right after it, also while it opens its log.
     CrashAtDisk = "crash-at-disk",
+    /// The files of a stopped node are put back to an earlier copy of themselves, as a snapshot of its machine would.
+    RolledBack = "rolled-back",
 }
 
 impl Fault {
@@ -114,7 +116,16 @@ impl Fault {
 
     /// Whether exclusion is not promised while this happens.
     pub const fn is_beyond_assumptions(self) -> bool {
-        matches!(self, Self::RatesBeyond | Self::Freeze | Self::RestoreWrong)
+        matches!(self, Self::RatesBeyond | Self::Freeze | Self::RestoreWrong | Self::RolledBack)
+    }
+
+    /// In how many seeds that are not quiet this one is on, if it is drawn by itself. Those that came later are: what a seed decided
+    /// before they were there, it still decides.
+    const fn drawn_apart(self) -> Option<u64> {
+        match self {
+            Self::RolledBack => Some(12),
+            _ => None,
+        }
     }
 }
 
@@ -253,7 +264,7 @@ impl Plan {
         if !is_quiet {
             // Few or many: the chance itself is drawn.
             let chance = *random.pick(&[80_000, 150_000, 300_000, 500_000]);
-            for fault in Fault::ALL {
+            for fault in Fault::ALL.iter().filter(|fault| fault.drawn_apart().is_none()) {
                 let chance = if fault.is_beyond_assumptions() { chance / 3 } else { chance };
                 if random.millionths(chance) {
                     faults = faults.with(*fault);
@@ -264,6 +275,12 @@ impl Plan {
             }
             if faults.has(Fault::RestoreWrong) {
                 faults = faults.with(Fault::Restore);
+            }
+            let mut apart = Random::new(seed).fork(8);
+            for fault in Fault::ALL {
+                if fault.drawn_apart().is_some_and(|seeds| apart.one_in(seeds)) {
+                    faults = faults.with(*fault);
+                }
             }
         }
         let shortest = *random.pick(&[1_000, 1_000, 2_000, 5_000]);

@@ -128,6 +128,8 @@ situations! {
     AllDown,
     /// A node refused its damaged files.
     DamageRefused,
+    /// A node whose files were put back to an earlier copy noticed that, and refused to go on.
+    RollBackNoticed,
     /// The members changed.
     MembersChanged,
     /// The state was restored.

@@ -61,11 +61,15 @@ pub struct Totals {
     pub client_crashes: u64,
     /// Faults that were made.
     pub faults: u64,
+    /// Nodes whose files were put back to an earlier copy.
+    pub rolled_back: u64,
+    /// Nodes that raft stopped with a panic, because others had been rolled back.
+    pub panics: u64,
 }
 
 impl Totals {
     /// Name and number of everything.
-    pub const fn all(&self) -> [(&'static str, u64); 21] {
+    pub const fn all(&self) -> [(&'static str, u64); 23] {
         [
             ("turns", self.turns),
             ("client_turns", self.client_turns),
@@ -88,6 +92,8 @@ impl Totals {
             ("short_of_space", self.short_of_space),
             ("client_crashes", self.client_crashes),
             ("faults", self.faults),
+            ("rolled_back", self.rolled_back),
+            ("panics", self.panics),
         ]
     }
 
@@ -115,6 +121,8 @@ impl Totals {
         sum(&mut self.short_of_space, other.short_of_space);
         sum(&mut self.client_crashes, other.client_crashes);
         sum(&mut self.faults, other.faults);
+        sum(&mut self.rolled_back, other.rolled_back);
+        sum(&mut self.panics, other.panics);
     }
 }
 

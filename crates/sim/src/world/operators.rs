@@ -70,6 +70,7 @@ impl World {
         let pause = self.chance.around(pause);
         self.queue.push(self.now + pause, Event::Operator);
         self.take_backup();
+        self.copy_files();
         self.answer_alarms();
         if self.operators.changing.is_none() {
             self.next_step();

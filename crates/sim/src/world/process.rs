@@ -72,6 +72,12 @@ pub(super) struct Process {
     pub(super) told_since: u64,
     /// Damage was done to its files, so it may refuse to begin.
     pub(super) damaged: bool,
+    /// A copy of its files from an earlier time.
+    pub(super) earlier: Option<Box<MemDisk>>,
+    /// Its files were put back to such a copy, so it may find that out and refuse to go on.
+    pub(super) rolled_back: bool,
+    /// The lock file of its directory: a copied directory has another one.
+    pub(super) lock_inode: u64,
     /// The version of what may stand in the log that its release knows.
     pub(super) knows: u32,
     /// Where its loop or disk stood still.

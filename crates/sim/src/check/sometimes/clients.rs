@@ -8,7 +8,7 @@ use super::{Situation, Sometimes};
 use crate::check::Run;
 use crate::check::unfenced::losses;
 use crate::check::windows::windows;
-use crate::record::{Event, Fault, LogId, NodeId, RequestKey, Stopped, TrueTime};
+use crate::record::{Event, Fault, LogId, Machine, NodeId, RequestKey, Stopped, TrueTime};
 
 /// Counts what events show.
 pub(super) fn observe(run: Run<'_>, sometimes: &mut Sometimes) {
@@ -58,8 +58,12 @@ fn events(run: Run<'_>, sometimes: &mut Sometimes) {
                 up.insert(node);
             }
             Event::Stopped { node, why } => {
-                if why == Stopped::Damaged {
+                let had = |what| run.excuses.had(Machine::Node(node), what, *now);
+                if why == Stopped::Damaged && had(Fault::Damage) {
                     sometimes.reach(S::DamageRefused);
+                }
+                if why == Stopped::Damaged && had(Fault::RolledBack) {
+                    sometimes.reach(S::RollBackNoticed);
                 }
                 if up.remove(&node) && up.is_empty() {
                     sometimes.reach(S::AllDown);
