@@ -120,7 +120,7 @@ impl World {
                 told_since: 0,
                 damaged: false,
                 earlier: None,
-                rolled_back: false,
+                forgot: None,
                 lock_inode: lock_inode(slot),
                 knows: CLUSTER_VERSION,
                 stalls: Stalls::default(),
@@ -159,7 +159,7 @@ impl World {
         own.files = Files::Disk(Box::new(MemDisk::new()));
         own.founded = false;
         own.damaged = false;
-        (own.earlier, own.rolled_back, own.lock_inode) = (None, false, lock_inode(at));
+        (own.earlier, own.forgot, own.lock_inode) = (None, None, lock_inode(at));
         own.membership = Arc::new(blank(own.member.id));
         // Whoever sets up a node takes a release that the others can talk to.
         if self.processes.iter().any(|other| other.knows > CLUSTER_VERSION) {

@@ -56,6 +56,10 @@ pub(super) struct Operators {
     backup: Option<Backup>,
     /// The last epoch handed out.
     epoch: u16,
+    /// Members that do not come on, by slot: since when, and at which entry.
+    pub(super) standing: BTreeMap<usize, (u64, u64)>,
+    /// When somebody served last.
+    pub(super) served: u64,
 }
 
 impl Operators {
@@ -71,6 +75,7 @@ impl World {
         self.queue.push(self.now + pause, Event::Operator);
         self.take_backup();
         self.copy_files();
+        self.look_for_two_logs();
         self.answer_alarms();
         if self.operators.changing.is_none() {
             self.next_step();
@@ -183,7 +188,7 @@ impl World {
     }
 
     /// The process of a slot ends, and does not come back.
-    fn take_away(&mut self, slot: usize, why: Stopped) {
+    pub(super) fn take_away(&mut self, slot: usize, why: Stopped) {
         // One that is down already stays down for this reason from now on.
         self.note_stopped(NodeId(self.processes[slot].member.id.0), why);
         if self.processes[slot].is_running() {
@@ -262,10 +267,9 @@ impl World {
     /// Whether no node is down, damaged or being replaced: one more may be hurt.
     pub(super) fn all_run(&self) -> bool {
         self.operators.wishes.is_empty()
-            && self
-                .processes
-                .iter()
-                .all(|own| own.standing == Standing::Unused || (own.is_running() && !own.damaged))
+            && self.processes.iter().all(|own| {
+                own.standing == Standing::Unused || (own.is_running() && !own.damaged && own.is_whole())
+            })
             && self.leader().is_some()
     }
 
@@ -340,7 +344,12 @@ impl World {
         if running.is_empty() {
             return;
         }
-        let own = &self.processes[*self.chance.pick(&running)];
+        let at = *self.chance.pick(&running);
+        self.back_up(at);
+    }
+
+    pub(super) fn back_up(&mut self, at: usize) {
+        let own = &self.processes[at];
         if let Some(node) = own.node.as_ref().filter(|node| !node.membership().is_blank()) {
             self.operators.backup = Some(Backup { log: own.state, snapshot: node.snapshot() });
         }

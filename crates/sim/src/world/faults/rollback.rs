@@ -10,13 +10,19 @@ use leasehold_core::holder::Reading;
 use leasehold_node::{Fatal, Input, Node, Output};
 
 use crate::plan::Fault;
-use crate::record::Fault as What;
+use crate::record::{Fault as What, Stopped};
+use crate::trace::SECOND;
 use crate::world::nodes::End;
-use crate::world::process::Files;
+use crate::world::process::{Files, Forgot};
 use crate::world::{Phase, World};
 
 /// The lock file of a copied directory is this much another one.
 const COPIED: u64 = 1 << 20;
+
+/// A member that does not come on for so long is wiped.
+const STANDING_STILL: u64 = 5 * SECOND;
+/// If nobody serves for so long after the faults, the cluster is given up.
+const WITHOUT_LEADER: u64 = 15 * SECOND;
 
 /// What raft says when it finds a log that cannot be: it stops the process rather than overwrite what was committed.
 const WORDS_OF_RAFT: [&str; 2] = ["is out of range [", "conflict with committed entry"];
@@ -62,11 +68,48 @@ impl World {
             format!("n{} is rolled back{}", at + 1, if is_a_copy { ", to a copied directory" } else { "" })
         });
         let own = &mut self.processes[at];
-        if let Some(earlier) = own.earlier.take() {
-            own.files = Files::Disk(earlier);
-            own.rolled_back = true;
-            own.lock_inode += if is_a_copy { COPIED } else { 0 };
+        let written = own.log.last_key_value().map_or(0, |(index, _)| *index);
+        let Some(earlier) = own.earlier.take() else { return };
+        own.files = Files::Disk(earlier);
+        own.forgot = Some(Forgot { term: own.term, last: own.noted.max(written) });
+        own.lock_inode += if is_a_copy { COPIED } else { 0 };
+    }
+
+    /// Where there are two logs, a member may stand still in silence: its leader takes it for one that has everything. Whoever looks
+    /// after the cluster sees that it does not come on, and wipes it. If too few are left that agree, one of them is the
+    /// beginning of another life.
+    pub(in crate::world) fn look_for_two_logs(&mut self) {
+        if !self.faults.set_back {
+            return;
         }
+        let Some(leader) = self.leader() else {
+            if self.phase == Phase::Healing && self.now > self.operators.served + WITHOUT_LEADER {
+                self.begin_another_life();
+            }
+            return;
+        };
+        self.operators.served = self.now;
+        let newest = self.processes[leader].node.as_ref().map_or(0, Node::applied);
+        for at in self.running() {
+            let applied = self.processes[at].node.as_ref().map_or(0, Node::applied);
+            let standing = self.operators.standing.entry(at).or_insert((self.now, applied));
+            if standing.1 != applied || applied >= newest || self.processes[at].paused {
+                *standing = (self.now, applied);
+            } else if self.now > standing.0 + STANDING_STILL && self.operators.is_content() {
+                self.trace.say(self.now, || format!("n{} does not come on and is wiped", at + 1));
+                self.note_fault(self.node_machine(at), What::Wiped, true, true);
+                self.take_away(at, Stopped::Crashed);
+                return self.replace_damaged(at);
+            }
+        }
+    }
+
+    fn begin_another_life(&mut self) {
+        let applied = |at: &usize| self.processes[*at].node.as_ref().map_or(0, Node::applied);
+        let Some(survivor) = self.running().into_iter().max_by_key(applied) else { return };
+        self.operators.served = self.now;
+        self.back_up(survivor);
+        self.restore();
     }
 }
 

@@ -26,7 +26,7 @@ impl World {
             Fatal::Removed => Stopped::Removed,
             Fatal::Diverged { .. } => Stopped::Diverged,
             // It has acknowledged what its files do not hold any more.
-            Fatal::Invariant(_) if self.processes[at].rolled_back => Stopped::Damaged,
+            Fatal::Invariant(_) if self.processes[at].forgot.is_some() => Stopped::Damaged,
             // It has acknowledged what another leader of the same term took back.
             Fatal::Invariant(_) if self.faults.set_back => Stopped::Diverged,
             // It was set back to an older release while the others went on.
