@@ -17,7 +17,7 @@ use super::nodes::{End, OPERATOR_PAUSE, disk_with};
 use super::peers::NEXT_VERSION;
 use super::process::{Files, Standing};
 use super::{Event, Phase, World};
-use crate::record::{Event as Noted, LogId, NodeId, RequestKey, Stopped, TrueTime, VoterSet, hash};
+use crate::record::{Event as Noted, LogId, NodeId, RequestKey, Stopped, TrueTime, hash};
 use crate::trace::{MILLI, SECOND};
 
 /// A call is given up after so long.
@@ -382,8 +382,6 @@ impl World {
         own.standing = Standing::Used;
         own.state = log;
         let life = own.life;
-        let set = VoterSet { voters: vec![NodeId(member.id.0)], outgoing: Vec::new() };
-        self.notes.record.voters(now, log, set);
         self.queue.push(self.now + 100 * MILLI, Event::Starts { at: 0, life });
         for slot in 1..self.plan.nodes {
             self.start_blank(slot, log);

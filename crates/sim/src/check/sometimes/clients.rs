@@ -34,7 +34,7 @@ fn events(run: Run<'_>, sometimes: &mut Sometimes) {
     use Situation as S;
     let mut up: BTreeSet<NodeId> = BTreeSet::new();
     let mut known: BTreeSet<NodeId> = BTreeSet::new();
-    let (mut full_disks, mut terms, mut sets) = (0_u64, BTreeSet::new(), 0_u64);
+    let (mut full_disks, mut terms, mut sets) = (0_u64, BTreeSet::new(), BTreeSet::new());
     for (now, event) in &run.record.events {
         match *event {
             Event::Write { fenced: true, accepted: false, .. } => sometimes.reach(S::StaleWriteRefused),
@@ -69,11 +69,8 @@ fn events(run: Run<'_>, sometimes: &mut Sometimes) {
                     sometimes.reach(S::AllDown);
                 }
             }
-            Event::Voters { .. } => {
-                sets += 1;
-                if sets > 1 {
-                    sometimes.reach(S::MembersChanged);
-                }
+            Event::Voters { set, .. } if sets.insert(set) && sets.len() > 1 => {
+                sometimes.reach(S::MembersChanged);
             }
             Event::Died { client } => {
                 let held = run.story.leases.iter().any(|lease| {
