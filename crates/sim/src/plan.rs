@@ -107,6 +107,8 @@ faults! {
     CrashAtDisk = "crash-at-disk",
     /// The files of a stopped node are put back to an earlier copy of themselves, as a snapshot of its machine would.
     RolledBack = "rolled-back",
+    /// Applications now and then show a token that was never granted here: they have it from another cluster, or made it up.
+    StrangeTokens = "strange-tokens",
 }
 
 impl Fault {
@@ -124,6 +126,7 @@ impl Fault {
     const fn drawn_apart(self) -> Option<u64> {
         match self {
             Self::RolledBack => Some(12),
+            Self::StrangeTokens => Some(6),
             _ => None,
         }
     }
