@@ -3,6 +3,8 @@
 //! Each seed turns on a random subset of the faults (a swarm): with all of them on at once nothing would ever work, and rare combinations would
 //! never be alone. A quarter of the seeds is quiet. Whoever shrinks a failure takes faults away from a plan and leaves all else.
 
+use leasehold_core::limits::MAX_TIDY_LEASES;
+
 use crate::random::Random;
 use crate::trace::{MICRO, MILLI, SECOND};
 
@@ -109,6 +111,8 @@ faults! {
     RolledBack = "rolled-back",
     /// Applications now and then show a token that was never granted here: they have it from another cluster, or made it up.
     StrangeTokens = "strange-tokens",
+    /// Many clients die at the same instant.
+    CrashClients = "crash-clients",
 }
 
 impl Fault {
@@ -126,7 +130,7 @@ impl Fault {
     const fn drawn_apart(self) -> Option<u64> {
         match self {
             Self::RolledBack => Some(12),
-            Self::StrangeTokens => Some(6),
+            Self::StrangeTokens | Self::CrashClients => Some(6),
             _ => None,
         }
     }
@@ -202,6 +206,8 @@ pub struct Plan {
     pub client_loss: u64,
     /// Millionths of messages of raft that arrive twice, late, or again.
     pub disorder: u64,
+    /// Leases that one entry ends at most because they are due.
+    pub tidy_leases: usize,
     /// Entries between two snapshots.
     pub snapshot_entries: u64,
     /// Mean time between two acts of an application.
@@ -236,6 +242,7 @@ impl Plan {
             peer_loss: 0,
             client_loss: 0,
             disorder: 0,
+            tidy_leases: MAX_TIDY_LEASES,
             snapshot_entries: 500,
             act_pause: SECOND,
             ..quiet
@@ -286,6 +293,8 @@ impl Plan {
                 }
             }
         }
+        // Few clients and small entries, in place of many and large ones.
+        let few = Random::new(seed).fork(9).one_in(6);
         let shortest = *random.pick(&[1_000, 1_000, 2_000, 5_000]);
         let longest = shortest * random.between(1, 3);
         let delay = if tight { 20 * MICRO } else { random.between(50, 2_000) * MICRO };
@@ -321,6 +330,7 @@ impl Plan {
             peer_loss: level(&mut random, faults.has(Fault::PeerLoss)),
             client_loss: level(&mut random, faults.has(Fault::ClientLoss)),
             disorder: level(&mut random, disorder),
+            tidy_leases: if few { 4 } else { MAX_TIDY_LEASES },
             snapshot_entries: *random.pick(&[20, 100, 500, 8_192]),
             act_pause: random.between(50, 2_000) * MILLI,
             in_flight: *random.pick(&[0, 20, 100]) * MILLI,

@@ -42,6 +42,8 @@ situations! {
     StaleRenewal,
     /// A session expired.
     SessionExpired,
+    /// An entry was full of what was due, and left a session behind.
+    ExpiryLeftBehind,
     /// A session was closed with leases.
     SessionClosedWithLeases,
     /// A waiter was served.

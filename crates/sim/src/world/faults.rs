@@ -117,6 +117,7 @@ const AT_MOMENTS: &[Fault] = &[
     Fault::Upgrade,
     Fault::CrashAtDisk,
     Fault::RolledBack,
+    Fault::CrashClients,
 ];
 
 impl World {
@@ -186,6 +187,13 @@ impl World {
             Fault::CrashClient => {
                 let client = self.some_client();
                 self.crash_client(client);
+            }
+            Fault::CrashClients => {
+                for client in 0..self.clients.len() {
+                    if self.chance.one_in(2) {
+                        self.crash_client(client);
+                    }
+                }
             }
             Fault::Suspend | Fault::Freeze => self.sleep_some(fault),
             Fault::Rates | Fault::RatesBeyond => self.change_rates(fault),

@@ -5,6 +5,7 @@ mod stalls;
 
 use std::sync::Arc;
 
+use leasehold_core::limits::Limits;
 use leasehold_core::protocol::{Failure, Member, MemberId, Response, ToClient};
 use leasehold_core::{Config, Drift, Millis};
 use leasehold_node::members::CLUSTER_VERSION;
@@ -47,7 +48,8 @@ pub(super) enum End {
 
 pub(super) fn config(plan: &Plan) -> Config {
     let drift = Drift::from_ppm(plan.drift_ppm).expect("plans have possible bounds");
-    Config { max_ttl: Millis::new(plan.max_ttl), drift, ..Config::default() }
+    let limits = Limits { tidy_leases: plan.tidy_leases, ..Limits::default() };
+    Config { max_ttl: Millis::new(plan.max_ttl), drift, limits }
 }
 
 fn member(slot: usize, generation: u32) -> Member {
