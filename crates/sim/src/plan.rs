@@ -3,6 +3,8 @@
 //! Each seed turns on a random subset of the faults (a swarm): with all of them on at once nothing would ever work, and rare combinations would
 //! never be alone. A quarter of the seeds is quiet. Whoever shrinks a failure takes faults away from a plan and leaves all else.
 
+use leasehold_core::limits::MAX_TIDY_LEASES;
+
 use crate::random::Random;
 use crate::trace::{MICRO, MILLI, SECOND};
 
@@ -105,6 +107,12 @@ faults! {
     Wire = "wire",
     /// A node dies in the middle of what its disk does or right after it, also while it opens its log.
     CrashAtDisk = "crash-at-disk",
+    /// The files of a stopped node are put back to an earlier copy of themselves, as a snapshot of its machine would.
+    RolledBack = "rolled-back",
+    /// Applications now and then show a token that was never granted here: they have it from another cluster, or made it up.
+    StrangeTokens = "strange-tokens",
+    /// Many clients die at the same instant.
+    CrashClients = "crash-clients",
 }
 
 impl Fault {
@@ -114,7 +122,17 @@ impl Fault {
 
     /// Whether exclusion is not promised while this happens.
     pub const fn is_beyond_assumptions(self) -> bool {
-        matches!(self, Self::RatesBeyond | Self::Freeze | Self::RestoreWrong)
+        matches!(self, Self::RatesBeyond | Self::Freeze | Self::RestoreWrong | Self::RolledBack)
+    }
+
+    /// In how many seeds that are not quiet this one is on, if it is drawn by itself. Those that came later are: what a seed decided
+    /// before they were there, it still decides.
+    const fn drawn_apart(self) -> Option<u64> {
+        match self {
+            Self::RolledBack => Some(12),
+            Self::StrangeTokens | Self::CrashClients => Some(6),
+            _ => None,
+        }
     }
 }
 
@@ -188,6 +206,8 @@ pub struct Plan {
     pub client_loss: u64,
     /// Millionths of messages of raft that arrive twice, late, or again.
     pub disorder: u64,
+    /// Leases that one entry ends at most because they are due.
+    pub tidy_leases: usize,
     /// Entries between two snapshots.
     pub snapshot_entries: u64,
     /// Mean time between two acts of an application.
@@ -222,6 +242,7 @@ impl Plan {
             peer_loss: 0,
             client_loss: 0,
             disorder: 0,
+            tidy_leases: MAX_TIDY_LEASES,
             snapshot_entries: 500,
             act_pause: SECOND,
             ..quiet
@@ -253,7 +274,7 @@ impl Plan {
         if !is_quiet {
             // Few or many: the chance itself is drawn.
             let chance = *random.pick(&[80_000, 150_000, 300_000, 500_000]);
-            for fault in Fault::ALL {
+            for fault in Fault::ALL.iter().filter(|fault| fault.drawn_apart().is_none()) {
                 let chance = if fault.is_beyond_assumptions() { chance / 3 } else { chance };
                 if random.millionths(chance) {
                     faults = faults.with(*fault);
@@ -265,7 +286,15 @@ impl Plan {
             if faults.has(Fault::RestoreWrong) {
                 faults = faults.with(Fault::Restore);
             }
+            let mut apart = Random::new(seed).fork(8);
+            for fault in Fault::ALL {
+                if fault.drawn_apart().is_some_and(|seeds| apart.one_in(seeds)) {
+                    faults = faults.with(*fault);
+                }
+            }
         }
+        // Few clients and small entries, in place of many and large ones.
+        let few = Random::new(seed).fork(9).one_in(6);
         let shortest = *random.pick(&[1_000, 1_000, 2_000, 5_000]);
         let longest = shortest * random.between(1, 3);
         let delay = if tight { 20 * MICRO } else { random.between(50, 2_000) * MICRO };
@@ -301,6 +330,7 @@ impl Plan {
             peer_loss: level(&mut random, faults.has(Fault::PeerLoss)),
             client_loss: level(&mut random, faults.has(Fault::ClientLoss)),
             disorder: level(&mut random, disorder),
+            tidy_leases: if few { 4 } else { MAX_TIDY_LEASES },
             snapshot_entries: *random.pick(&[20, 100, 500, 8_192]),
             act_pause: random.between(50, 2_000) * MILLI,
             in_flight: *random.pick(&[0, 20, 100]) * MILLI,

@@ -292,11 +292,15 @@ impl Record {
         self.items.push(Received { at, session, item });
     }
 
-    /// These decide from now on.
-    pub fn voters(&mut self, now: TrueTime, log: LogId, set: VoterSet) {
-        let place = u32::try_from(self.voter_sets.len()).expect("runs change their members rarely");
-        self.voter_sets.push(set);
-        self.events.push((now, Event::Voters { log, set: place }));
+    /// By these a node counts from now on, behind entry `index`.
+    pub fn voters(&mut self, now: TrueTime, (log, node): (LogId, NodeId), index: u64, set: VoterSet) {
+        let known = self.voter_sets.iter().position(|known| *known == set);
+        let place = known.unwrap_or_else(|| {
+            self.voter_sets.push(set);
+            self.voter_sets.len() - 1
+        });
+        let set = u32::try_from(place).expect("runs change their members rarely");
+        self.events.push((now, Event::Voters { log, node, index, set }));
     }
 
     /// When the run was over: the time of the last event.

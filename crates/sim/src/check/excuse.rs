@@ -1,9 +1,11 @@
-//! What the promises do not cover: clocks beyond the bound, files set back, restores told wrongly.
+//! What the promises do not cover: clocks beyond the bound, files rolled back, restores told wrongly.
 //!
 //! An excuse reaches as far as what was wrong can still be believed: a clock that was wrong up to some moment has touched what was
 //! sent before that moment, and nobody believes in that for longer than the longest ttl.
 
-use crate::record::{ClientId, Event, Fault, Machine, Record, TrueTime};
+use std::collections::BTreeMap;
+
+use crate::record::{ClientId, Event, Fault, Machine, NodeId, Record, Stopped, TrueTime};
 
 /// A stretch of true time, its end not in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +32,9 @@ impl Span {
 #[derive(Debug, Default)]
 pub struct Excuses {
     clocks: Vec<(Machine, Span)>,
-    /// From here on files were not what nodes had written.
+    /// From here on the files of a node were those of an earlier time.
+    pub rolled_back: Option<TrueTime>,
+    /// The same, if the log broke apart afterwards: see [`Excuses::note_split`].
     pub files: Option<TrueTime>,
     /// From here on an operator had said what was not so.
     pub told_wrongly: Option<TrueTime>,
@@ -57,7 +61,7 @@ impl Excuses {
             match *event {
                 Event::Fault { machine, what, within, begins } => {
                     if what == Fault::RolledBack && !within && begins {
-                        excuses.files.get_or_insert(*now);
+                        excuses.rolled_back.get_or_insert(*now);
                     }
                     if begins {
                         open.push((machine, what, *now, within));
@@ -78,13 +82,39 @@ impl Excuses {
             let to = if fault.1 == Fault::Clock { end } else { fault.2 };
             close(&mut excuses, fault, to);
         }
+        excuses.note_split(record);
         excuses
+    }
+
+    /// A node that was rolled back has forgotten entries that it acknowledged and votes. Everything that clients are told comes from
+    /// committed entries, so as long as there is one committed log, all that was promised still holds, and is judged. Where what
+    /// was forgotten matters there are two, and that leaves traces: two leaders of one term, two entries applied in one place, or
+    /// a node that finds it is not what the others are. Only then is everything excused, from the first roll-back on.
+    ///
+    /// Reads alone need no entry: see [`Excuses::covers_reads`].
+    fn note_split(&mut self, record: &Record) {
+        let Some(from) = self.rolled_back else { return };
+        let mut leaders: BTreeMap<u64, NodeId> = BTreeMap::new();
+        let split = record.events.iter().any(|(now, event)| match *event {
+            Event::Leads { node, term } => *leaders.entry(term).or_insert(node) != node,
+            // Terms of a new life have nothing to do with those before.
+            Event::Restored { .. } => {
+                leaders.clear();
+                false
+            }
+            Event::Applied { log, index, term, bytes, .. } if *now >= from => {
+                let known = record.logs[usize::from(log.0)].entry(index);
+                known.is_some_and(|known| (known.term, known.bytes) != (term, bytes))
+            }
+            Event::Stopped { why: Stopped::Diverged, .. } => *now >= from,
+            _ => false,
+        });
+        self.files = split.then_some(from);
     }
 
     /// Whether what a client believes at a moment is covered: its clocks, and those of the nodes, kept the bound.
     pub fn covers(&self, client: Option<ClientId>, moment: TrueTime) -> bool {
-        let set_back = self.files.into_iter().chain(self.told_wrongly).any(|from| from <= moment);
-        !set_back
+        self.covers_tokens(moment)
             && !self.clocks.iter().any(|(machine, span)| {
                 let concerns = match machine {
                     Machine::Client(other) => client == Some(*other),
@@ -101,13 +131,24 @@ impl Excuses {
 
     /// The same for a whole stretch of time: what was counted wrongly anywhere in it shows at its end.
     pub fn covers_nodes_during(&self, span: &Span) -> bool {
-        let set_back = self.files.into_iter().chain(self.told_wrongly).any(|from| from <= span.to);
         let of_nodes =
             self.clocks.iter().filter(|(machine, _)| matches!(machine, Machine::Node(_) | Machine::World));
-        !set_back && !of_nodes.into_iter().any(|(_, wrong)| wrong.shared(span) > 0)
+        self.covers_tokens(span.to) && !of_nodes.into_iter().any(|(_, wrong)| wrong.shared(span) > 0)
     }
 
-    /// Whether files were what nodes had written, up to a moment.
+    /// Whether a read at a moment is fresh: whoever was rolled back may have forgotten that there is a later leader, and confirms one that was
+    /// deposed in its belief. After the faults everybody has heard of the later one again.
+    pub fn covers_reads(&self, moment: TrueTime, healthy: Option<TrueTime>) -> bool {
+        let fooled = self.rolled_back.is_some_and(|from| from <= moment);
+        !fooled || healthy.is_some_and(|healthy| healthy <= moment)
+    }
+
+    /// Whether a token was given to one holder only, up to a moment: not where there were two logs with one epoch.
+    pub fn covers_tokens(&self, moment: TrueTime) -> bool {
+        !self.files.into_iter().chain(self.told_wrongly).any(|from| from <= moment)
+    }
+
+    /// Whether there was one committed log, up to a moment.
     pub fn covers_files(&self, moment: TrueTime) -> bool {
         self.files.is_none_or(|from| moment < from)
     }
@@ -125,4 +166,88 @@ fn longest_belief(record: &Record) -> u64 {
         _ => None,
     });
     ttls.max().unwrap_or(0).saturating_mul(2 * 1_000_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::stage::{NODES, Stage};
+    use crate::check::{Depth, check};
+    use crate::record::LogId;
+
+    const FROM: TrueTime = TrueTime(10_000_000);
+
+    fn rolled_back() -> Stage {
+        let mut stage = Stage::new();
+        let session = stage.open(1);
+        stage.acquire(session).unwrap();
+        let (machine, what) = (Machine::Node(NODES[1]), Fault::RolledBack);
+        stage.at(10).push(Event::Fault { machine, what, within: false, begins: true });
+        stage
+    }
+
+    fn split(stage: &Stage) -> Option<TrueTime> {
+        Excuses::of(&stage.record).files
+    }
+
+    #[test]
+    fn a_roll_back_that_changes_nothing_excuses_reads_alone() {
+        let mut stage = rolled_back();
+        stage.push(Event::Leads { node: NODES[1], term: 2 });
+        stage.term = 2;
+        stage.at(20).open(2);
+        assert_eq!(split(&stage), None);
+        let excuses = Excuses::of(&stage.record);
+        assert!(excuses.covers_nodes(stage.now) && excuses.covers_tokens(stage.now));
+        assert!(excuses.covers_reads(TrueTime::ZERO, None) && !excuses.covers_reads(FROM, None));
+        assert!(excuses.covers_reads(stage.now, Some(stage.now)));
+    }
+
+    #[test]
+    fn every_trace_of_two_logs_is_seen() {
+        let mut stage = rolled_back();
+        stage.push(Event::Leads { node: NODES[1], term: 1 });
+        assert_eq!(split(&stage), Some(FROM));
+        let mut stage = rolled_back();
+        stage.record.applied(stage.now, (LogId(0), NODES[2]), (stage.index, 2, 77), || None);
+        assert_eq!(split(&stage), Some(FROM));
+        let mut stage = rolled_back();
+        stage.push(Event::Stopped { node: NODES[2], why: Stopped::Diverged });
+        assert_eq!(split(&stage), Some(FROM));
+    }
+
+    #[test]
+    fn two_logs_without_a_roll_back_are_nobodys_excuse() {
+        let mut stage = Stage::new();
+        stage.open(1);
+        stage.record.applied(stage.now, (LogId(0), NODES[2]), (stage.index, 2, 77), || None);
+        assert_eq!(split(&stage), None);
+        assert_eq!(check(&stage.record, Depth::Quick).violations.len(), 1);
+    }
+
+    #[test]
+    fn what_two_logs_break_is_counted_and_what_was_broken_before_stands() {
+        let mut stage = rolled_back();
+        stage.record.applied(stage.now, (LogId(0), NODES[2]), (stage.index, 2, 77), || None);
+        let report = check(&stage.record, Depth::Quick);
+        assert_eq!(
+            (report.violations.as_slice(), report.excused),
+            ([].as_slice(), 0),
+            "I12 excuses it itself"
+        );
+        stage.push(Event::Stopped { node: NODES[0], why: Stopped::Damaged });
+        let report = check(&stage.record, Depth::Quick);
+        assert_eq!(report.violations.len(), 1, "nobody had touched those files: {:?}", report.violations);
+        let last = stage.index;
+        stage.record.events.retain(|(_, event)| {
+            !matches!(event, Event::Durable { node, first, .. } if *node == NODES[0] && *first == last)
+        });
+        let report = check(&stage.record, Depth::Quick);
+        assert_eq!(
+            report.violations.len(),
+            2,
+            "before it a quorum must have had it: {:?}",
+            report.violations
+        );
+    }
 }

@@ -1,19 +1,30 @@
-//! I13, durability: what any node applies lies synced on a quorum's disks. Nothing is answered before it is applied, so nothing is
-//! answered before.
+//! I13, durability: what any node applies lies synced on a quorum's disks, counted as the leader that decided it had to count: by the members that
+//! it knew then, and in the middle of a change by those before and by those after, each for themselves. Nothing is answered before it is applied,
+//! so nothing is answered before. Nodes that have come equally far count by the same members.
+//!
+//! The service changes one member at a time and is never in the middle of a change, so only made-up histories have that here.
 
 use std::collections::BTreeMap;
 
+use super::excuse::Span;
 use super::{Id, Run, Violation};
-use crate::record::{Event, LogId, NodeId, TrueTime, VoterSet};
+use crate::record::{Committed, Event, LogId, NodeId, TrueTime, VoterSet};
 
 /// What a disk had synced: who, which term, when.
 type Copies = BTreeMap<(LogId, u64), Vec<(NodeId, u64, TrueTime)>>;
 
-/// Counts the copies of every entry at the moment it is first applied.
+/// A stretch of time in which a node led and counted by one set. Its last moment is in it: in one turn a node decides by a set and takes
+/// another, or decides and is deposed.
+struct Reign<'r> {
+    log: LogId,
+    span: Span,
+    set: &'r VoterSet,
+}
+
+/// Counts the copies of every entry at the last moment at which a leader may have decided it.
 pub fn check(run: Run<'_>) -> Vec<Violation> {
     let mut copies: Copies = BTreeMap::new();
     let mut installed: BTreeMap<(LogId, NodeId), Vec<(u64, TrueTime)>> = BTreeMap::new();
-    let mut voters: BTreeMap<LogId, Vec<(TrueTime, &VoterSet)>> = BTreeMap::new();
     for (now, event) in &run.record.events {
         match *event {
             Event::Durable { log, node, first, last, term } => {
@@ -24,43 +35,93 @@ pub fn check(run: Run<'_>) -> Vec<Violation> {
             Event::Installed { log, node, index } => {
                 installed.entry((log, node)).or_default().push((index, *now));
             }
-            Event::Voters { log, set } => {
-                voters.entry(log).or_default().push((*now, &run.record.voter_sets[set as usize]));
-            }
             _ => {}
         }
     }
-    let mut found = Vec::new();
+    let reigns = reigns(run);
+    let mut found = counted_apart(run);
     for (log, life) in (0_u16..).map(LogId).zip(&run.record.logs) {
-        let Some(voters) = voters.get(&log) else { continue };
-        let mut first_of_term: BTreeMap<u64, TrueTime> = BTreeMap::new();
-        for entry in &life.entries {
-            let first = first_of_term.entry(entry.term).or_insert(entry.applied);
-            *first = entry.applied.min(*first);
+        // They begin in the order of time, and those of one node end before its next one begins.
+        let reigns: Vec<&Reign<'_>> = reigns.iter().filter(|reign| reign.log == log).collect();
+        if reigns.is_empty() {
+            continue;
         }
+        let none = Vec::new();
         // What a new life begins with was written by no node.
         for entry in life.entries.iter().filter(|entry| entry.bytes != 0) {
-            let none = Vec::new();
             let copies = copies.get(&(log, entry.index)).unwrap_or(&none);
-            let mine = copies.iter().filter(|(_, term, at)| *term == entry.term && *at <= entry.applied);
-            let first = mine.clone().map(|(_, _, at)| *at).min().unwrap_or(TrueTime::ZERO);
-            let has = |node: &NodeId| {
-                mine.clone().any(|(of, ..)| of == node)
+            let has = |node: &NodeId, moment: TrueTime| {
+                copies.iter().any(|(of, term, at)| (of, *term) == (node, entry.term) && *at <= moment)
                     || installed.get(&(log, *node)).is_some_and(|installed| {
-                        installed.iter().any(|(index, at)| *index >= entry.index && *at <= entry.applied)
+                        installed.iter().any(|(index, at)| *index >= entry.index && *at <= moment)
                     })
             };
-            // Any set that was in force between the first copy and the commit may have been the one that decided.
-            // Whoever was elected without knowing that the last change is committed counts by the set before it, once: its first
-            // commit tells it. (Never two changes behind: commit is written with entries.)
-            let behind = usize::from(first_of_term.get(&entry.term) == Some(&entry.applied));
-            let since = voters.partition_point(|(at, _)| *at <= first).saturating_sub(1 + behind);
-            let mut sets = voters[since..].iter().take_while(|(at, _)| *at <= entry.applied);
-            if !sets.any(|(_, set)| is_quorum(&set.voters, has) && is_quorum(&set.outgoing, has)) {
+            let begun = reigns.partition_point(|reign| reign.span.from <= entry.applied);
+            if !reigns[..begun].iter().rev().any(|reign| decided(reign, entry, copies, has)) {
                 let what =
                     format!("entry {} of term {} was applied and no quorum had it", entry.index, entry.term);
                 found.push(Violation::new(Id::I13, entry.applied, what));
             }
+        }
+    }
+    found
+}
+
+/// Whether an entry can have been decided in a reign: enough had it before the reign was over, and before it was applied.
+fn decided(
+    reign: &Reign<'_>,
+    entry: &Committed,
+    copies: &[(NodeId, u64, TrueTime)],
+    has: impl Fn(&NodeId, TrueTime) -> bool,
+) -> bool {
+    let written = copies.iter().filter(|(_, term, _)| *term == entry.term).map(|(_, _, at)| *at).min();
+    let moment = reign.span.to.min(entry.applied);
+    let had = |node: &NodeId| has(node, moment);
+    written.is_none_or(|written| written <= moment)
+        && is_quorum(&reign.set.voters, had)
+        && is_quorum(&reign.set.outgoing, had)
+}
+
+/// Who led when, and counted by whom, in the order in which that began.
+fn reigns<'r>(run: Run<'r>) -> Vec<Reign<'r>> {
+    let mut reigns: Vec<Reign<'r>> = Vec::new();
+    let mut open: BTreeMap<NodeId, usize> = BTreeMap::new();
+    let mut counts: BTreeMap<NodeId, (LogId, &VoterSet)> = BTreeMap::new();
+    for (now, event) in &run.record.events {
+        let (node, leads) = match *event {
+            Event::Leads { node, .. } => (node, true),
+            Event::Voters { log, node, set, .. } => {
+                counts.insert(node, (log, &run.record.voter_sets[set as usize]));
+                (node, open.contains_key(&node))
+            }
+            Event::LeadsNoMore { node, .. } | Event::Stopped { node, .. } => (node, false),
+            _ => continue,
+        };
+        if let Some(place) = open.remove(&node) {
+            reigns[place].span.to = *now;
+        }
+        if let Some((log, set)) = counts.get(&node).copied().filter(|_| leads) {
+            open.insert(node, reigns.len());
+            reigns.push(Reign { log, span: Span { from: *now, to: TrueTime::NEVER }, set });
+        }
+    }
+    reigns
+}
+
+/// Nodes that count by others than those who have come equally far.
+fn counted_apart(run: Run<'_>) -> Vec<Violation> {
+    let mut found = Vec::new();
+    let mut known: BTreeMap<(LogId, u64), (NodeId, u32)> = BTreeMap::new();
+    for (now, event) in &run.record.events {
+        let Event::Voters { log, node, index, set } = *event else { continue };
+        let (other, before) = *known.entry((log, index)).or_insert((node, set));
+        if before != set {
+            let (one, two) = (&run.record.voter_sets[before as usize], &run.record.voter_sets[set as usize]);
+            let what = format!(
+                "behind entry {index} node {} counts by {two:?}, and node {} by {one:?}",
+                node.0, other.0
+            );
+            found.push(Violation::new(Id::I13, *now, what));
         }
     }
     found
@@ -112,27 +173,83 @@ mod tests {
         }
     }
 
-    #[test]
-    fn both_halves_of_a_change_of_members_decide() {
+    fn set(voters: &[u64], outgoing: &[u64]) -> VoterSet {
+        let nodes = |ids: &[u64]| ids.iter().copied().map(NodeId).collect();
+        VoterSet { voters: nodes(voters), outgoing: nodes(outgoing) }
+    }
+
+    /// The leader counts by this set from `millis` on, and an entry is written at 5 ms: synced by nodes 1 and 2, and by the others named.
+    fn in_a_change(millis: u64, set: VoterSet, others: &[u64]) -> Vec<Violation> {
         let mut stage = stage();
-        let voters = vec![NodeId(1), NodeId(2)];
-        let outgoing = vec![NodeId(3), NodeId(4), NodeId(1)];
-        stage.at(5).record.voters(TrueTime(4_000_000), LogId(0), VoterSet { voters, outgoing });
-        let session = stage.open(2);
-        caught(&stage.check(check), "no quorum had it");
-        let _ = session;
+        let (index, leader) = (stage.index, stage.leader);
+        stage.at(millis);
+        stage.record.voters(stage.now, (LogId(0), leader), index, set);
+        stage.at(5);
+        for node in others.iter().copied().map(NodeId) {
+            let (log, first) = (LogId(0), index + 1);
+            stage.push(Event::Durable { log, node, first, last: first, term: 1 });
+        }
+        stage.open(2);
+        stage.record.events.sort_by_key(|(at, _)| *at);
+        // What follows it is not looked at here.
+        let mut found = stage.check(check);
+        found.retain(|violation| violation.what.starts_with(&format!("entry {} ", index + 1)));
+        found
     }
 
     #[test]
-    fn the_first_commit_of_a_term_may_be_decided_by_the_set_before() {
+    fn both_halves_of_a_change_of_members_decide() {
+        // Three leave at once and two come: each half needs its own majority.
+        let joint = || set(&[1, 2, 5], &[1, 3, 4]);
+        assert_eq!(in_a_change(4, joint(), &[3]), []);
+        assert_eq!(in_a_change(4, joint(), &[4]), []);
+        caught(&in_a_change(4, joint(), &[]), "no quorum had it");
+        caught(&in_a_change(4, joint(), &[5]), "no quorum had it");
+        // The old half alone is not enough either.
+        caught(&in_a_change(4, set(&[5, 6, 7], &[1, 2, 3]), &[]), "no quorum had it");
+        assert_eq!(in_a_change(4, set(&[5, 6, 7], &[1, 2, 3]), &[6, 7]), []);
+    }
+
+    #[test]
+    fn a_change_that_begins_while_an_entry_is_on_its_way_counts_for_it() {
+        // Nodes 1 and 2 have it at 5 ms, and it is applied then.
+        assert_eq!(in_a_change(6, set(&[1, 4, 5], &[1, 2, 3]), &[]), []);
         let mut stage = stage();
-        let (voters, outgoing) = (vec![NodeId(7), NodeId(8), NodeId(9)], Vec::new());
-        stage.at(5).record.voters(TrueTime(4_000_000), LogId(0), VoterSet { voters, outgoing });
-        stage.term += 1;
-        stage.open(2);
-        assert_eq!(stage.check(check), []);
-        stage.at(6).open(3);
+        let (index, leader, log) = (stage.index + 1, stage.leader, LogId(0));
+        stage.at(3).push(Event::Durable { log, node: NODES[0], first: index, last: index, term: 1 });
+        let joint = set(&[1, 4, 5], &[1, 2, 3]);
+        stage.at(4);
+        stage.record.voters(stage.now, (log, leader), index - 1, joint);
+        // Written under the members before, when it had one copy; the second comes too late for them.
+        stage.at(5).open(2);
         caught(&stage.check(check), "no quorum had it");
+    }
+
+    #[test]
+    fn a_leader_that_has_not_heard_of_a_change_counts_by_the_members_before() {
+        let mut stage = stage();
+        let (log, index) = (LogId(0), stage.index);
+        // Another node has come further: it was told by a leader that is gone.
+        stage.at(4);
+        stage.record.voters(stage.now, (log, NODES[2]), index + 1, set(&[1, 2, 3, 4], &[]));
+        stage.at(5).open(2);
+        assert_eq!(stage.check(check), []);
+        stage.at(6);
+        stage.record.voters(stage.now, (log, NODES[0]), index + 1, set(&[1, 2, 3, 4], &[]));
+        stage.at(7).open(3);
+        caught(&stage.check(check), "no quorum had it");
+    }
+
+    #[test]
+    fn who_counts_by_others_in_the_same_place_is_found() {
+        let mut stage = stage();
+        let log = LogId(0);
+        for node in NODES {
+            stage.record.voters(stage.now, (log, node), stage.index, set(&[1, 2, 3], &[]));
+        }
+        assert_eq!(stage.check(check), []);
+        stage.record.voters(stage.now, (log, NODES[2]), stage.index, set(&[1, 3], &[]));
+        caught(&stage.check(check), "node 3 counts by");
     }
 
     #[test]

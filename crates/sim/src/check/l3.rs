@@ -6,6 +6,7 @@
 //! nothing else. What is judged is the stamp of the entry that ends the session.
 
 use super::excuse::Span;
+use super::l7::is_full;
 use super::running::{Running, Stamp, TURN};
 use super::story::{Renewal, Session};
 use super::{Id, Run, Violation};
@@ -78,7 +79,12 @@ fn stamped_and_limit(
         }
     }
     if ended.is_some() {
-        let [.., before, last] = stamps else { return None };
+        // Entries that were full came before it: L7 sees to those.
+        let full =
+            |stamp: &Stamp| run.story.step_of(session.log, stamp.index).is_some_and(|nth| is_full(run, nth));
+        let before = stamps.len().checked_sub(1)?;
+        let before = stamps[..before].iter().rposition(|stamp| !full(stamp))?;
+        let [before, last] = [stamps.get(before)?, stamps.get(before + 1)?];
         return Some((last.at, in_time(running, limit, before, Some(last), last.at)));
     }
     let (before, end) = (stamps.last()?, run.record.end());
@@ -222,6 +228,27 @@ mod tests {
         let death = Death { behind: 50, silent: (500, 550), failover: Some(510), ..Death::default() };
         assert_eq!(death.ends(1_060), []);
         caught(&death.ends(1_560), "later than is excused");
+    }
+
+    #[test]
+    fn behind_a_full_entry_the_next_one_is_in_time() {
+        for (room, found) in [(1, 0), (2, 1)] {
+            let mut stage = Stage::new();
+            stage.record.config.limits.tidy_leases = room;
+            stage.commit(Vec::new());
+            let sessions = [1, 2].map(|client| {
+                let session = stage.open(client);
+                stage.push(Event::Died { client: ClientId(client) });
+                session
+            });
+            for millis in (50..=1_000).step_by(50) {
+                stage.at(millis).commit(Vec::new());
+            }
+            for (millis, session) in [1_010, 1_045].into_iter().zip(sessions) {
+                stage.at(millis).commit(vec![Command::Tidy(vec![Due::Session(session)])]);
+            }
+            assert_eq!(stage.check(check).len(), found, "with room for {room}");
+        }
     }
 
     #[test]

@@ -54,7 +54,12 @@ fn behind(
     let Some(wanted) = long_ago.checked_sub(1).map(|last| entries[last].index) else { return Vec::new() };
     let mut found = Vec::new();
     for (node, (of, index)) in applied {
-        let gone = matches!(stopped.get(node), Some(Stopped::Removed | Stopped::Drained | Stopped::Damaged));
+        let gone = match stopped.get(node) {
+            Some(Stopped::Removed | Stopped::Drained | Stopped::Damaged) => true,
+            // Wiped, and back under another id.
+            Some(Stopped::Diverged) => !run.excuses.covers_files(end),
+            _ => false,
+        };
         if *of != log || gone {
             continue;
         }

@@ -114,7 +114,7 @@ fn operations(run: Run<'_>) -> BTreeMap<ResourceId, Vec<Operation>> {
             Event::ReadAsked { read, resource, .. } => {
                 reads.insert(read, (*now, resource));
             }
-            Event::ReadTold { read, holder, .. } => {
+            Event::ReadTold { read, holder, .. } if run.excuses.covers_reads(*now, run.healthy()) => {
                 if let Some((call, resource)) = reads.get(&read).copied() {
                     push(resource, call, Act::See(holder));
                 }

@@ -42,6 +42,8 @@ situations! {
     StaleRenewal,
     /// A session expired.
     SessionExpired,
+    /// An entry was full of what was due, and left a session behind.
+    ExpiryLeftBehind,
     /// A session was closed with leases.
     SessionClosedWithLeases,
     /// A waiter was served.
@@ -128,6 +130,8 @@ situations! {
     AllDown,
     /// A node refused its damaged files.
     DamageRefused,
+    /// A node whose files were put back to an earlier copy noticed that, and refused to go on.
+    RollBackNoticed,
     /// The members changed.
     MembersChanged,
     /// The state was restored.

@@ -54,10 +54,10 @@ impl Stage {
             commands: std::collections::BTreeMap::new(),
             renewals: std::collections::BTreeMap::new(),
         };
-        let voters = VoterSet { voters: NODES.to_vec(), outgoing: Vec::new() };
-        stage.record.voters(TrueTime::ZERO, LogId(0), voters);
         for node in NODES {
             stage.push(Event::Started { node });
+            let voters = VoterSet { voters: NODES.to_vec(), outgoing: Vec::new() };
+            stage.record.voters(TrueTime::ZERO, (LogId(0), node), 1, voters);
         }
         stage.push(Event::Leads { node: NODES[0], term: 1 });
         stage

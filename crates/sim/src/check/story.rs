@@ -197,6 +197,11 @@ impl<'r> Story<'r> {
         Some(self.at(renewal.step).plus(self.record.config.drift.stretch(ttl)))
     }
 
+    /// The place of an entry in `steps`.
+    pub fn step_of(&self, log: LogId, index: u64) -> Option<usize> {
+        self.steps.binary_search_by_key(&(log, index), |step| (step.log, step.index)).ok()
+    }
+
     fn replay(&mut self, log: LogId, asked: &Points) {
         let mut table = LeaseTable::new(self.record.config.clone());
         for committed in inherited(self.record, log) {

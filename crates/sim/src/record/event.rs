@@ -347,10 +347,14 @@ pub enum Event {
         /// The hash.
         hash: u64,
     },
-    /// Who decides, from now on: sets kept in `Record::voter_sets`.
+    /// By whom a node counts what is decided, from now on: sets kept in `Record::voter_sets`.
     Voters {
         /// Of which log.
         log: LogId,
+        /// Which node.
+        node: NodeId,
+        /// Behind which entry.
+        index: u64,
         /// The place of the set.
         set: u32,
     },

@@ -159,7 +159,9 @@ impl World {
     }
 
     fn app_decides(&mut self, client: usize) {
-        let abandons = self.plan.faults.has(Fault::Abandon) && self.phase == super::Phase::Faults;
+        let in_faults = self.phase == super::Phase::Faults;
+        let abandons = self.plan.faults.has(Fault::Abandon) && in_faults;
+        let shows_strange = self.plan.faults.has(Fault::StrangeTokens) && in_faults;
         let own = &mut self.clients[client];
         let (holds, waits) = (own.app.held.iter().any(|held| !held.is_ending()), !own.app.waits.is_empty());
         match own.random.below(100) {
@@ -172,6 +174,7 @@ impl World {
             50..51 => self.clients[client].app.leaves = true,
             51..54 if abandons => self.clients[client].app.leaves = true,
             54..58 => self.app_reads(client),
+            58..60 if shows_strange => self.app_shows_strange_token(client),
             58.. if own.app.waits.len() < 2 && own.app.held.len() < 4 => self.app_acquires(client),
             _ => {}
         }
@@ -376,6 +379,24 @@ impl World {
                 let key = RegisterKey::new("k").expect("a good key");
                 Op::WriteRegister { resource, token, key, value: Some(value), with_lease: false }
             }
+        };
+        self.app_submits(client, op, Asked::Other);
+    }
+
+    /// Acts with a token that was never granted here. It must be refused, and nobody gets that resource until an operator has looked.
+    fn app_shows_strange_token(&mut self, client: usize) {
+        let own = &mut self.clients[client];
+        let held = own.app.held.iter().map(|held| held.token);
+        let newest = held.chain(own.app.past.iter().map(|(_, token)| *token)).max();
+        // Far above all that this run can grant.
+        let above = own.random.between(1 << 20, 1 << 30);
+        let token = Token::from_u64(newest.map_or(0, Token::get) + above);
+        let (resource, _) = own.random.pick(&self.names.names).clone();
+        let op = if own.random.one_in(2) {
+            Op::Release { resource, token, drained: false }
+        } else {
+            let key = RegisterKey::new("k").expect("a good key");
+            Op::WriteRegister { resource, token, key, value: Some(Value::default()), with_lease: false }
         };
         self.app_submits(client, op, Asked::Other);
     }

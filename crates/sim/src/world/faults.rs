@@ -1,6 +1,7 @@
 //! Faults: when, to whom, for how long, and how they end.
 
 mod healing;
+pub(super) mod rollback;
 
 use super::nodes::End;
 use super::process::Death;
@@ -61,6 +62,8 @@ pub(super) struct State {
     to_client: Vec<bool>,
     /// Noted as begun and not as over.
     open: Vec<(Machine, What)>,
+    /// The files of some node were put back to an earlier copy.
+    pub(super) set_back: bool,
 }
 
 impl State {
@@ -70,6 +73,7 @@ impl State {
             to_node: vec![false; slots * clients],
             to_client: vec![false; slots * clients],
             open: Vec::new(),
+            set_back: false,
         }
     }
 
@@ -112,6 +116,8 @@ const AT_MOMENTS: &[Fault] = &[
     Fault::Revoke,
     Fault::Upgrade,
     Fault::CrashAtDisk,
+    Fault::RolledBack,
+    Fault::CrashClients,
 ];
 
 impl World {
@@ -170,6 +176,7 @@ impl World {
                 self.processes[at].disk.dies = Some(Death { jobs, after });
             }
             Fault::BitFlip => self.flip_bit(),
+            Fault::RolledBack => self.roll_back(),
             Fault::PauseNode => self.pause_some_node(),
             Fault::Drain => {
                 if let Some(at) = self.some_node() {
@@ -180,6 +187,13 @@ impl World {
             Fault::CrashClient => {
                 let client = self.some_client();
                 self.crash_client(client);
+            }
+            Fault::CrashClients => {
+                for client in 0..self.clients.len() {
+                    if self.chance.one_in(2) {
+                        self.crash_client(client);
+                    }
+                }
             }
             Fault::Suspend | Fault::Freeze => self.sleep_some(fault),
             Fault::Rates | Fault::RatesBeyond => self.change_rates(fault),

@@ -5,6 +5,7 @@ mod stalls;
 
 use std::sync::Arc;
 
+use leasehold_core::limits::Limits;
 use leasehold_core::protocol::{Failure, Member, MemberId, Response, ToClient};
 use leasehold_core::{Config, Drift, Millis};
 use leasehold_node::members::CLUSTER_VERSION;
@@ -19,6 +20,7 @@ use leasehold_wal::{
 };
 
 use super::disk::Job;
+use super::faults::rollback;
 use super::plain::is_plain;
 use super::process::{DiskThread, Files, Process, Standing, Unapplied};
 use super::{Event, Phase, World};
@@ -46,7 +48,8 @@ pub(super) enum End {
 
 pub(super) fn config(plan: &Plan) -> Config {
     let drift = Drift::from_ppm(plan.drift_ppm).expect("plans have possible bounds");
-    Config { max_ttl: Millis::new(plan.max_ttl), drift, ..Config::default() }
+    let limits = Limits { tidy_leases: plan.tidy_leases, ..Limits::default() };
+    Config { max_ttl: Millis::new(plan.max_ttl), drift, limits }
 }
 
 fn member(slot: usize, generation: u32) -> Member {
@@ -65,9 +68,14 @@ fn wal_options(must_exist: bool) -> WalOptions {
     }
 }
 
+/// The lock file of the directory that a slot begins with.
+const fn lock_inode(slot: usize) -> u64 {
+    slot as u64 + 1
+}
+
 /// A disk with a log that begins with a snapshot, as a founding or a restore leaves it.
 pub(super) fn disk_with(slot: usize, snapshot: &SavedSnapshot) -> MemDisk {
-    let identity = Identity { lock_inode: slot as u64 + 1 };
+    let identity = Identity { lock_inode: lock_inode(slot) };
     let mut wal = Wal::create(MemDisk::new(), identity, wal_options(false)).expect("nothing fails yet");
     let (index, term) = (Index(snapshot.index), Term(snapshot.term));
     let state = Record::HardState(HardState { term, vote: None, commit: index });
@@ -113,6 +121,9 @@ impl World {
                 leads: None,
                 told_since: 0,
                 damaged: false,
+                earlier: None,
+                forgot: None,
+                lock_inode: lock_inode(slot),
                 knows: CLUSTER_VERSION,
                 stalls: Stalls::default(),
             });
@@ -150,6 +161,7 @@ impl World {
         own.files = Files::Disk(Box::new(MemDisk::new()));
         own.founded = false;
         own.damaged = false;
+        (own.earlier, own.forgot, own.lock_inode) = (None, None, lock_inode(at));
         own.membership = Arc::new(blank(own.member.id));
         // Whoever sets up a node takes a release that the others can talk to.
         if self.processes.iter().any(|other| other.knows > CLUSTER_VERSION) {
@@ -179,7 +191,7 @@ impl World {
         }
         let own = &mut self.processes[at];
         let kept = disk.clone();
-        let identity = Identity { lock_inode: at as u64 + 1 };
+        let identity = Identity { lock_inode: own.lock_inode };
         self.trace.note(self.now, 2, at as u64);
         match Wal::open(disk, identity, wal_options(own.founded)) {
             Ok((mut wal, recovered)) => {
@@ -189,7 +201,11 @@ impl World {
             }
             Err(error) => {
                 own.files = Files::Disk(Box::new(kept));
-                let expected = own.damaged && matches!(error, OpenError::Damage(_) | OpenError::Missing);
+                let expected = match error {
+                    OpenError::Damage(_) | OpenError::Missing => own.damaged,
+                    OpenError::CopiedDirectory { .. } => own.lock_inode != lock_inode(at),
+                    _ => false,
+                };
                 self.trace.say(self.now, || format!("n{} does not open: {error}", at + 1));
                 let node = NodeId(self.processes[at].member.id.0);
                 self.note_stopped(node, if expected { Stopped::Damaged } else { Stopped::Failed });
@@ -205,7 +221,7 @@ impl World {
     fn dies_while_opening(&mut self, at: usize, mut disk: MemDisk, must_exist: bool) {
         self.trace.say(self.now, || format!("n{} dies while it opens its log", at + 1));
         disk.stop_after(usize::try_from(self.chance.below(24)).expect("a few"));
-        let identity = Identity { lock_inode: at as u64 + 1 };
+        let identity = Identity { lock_inode: self.processes[at].lock_inode };
         // Whatever it says, it is not heard.
         let _ = Wal::open(&mut disk, identity, wal_options(must_exist));
         disk.restart();
@@ -271,7 +287,16 @@ impl World {
         };
         self.trace.note(self.now, 3, at as u64 ^ (inbox.len() as u64) << 8);
         self.totals.turns += 1;
-        match node.turn(clock.read(self.now), inbox.drain(..)) {
+        let turned = if self.faults.set_back {
+            rollback::turn(node, clock.read(self.now), std::mem::take(inbox))
+        } else {
+            Ok(node.turn(clock.read(self.now), inbox.drain(..)))
+        };
+        let turned = match turned {
+            Ok(turned) => turned,
+            Err(words) => return self.process_panics(at, &words),
+        };
+        match turned {
             Ok(outputs) => {
                 let sleep = u64::try_from(node.sleep().duration().as_nanos()).expect("a short sleep");
                 own.wake_at = own.clock.after(self.now, sleep);

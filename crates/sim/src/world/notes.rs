@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use leasehold_core::SessionId;
-use leasehold_core::protocol::{Changes, MemberRole};
+use leasehold_core::protocol::Changes;
 use leasehold_node::LogEntry;
-use leasehold_node::payload::Payload;
+use leasehold_node::payload::{NodeSnapshot, Payload};
 
 use super::World;
 use super::clients::client_number;
 use super::nodes::{config, entry_hash};
 use crate::plan::Plan;
 use crate::record::{
-    Bounds, ClientId, Event, Fault, LogId, Machine, NodeId, Published, Record, Stopped, TrueTime, VoterSet,
+    Bounds, ClientId, Event, Fault, Machine, NodeId, Published, Record, Stopped, TrueTime, VoterSet,
 };
 use crate::trace::{MILLI, SECOND};
 
@@ -61,11 +61,15 @@ pub struct Totals {
     pub client_crashes: u64,
     /// Faults that were made.
     pub faults: u64,
+    /// Nodes whose files were put back to an earlier copy.
+    pub rolled_back: u64,
+    /// Nodes that raft stopped with a panic, because others had been rolled back.
+    pub panics: u64,
 }
 
 impl Totals {
     /// Name and number of everything.
-    pub const fn all(&self) -> [(&'static str, u64); 21] {
+    pub const fn all(&self) -> [(&'static str, u64); 23] {
         [
             ("turns", self.turns),
             ("client_turns", self.client_turns),
@@ -88,6 +92,8 @@ impl Totals {
             ("short_of_space", self.short_of_space),
             ("client_crashes", self.client_crashes),
             ("faults", self.faults),
+            ("rolled_back", self.rolled_back),
+            ("panics", self.panics),
         ]
     }
 
@@ -115,6 +121,8 @@ impl Totals {
         sum(&mut self.short_of_space, other.short_of_space);
         sum(&mut self.client_crashes, other.client_crashes);
         sum(&mut self.faults, other.faults);
+        sum(&mut self.rolled_back, other.rolled_back);
+        sum(&mut self.panics, other.panics);
     }
 }
 
@@ -123,7 +131,7 @@ pub(super) struct Notes {
     pub(super) record: Record,
     pub(super) violations: Vec<String>,
     reads: u64,
-    /// The furthest entry applied in each log, for who tells of voters first.
+    /// The furthest entry applied in each log.
     furthest: Vec<u64>,
 }
 
@@ -244,10 +252,7 @@ impl World {
     pub(super) fn note_started(&mut self, at: usize) {
         let (now, node) = (TrueTime(self.now), self.node_id(at));
         self.notes.record.push(now, Event::Started { node });
-        let own = &self.processes[at];
-        if own.state == LogId(0) && self.notes.record.voter_sets.is_empty() {
-            self.note_voters(at);
-        }
+        self.note_voters(at);
         self.note_state(at);
     }
 
@@ -300,22 +305,25 @@ impl World {
         }
     }
 
-    /// The members are others; whoever is furthest says so.
+    /// The members are others.
     pub(super) fn note_members(&mut self, at: usize) {
         self.totals.member_changes += 1;
-        let own = &self.processes[at];
-        let applied = own.node.as_ref().map_or(0, leasehold_node::Node::applied);
-        if applied > self.notes.furthest[usize::from(own.state.0)] {
-            self.note_voters(at);
-        }
+        self.note_voters(at);
     }
 
-    pub(super) fn note_voters(&mut self, at: usize) {
-        let own = &self.processes[at];
-        let voters = own.membership.members.iter().filter(|(_, role)| *role == MemberRole::Voter);
-        let voters = voters.map(|(member, _)| NodeId(member.id.0)).collect();
-        let set = VoterSet { voters, outgoing: Vec::new() };
-        self.notes.record.voters(TrueTime(self.now), own.state, set);
+    /// By whom a node counts, as its snapshot would say it. Those who vote are members; those who voted before a change that is not
+    /// complete need not be any more.
+    fn note_voters(&mut self, at: usize) {
+        let (id, state) = (self.node_id(at), self.processes[at].state);
+        let Some(node) = self.processes[at].node.as_ref().filter(|node| !node.membership().is_blank()) else {
+            return;
+        };
+        let read = NodeSnapshot::decode(&node.snapshot().bytes).expect("a snapshot just made reads back");
+        let is_member = |voter: &u64| read.roster.members.iter().any(|member| member.id.0 == *voter);
+        let voters = read.voters.voters.iter().copied().filter(is_member).map(NodeId).collect();
+        let outgoing = read.voters.outgoing.iter().copied().map(NodeId).collect();
+        let set = VoterSet { voters, outgoing };
+        self.notes.record.voters(TrueTime(self.now), (state, id), node.applied(), set);
     }
 
     pub(super) fn note_opened(&mut self, client: usize, session: SessionId) {

@@ -17,7 +17,7 @@ use super::nodes::{End, OPERATOR_PAUSE, disk_with};
 use super::peers::NEXT_VERSION;
 use super::process::{Files, Standing};
 use super::{Event, Phase, World};
-use crate::record::{Event as Noted, LogId, NodeId, RequestKey, Stopped, TrueTime, VoterSet, hash};
+use crate::record::{Event as Noted, LogId, NodeId, RequestKey, Stopped, TrueTime, hash};
 use crate::trace::{MILLI, SECOND};
 
 /// A call is given up after so long.
@@ -56,6 +56,10 @@ pub(super) struct Operators {
     backup: Option<Backup>,
     /// The last epoch handed out.
     epoch: u16,
+    /// Members that do not come on, by slot: since when, and at which entry.
+    pub(super) standing: BTreeMap<usize, (u64, u64)>,
+    /// When somebody served last.
+    pub(super) served: u64,
 }
 
 impl Operators {
@@ -70,6 +74,8 @@ impl World {
         let pause = self.chance.around(pause);
         self.queue.push(self.now + pause, Event::Operator);
         self.take_backup();
+        self.copy_files();
+        self.look_for_two_logs();
         self.answer_alarms();
         if self.operators.changing.is_none() {
             self.next_step();
@@ -182,7 +188,7 @@ impl World {
     }
 
     /// The process of a slot ends, and does not come back.
-    fn take_away(&mut self, slot: usize, why: Stopped) {
+    pub(super) fn take_away(&mut self, slot: usize, why: Stopped) {
         // One that is down already stays down for this reason from now on.
         self.note_stopped(NodeId(self.processes[slot].member.id.0), why);
         if self.processes[slot].is_running() {
@@ -261,10 +267,9 @@ impl World {
     /// Whether no node is down, damaged or being replaced: one more may be hurt.
     pub(super) fn all_run(&self) -> bool {
         self.operators.wishes.is_empty()
-            && self
-                .processes
-                .iter()
-                .all(|own| own.standing == Standing::Unused || (own.is_running() && !own.damaged))
+            && self.processes.iter().all(|own| {
+                own.standing == Standing::Unused || (own.is_running() && !own.damaged && own.is_whole())
+            })
             && self.leader().is_some()
     }
 
@@ -339,7 +344,12 @@ impl World {
         if running.is_empty() {
             return;
         }
-        let own = &self.processes[*self.chance.pick(&running)];
+        let at = *self.chance.pick(&running);
+        self.back_up(at);
+    }
+
+    pub(super) fn back_up(&mut self, at: usize) {
+        let own = &self.processes[at];
         if let Some(node) = own.node.as_ref().filter(|node| !node.membership().is_blank()) {
             self.operators.backup = Some(Backup { log: own.state, snapshot: node.snapshot() });
         }
@@ -372,8 +382,6 @@ impl World {
         own.standing = Standing::Used;
         own.state = log;
         let life = own.life;
-        let set = VoterSet { voters: vec![NodeId(member.id.0)], outgoing: Vec::new() };
-        self.notes.record.voters(now, log, set);
         self.queue.push(self.now + 100 * MILLI, Event::Starts { at: 0, life });
         for slot in 1..self.plan.nodes {
             self.start_blank(slot, log);

@@ -72,10 +72,24 @@ pub(super) struct Process {
     pub(super) told_since: u64,
     /// Damage was done to its files, so it may refuse to begin.
     pub(super) damaged: bool,
+    /// A copy of its files from an earlier time.
+    pub(super) earlier: Option<Box<MemDisk>>,
+    /// Its files were put back to such a copy: how far it had come before. It may find that out and refuse to go on.
+    pub(super) forgot: Option<Forgot>,
+    /// The lock file of its directory: a copied directory has another one.
+    pub(super) lock_inode: u64,
     /// The version of what may stand in the log that its release knows.
     pub(super) knows: u32,
     /// Where its loop or disk stood still.
     pub(super) stalls: Stalls,
+}
+
+/// How far a node had come whose files do not know it any more.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Forgot {
+    pub(super) term: u64,
+    /// The last entry that it may have acknowledged.
+    pub(super) last: u64,
 }
 
 /// When a process dies by what its disk does.
@@ -120,6 +134,13 @@ pub(super) struct DiskThread {
 impl Process {
     pub(super) fn is_running(&self) -> bool {
         self.node.is_some()
+    }
+
+    /// Whether it knows all that it knew when its files were put back, if they were.
+    pub(super) fn is_whole(&self) -> bool {
+        self.forgot.is_none_or(|Forgot { term, last }| {
+            self.term >= term && self.node.as_ref().is_some_and(|node| node.applied() >= last)
+        })
     }
 
     /// Something arrived: the loop wakes after `soon`.

@@ -8,7 +8,7 @@ use super::{Situation, Sometimes};
 use crate::check::Run;
 use crate::check::unfenced::losses;
 use crate::check::windows::windows;
-use crate::record::{Event, Fault, LogId, NodeId, RequestKey, Stopped, TrueTime};
+use crate::record::{Event, Fault, LogId, Machine, NodeId, RequestKey, Stopped, TrueTime};
 
 /// Counts what events show.
 pub(super) fn observe(run: Run<'_>, sometimes: &mut Sometimes) {
@@ -34,7 +34,7 @@ fn events(run: Run<'_>, sometimes: &mut Sometimes) {
     use Situation as S;
     let mut up: BTreeSet<NodeId> = BTreeSet::new();
     let mut known: BTreeSet<NodeId> = BTreeSet::new();
-    let (mut full_disks, mut terms, mut sets) = (0_u64, BTreeSet::new(), 0_u64);
+    let (mut full_disks, mut terms, mut sets) = (0_u64, BTreeSet::new(), BTreeSet::new());
     for (now, event) in &run.record.events {
         match *event {
             Event::Write { fenced: true, accepted: false, .. } => sometimes.reach(S::StaleWriteRefused),
@@ -58,18 +58,19 @@ fn events(run: Run<'_>, sometimes: &mut Sometimes) {
                 up.insert(node);
             }
             Event::Stopped { node, why } => {
-                if why == Stopped::Damaged {
+                let had = |what| run.excuses.had(Machine::Node(node), what, *now);
+                if why == Stopped::Damaged && had(Fault::Damage) {
                     sometimes.reach(S::DamageRefused);
+                }
+                if why == Stopped::Damaged && had(Fault::RolledBack) {
+                    sometimes.reach(S::RollBackNoticed);
                 }
                 if up.remove(&node) && up.is_empty() {
                     sometimes.reach(S::AllDown);
                 }
             }
-            Event::Voters { .. } => {
-                sets += 1;
-                if sets > 1 {
-                    sometimes.reach(S::MembersChanged);
-                }
+            Event::Voters { set, .. } if sets.insert(set) && sets.len() > 1 => {
+                sometimes.reach(S::MembersChanged);
             }
             Event::Died { client } => {
                 let held = run.story.leases.iter().any(|lease| {

@@ -9,6 +9,7 @@ use leasehold_core::{
 
 use super::{Situation, Sometimes};
 use crate::check::Run;
+use crate::check::l7::left_behind;
 use crate::check::story::Step;
 
 /// Counts what the logs show.
@@ -40,6 +41,7 @@ pub(super) fn observe(run: Run<'_>, sometimes: &mut Sometimes) {
         }
         told(sometimes, step);
     }
+    sometimes.add(Situation::ExpiryLeftBehind, left_behind(run));
     slots(run, sometimes);
 }
 

@@ -104,6 +104,7 @@ impl World {
             }
         }
         self.usual_rates();
+        self.operators.served = self.now;
         // A client that has met one life of the state refuses another that says it is no younger, for as long as its process lives.
         // Whoever has restored under an epoch that was used before has to start the clients anew.
         if self.plan.faults.has(Fault::RestoreWrong) {

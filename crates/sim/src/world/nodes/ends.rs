@@ -25,6 +25,10 @@ impl World {
         let why = match fatal {
             Fatal::Removed => Stopped::Removed,
             Fatal::Diverged { .. } => Stopped::Diverged,
+            // It has acknowledged what its files do not hold any more.
+            Fatal::Invariant(_) if self.processes[at].forgot.is_some() => Stopped::Damaged,
+            // It has acknowledged what another leader of the same term took back.
+            Fatal::Invariant(_) if self.faults.set_back => Stopped::Diverged,
             // It was set back to an older release while the others went on.
             Fatal::TooOld { .. } if self.processes[at].knows == CLUSTER_VERSION => Stopped::TooOld,
             _ => Stopped::Failed,
@@ -37,8 +41,19 @@ impl World {
                 self.processes[at].knows = NEXT_VERSION;
                 self.restart_later(at);
             }
+            // The words that it stops with say so: whoever reads them wipes it.
+            Stopped::Damaged | Stopped::Diverged if self.faults.set_back => self.replace_damaged(at),
             _ => self.notes.violated(format!("n{} cannot go on: {fatal}", at + 1)),
         }
+    }
+
+    /// Raft stops with words where two logs are both committed. A node whose files were put back can make that so.
+    pub(super) fn process_panics(&mut self, at: usize, words: &str) {
+        self.trace.say(self.now, || format!("n{} panics: {words}", at + 1));
+        self.totals.panics += 1;
+        self.note_stopped(NodeId(self.processes[at].member.id.0), Stopped::Diverged);
+        self.end_process(at, End::Killed);
+        self.replace_damaged(at);
     }
 
     /// A peer says that this node was removed.
@@ -77,7 +92,7 @@ impl World {
     }
 
     /// A disk after a loss of power: of what was not synced some is there and some is not.
-    pub(super) fn power_lost(&mut self, disk: &MemDisk) -> MemDisk {
+    pub(in crate::world) fn power_lost(&mut self, disk: &MemDisk) -> MemDisk {
         let choices = disk.crash_choices(8, self.chance.bits()).choices;
         disk.crash(&choices[self.chance.index(choices.len())])
     }
