@@ -43,6 +43,8 @@ pub struct Summary {
     pub sometimes: Sometimes,
     /// Violations that restores told wrongly excuse.
     pub excused: u64,
+    /// Windows of operations that were too wide to be searched for an order.
+    pub not_judged: u64,
     /// Runs that violated something.
     pub failures: Vec<Outcome>,
     /// How long it took.
@@ -97,6 +99,7 @@ impl Summary {
         self.totals.add(&outcome.totals);
         self.sometimes.merge(&outcome.sometimes);
         self.excused += outcome.excused;
+        self.not_judged += outcome.not_judged;
         if !outcome.violations.is_empty() {
             self.failures.push(outcome);
         }

@@ -206,6 +206,7 @@ fn show(args: &Args, first_seed: u64, summary: &Summary) {
         println!("  {name:<16} {number}");
     }
     println!("  {:<16} {}", "excused", summary.excused);
+    println!("  {:<16} {}", "not_judged", summary.not_judged);
     for (situation, count) in summary.sometimes.all() {
         println!("  sometimes {situation:<24} {count}", situation = format!("{situation:?}"));
     }

@@ -64,7 +64,7 @@ fn holds_until(run: Run<'_>, lease: &Lease) -> Option<TrueTime> {
     let end = lease.end.as_ref()?;
     let involuntary =
         matches!(end.how, Ending::Expired | Ending::Taken { .. } | Ending::Revoked { .. }) && !end.at_once;
-    if !involuntary || run.story.let_go.contains_key(&lease.token) {
+    if !involuntary {
         return None;
     }
     let session = run.story.sessions.get(&lease.session)?;
@@ -79,6 +79,7 @@ fn holds_until(run: Run<'_>, lease: &Lease) -> Option<TrueTime> {
 mod tests {
     use super::*;
     use crate::check::stage::{Stage, caught, name};
+    use crate::check::story::Story;
     use crate::record::{ClientId, Event, Fault, Machine};
     use leasehold_core::{Due, LogTime};
 
@@ -103,6 +104,15 @@ mod tests {
     #[test]
     fn a_log_that_outruns_true_time_is_found() {
         let stage = expiry(1_001, 1_004);
+        caught(&stage.check(check), "before the renewals behind token");
+    }
+
+    #[test]
+    fn who_lets_go_after_it_was_granted_to_another_too_early_excuses_nothing() {
+        let mut stage = expiry(600, 1_004);
+        let story = Story::of(&stage.record);
+        let (session, token) = (story.leases[0].session, story.leases[0].token);
+        stage.at(700).push(Event::LetGo { session, token });
         caught(&stage.check(check), "before the renewals behind token");
     }
 

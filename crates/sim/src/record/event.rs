@@ -11,8 +11,8 @@ pub enum Asked {
     Exclusive {
         /// Of what.
         resource: ResourceId,
-        /// Whether it waits.
-        waits: bool,
+        /// For how many milliseconds it waits, if it does.
+        wait: Option<u32>,
     },
     /// A lease in another mode, or several.
     Others {
@@ -20,8 +20,8 @@ pub enum Asked {
         resource: ResourceId,
         /// How many resources.
         count: u16,
-        /// Whether it waits.
-        waits: bool,
+        /// For how many milliseconds it waits, if it does.
+        wait: Option<u32>,
     },
     /// An end to a wait.
     Cancel {

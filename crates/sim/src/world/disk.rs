@@ -19,8 +19,8 @@ const WRITE_TRIES: u32 = 600;
 const LATER: u64 = 300 * MICRO;
 /// The longest write that a candidate counts with, as nodes have it.
 const SLOWEST_VOTE: u64 = 2 * SECOND;
-/// Bytes of entries in one batch at most.
-const MAX_BATCH_BYTES: usize = 4 * 1024 * 1024;
+/// Bytes of entries in one batch at most: few, so that many writes take several batches, and nodes die between them.
+const MAX_BATCH_BYTES: usize = 2 * 1024;
 
 /// Something for the disk.
 pub(super) enum Job {
@@ -118,6 +118,7 @@ impl World {
     fn do_write(&mut self, at: usize, mut write: LogWrite) {
         let number = write.number;
         let durable = super::nodes::spans(&write.entries);
+        let installs = write.install.is_some();
         let own = &mut self.processes[at];
         let Files::Log(wal) = &mut own.files else { return };
         match self::write(wal, &mut write) {
@@ -130,6 +131,9 @@ impl World {
                 self.note_durable(at, &durable);
                 let soon = self.soon();
                 self.processes[at].push(Input::Written { number }, soon);
+                if installs {
+                    self.restock_if_enough(at);
+                }
             }
             Progress::NoSpace if own.disk.tries < WRITE_TRIES => {
                 own.disk.tries += 1;
@@ -198,6 +202,13 @@ impl World {
         }
     }
 
+    /// The table may have grown since the last snapshot, and with it what the next one needs.
+    fn restock_if_enough(&mut self, at: usize) {
+        if matches!(&self.processes[at].files, Files::Log(wal) if wal.space() == Space::Enough) {
+            self.restock(at);
+        }
+    }
+
     pub(super) fn tell_space(&mut self, at: usize) {
         let soon = self.soon();
         let own = &mut self.processes[at];
@@ -229,6 +240,7 @@ impl World {
                 own.disk.waiting = None;
                 self.totals.snapshots += 1;
                 own.push(Input::SnapshotSaved { index }, soon);
+                self.restock_if_enough(at);
             }
             Ok(false) => {}
             Err(error) => self.process_fails(at, &error.to_string()),
