@@ -35,7 +35,7 @@ macro_rules! bugs {
 bugs! {
     NoDriftFactor = "no-drift-factor": "The service waits for a ttl without the drift factor.",
     TtlOverflow = "ttl-overflow": "The drift factor is computed in 32 bits and overflows.",
-    ExpiryUnguarded = "expiry-unguarded": "Tidying ends a session that a renewal of the same entry has saved.",
+    ExpiryUnguarded = "expiry-unguarded": "Tidying ends a session that a renewal has saved since it was named.",
     GraceIgnored = "grace-ignored": "An overdue session's leases go to waiters before its grace is over.",
     TokenPerResource = "token-per-resource": "Tokens count the grants of one resource and begin anew when it is forgotten.",
     TokenFromTime = "token-from-time": "Tokens are points in time.",
