@@ -51,7 +51,7 @@ fn conflicts(run: Run<'_>, one: &Window, other: &Window) -> bool {
     let given_up = [leases.0, leases.1]
         .into_iter()
         .flatten()
-        .any(|lease| lease.end.as_ref().is_some_and(|end| end.at_once));
+        .any(|lease| lease.end.as_ref().is_some_and(|end| end.at_once.is_some()));
     let moment = one.span.from.max(other.span.from);
     let covered = [one, other].iter().all(|window| run.excuses.covers(window.client, moment));
     !both_share && !given_up && covered

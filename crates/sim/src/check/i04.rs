@@ -62,8 +62,8 @@ fn gave_up(run: Run<'_>, lease: &Lease, step: usize) -> bool {
 /// The true time up to which a lease that ended without its holder had to be honoured.
 fn holds_until(run: Run<'_>, lease: &Lease) -> Option<TrueTime> {
     let end = lease.end.as_ref()?;
-    let involuntary =
-        matches!(end.how, Ending::Expired | Ending::Taken { .. } | Ending::Revoked { .. }) && !end.at_once;
+    let involuntary = matches!(end.how, Ending::Expired | Ending::Taken { .. } | Ending::Revoked { .. })
+        && end.at_once.is_none();
     if !involuntary || run.story.let_go.contains_key(&lease.token) {
         return None;
     }
