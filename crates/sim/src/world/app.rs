@@ -173,7 +173,8 @@ impl World {
             51..54 if abandons => self.clients[client].app.leaves = true,
             54..58 => self.app_reads(client),
             58.. if own.app.waits.len() < 2 && own.app.held.len() < 4 => self.app_acquires(client),
-            _ => {}
+            // Whoever has nothing else to do looks: stale answers show only where there are many.
+            _ => self.app_reads(client),
         }
     }
 
