@@ -114,6 +114,7 @@ impl World {
                 told_since: 0,
                 damaged: false,
                 knows: CLUSTER_VERSION,
+                set_back: false,
                 stalls: Stalls::default(),
             });
         }

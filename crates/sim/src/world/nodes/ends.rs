@@ -1,7 +1,6 @@
 //! How the process of a node ends, stands still and goes on.
 
 use leasehold_node::Fatal;
-use leasehold_node::members::CLUSTER_VERSION;
 use leasehold_wal::mem::MemDisk;
 
 use super::End;
@@ -25,8 +24,8 @@ impl World {
         let why = match fatal {
             Fatal::Removed => Stopped::Removed,
             Fatal::Diverged { .. } => Stopped::Diverged,
-            // It was set back to an older release while the others went on.
-            Fatal::TooOld { .. } if self.processes[at].knows == CLUSTER_VERSION => Stopped::TooOld,
+            // It was set back to an older release while the others went on. Nobody may go on before it knew the next one.
+            Fatal::TooOld { .. } if self.processes[at].set_back => Stopped::TooOld,
             _ => Stopped::Failed,
         };
         self.note_stopped(NodeId(self.processes[at].member.id.0), why);
@@ -35,6 +34,7 @@ impl World {
             Stopped::Removed => self.processes[at].standing = Standing::Unused,
             Stopped::TooOld => {
                 self.processes[at].knows = NEXT_VERSION;
+                self.processes[at].set_back = false;
                 self.restart_later(at);
             }
             _ => self.notes.violated(format!("n{} cannot go on: {fatal}", at + 1)),
