@@ -50,8 +50,8 @@ fn conflicts(run: Run<'_>, one: &Window, other: &Window) -> bool {
     let moment = one.span.from.max(other.span.from);
     // Who revokes at once has said that only the fence protects from whoever held it, for those that come after.
     let older = if one.token < other.token { leases.0 } else { leases.1 };
-    let end = older.and_then(|lease| lease.end.as_ref());
-    let given_up = end.is_some_and(|end| end.at_once && run.story.time(end.step) <= moment);
+    let at_once = older.and_then(|lease| lease.end.as_ref()?.at_once);
+    let given_up = at_once.is_some_and(|step| run.story.time(step) <= moment);
     let covered = [one, other].iter().all(|window| run.excuses.covers(window.client, moment));
     !both_share && !given_up && covered
 }

@@ -175,6 +175,11 @@ pub enum Event {
         /// When the nonce was first sent.
         first_sent: TrueTime,
     },
+    /// The service has told a client that its session is over.
+    SessionRefused {
+        /// Which session.
+        session: SessionId,
+    },
     /// A client's session is over for the client.
     SessionOver {
         /// Which session.

@@ -176,7 +176,8 @@ impl World {
             54..58 => self.app_reads(client),
             58..60 if shows_strange => self.app_shows_strange_token(client),
             58.. if own.app.waits.len() < 2 && own.app.held.len() < 4 => self.app_acquires(client),
-            _ => {}
+            // Whoever has nothing else to do looks: stale answers show only where there are many.
+            _ => self.app_reads(client),
         }
     }
 

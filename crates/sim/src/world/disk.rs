@@ -6,7 +6,7 @@ use leasehold_wal::{Entry, HardState, Index, NodeId, Record, SnapshotKind, Space
 
 use super::faults::Undo;
 use super::nodes::End;
-use super::process::{Files, Process};
+use super::process::{DiskThread, Files, Process};
 use super::{Event, World};
 use crate::trace::{MICRO, MILLI, SECOND};
 
@@ -26,6 +26,16 @@ const MAX_BATCH_BYTES: usize = 2 * 1024;
 pub(super) enum Job {
     Write(LogWrite),
     Snapshot(SavedSnapshot),
+}
+
+impl Job {
+    /// Whether it writes a snapshot, one of its own or one that it was sent.
+    const fn is_snapshot(&self) -> bool {
+        match self {
+            Self::Write(write) => write.install.is_some(),
+            Self::Snapshot(_) => true,
+        }
+    }
 }
 
 /// What is left of a write that found no space.
@@ -98,7 +108,11 @@ impl World {
 
     /// Whether the process dies in the middle of this job. If it is to die after it, that is planned.
     fn dies_at_disk(&mut self, at: usize) -> bool {
-        let Some(death) = &mut self.processes[at].disk.dies else { return false };
+        let DiskThread { dies, jobs, .. } = &mut self.processes[at].disk;
+        let Some(death) = dies else { return false };
+        if death.at_snapshot && !jobs.front().is_some_and(Job::is_snapshot) {
+            return false;
+        }
         if death.jobs > 0 {
             death.jobs -= 1;
             return false;
