@@ -111,15 +111,27 @@ impl Running {
         if one.term == two.term {
             return self.stood(one.node, one.at, two.at);
         }
-        // Whoever leads counts from its election on, and not only from its first entry on.
-        let elected = self.elected.get(&(two.node, two.term)).map_or(two.at, |elected| elected.plus(TURN));
-        self.down(log, one, elected.min(two.at).max(one.at), step)
+        // Whoever is elected begins as soon as nothing is on its way to its disk, and does not wait until somebody asks for something.
+        let elected = self.elected.get(&(two.node, two.term)).copied().unwrap_or(two.at);
+        let mut able = elected.max(two.free).plus(TURN);
+        if self.handing_over(elected, two.at) > 0 {
+            able = two.at;
+        }
+        let able = able.min(two.at).max(one.at);
+        self.down(log, one, able, step) + self.stood_across(two.node, able, two.at)
     }
 
     /// Time that a leader lost between two points because its loop or its disk stood still.
     pub fn stood(&self, node: NodeId, from: TrueTime, to: TrueTime) -> u64 {
         let own = self.stood.get(&node).map_or(&[][..], Vec::as_slice);
         own.iter().filter(|stood| stood.since >= from && stood.until <= to).map(|stood| stood.lost).sum()
+    }
+
+    /// The same, with stretches that began before.
+    fn stood_across(&self, node: NodeId, from: TrueTime, to: TrueTime) -> u64 {
+        let own = self.stood.get(&node).map_or(&[][..], Vec::as_slice);
+        let lost = |stood: &Stood| stood.lost.min(stood.until.min(to).since(stood.since.max(from)));
+        own.iter().filter(|stood| stood.until > from && stood.since < to).map(lost).sum()
     }
 
     /// A failover: the time in which the service was not running, and what the old leader may have left unwritten.
