@@ -9,8 +9,8 @@ use std::collections::HashMap;
 
 use leasehold_core::Token;
 
-use self::grant::{Beginning, Queued};
 pub(crate) use self::grant::Beyond;
+use self::grant::{Beginning, Queued};
 pub use self::grant::{End, Grant, LineNumber, Moment, Window};
 use crate::event::{Event, Line};
 use crate::names::{Name, Names};

@@ -121,7 +121,9 @@ mod tests {
     fn between_clocks_nobody_hides_another() {
         let skew = Knowledge { skew: Some(Duration::from_millis(10)) };
         // The second of those who share reaches furthest and may not overlap at all: it began within the skew.
-        let until = |line: String, at: u64| line.replace("until_ns\":", &format!("until_ns\":{}, \"x\":", at * 1_000_000));
+        let until = |line: String, at: u64| {
+            line.replace("until_ns\":", &format!("until_ns\":{}, \"x\":", at * 1_000_000))
+        };
         let lines = [
             of_clock("a", &until(shared(0, 1, "r", 1, 1), 500)),
             of_clock("a", &until(shared(99, 2, "r", 2, 1), 1000)),

@@ -59,7 +59,10 @@ pub(super) fn find<'a>(view: View<'_>, mut spans: Vec<Span<'a>>) -> Overlaps<'a>
     // Two that overlap may each be what the other finds.
     pairs.sort_unstable();
     pairs.dedup();
-    Overlaps { judged, pairs: pairs.into_iter().map(|(second, first)| (spans[first], spans[second])).collect() }
+    Overlaps {
+        judged,
+        pairs: pairs.into_iter().map(|(second, first)| (spans[first], spans[second])).collect(),
+    }
 }
 
 /// Of leases that do not share, and of those that do.

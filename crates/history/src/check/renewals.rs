@@ -135,8 +135,7 @@ mod tests {
             of_clock("b", &granted(105, 2, "r", 1)),
             of_clock("b", &giving_back(106, 2, 1)),
         ];
-        let found =
-            |skew| check(&story(&lines), Knowledge { skew: Some(skew) }).found;
+        let found = |skew| check(&story(&lines), Knowledge { skew: Some(skew) }).found;
         assert_eq!(found(Duration::from_millis(10)), 0);
         assert_eq!(found(Duration::from_millis(5)), 1);
     }

@@ -291,9 +291,7 @@ impl Grant {
         clipped
             .map(move |window| match end {
                 // What reaches so far by an earlier line ends here; the lines of a client stand in order.
-                Some(end) if window.line < end.line => {
-                    Window { until: window.until.min(end.at), ..window }
-                }
+                Some(end) if window.line < end.line => Window { until: window.until.min(end.at), ..window },
                 _ => window,
             })
             .filter(|window| window.from < window.until)
