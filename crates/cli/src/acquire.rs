@@ -16,6 +16,7 @@ use crate::args::AcquireArgs;
 use crate::console::Console;
 use crate::guardian::clock::Point;
 use crate::place::Place;
+use crate::record::Record;
 use crate::signals::Signals;
 use crate::trouble::Trouble;
 use crate::words;
@@ -43,7 +44,7 @@ pub(crate) struct Holding {
 #[derive(Debug)]
 pub(crate) struct Keeper {
     pub(crate) session: Session,
-    store: Store,
+    pub(crate) store: Store,
 }
 
 #[derive(Serialize)]
@@ -84,11 +85,13 @@ pub(crate) async fn acquire(
     args: &AcquireArgs,
     default_label: Label,
     signals: &mut Signals,
+    record: &mut Record,
 ) -> Result<Holding, Trouble> {
     let options = session_options(args, default_label);
     // What makes no sense is refused before anything is made or opened.
     check_policies(args)?;
     let store = place.connect().await?;
+    record.opening();
     let session = match store.session_with(&options).await {
         Ok(session) => session,
         Err(error) => {
@@ -97,7 +100,7 @@ pub(crate) async fn acquire(
         }
     };
     let keeper = Keeper { session, store };
-    match wait_in_line(console, &keeper, args, signals).await {
+    match wait_in_line(console, &keeper, args, signals, record).await {
         Ok(lease) => Ok(Holding { lease, keeper }),
         Err(trouble) => {
             let _ = keeper.close().await;
@@ -133,6 +136,7 @@ async fn wait_in_line(
     keeper: &Keeper,
     args: &AcquireArgs,
     signals: &mut Signals,
+    record: &mut Record,
 ) -> Result<Lease, Trouble> {
     let mut request = keeper.session.acquire(args.name.as_str());
     if args.shared {
@@ -148,9 +152,14 @@ async fn wait_in_line(
         request = request.wait(args.wait.unwrap_or(MAX_WAIT.duration()));
     }
     let mut spinner = Spinner { console, drawn: false, said: None };
+    // Before anything is sent, so that no answer is missed.
+    let events = keeper.session.events();
     let granted = tokio::select! {
+        // Whoever has the lease by now does not say that it waits.
+        biased;
         granted = request.into_future() => granted,
         signal = signals.next() => return Err(Trouble::Signal(signal.as_raw())),
+        never = record.waits(events) => match never {},
         never = spinner.say_who_is_in_the_way(&keeper.store, &args.name) => match never {},
     };
     let said = spinner.said.take();

@@ -5,16 +5,20 @@
 //! to end a command that runs: it is said at the end.
 
 use std::borrow::Cow;
+use std::convert::Infallible;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use leasehold::core::holder::Reading;
-use leasehold::{EndedWhy, Ending, Lease, SessionOptions};
+use leasehold::core::Answer;
+use leasehold::core::client::Outcome;
+use leasehold::core::holder::{Reading, Standing};
+use leasehold::{EndedWhy, Ending, Events, Lease, SessionEvent, SessionOptions, Store};
 use leasehold_history::{At, Event, Line};
 
+use crate::acquire::Holding;
 use crate::args::AcquireArgs;
 use crate::codes::Kind;
 use crate::trouble::Trouble;
@@ -35,7 +39,12 @@ struct Open {
     clock: String,
     process: String,
     client: String,
+    ttl: Duration,
     margin: Duration,
+    /// Until when the session was promised, as far as is known without a lease.
+    promised: Option<At>,
+    /// Where the lease comes from, and how often that was restored when it was granted.
+    from: Option<(Store, Option<u32>)>,
     /// The deadline that was written down last.
     written: Option<Reading>,
     /// Whether it was written down that the lease is over.
@@ -59,11 +68,19 @@ impl Record {
             // A pid comes back; together with when it began it does not.
             process: format!("{}.{}", std::process::id(), now / 1_000_000),
             client: client.to_owned(),
+            ttl: args.ttl,
             margin,
+            promised: None,
+            from: None,
             written: None,
             ended: false,
         };
         Ok(Self { open: Some(open) })
+    }
+
+    /// Nothing is wanted.
+    pub(crate) const fn none() -> Self {
+        Self { open: None }
     }
 
     /// It is about to ask.
@@ -75,6 +92,36 @@ impl Record {
             resource: args.name.as_str().into(),
             ttl_ms,
         });
+    }
+
+    /// It is about to open a session, which is its first renewal.
+    pub(crate) fn opening(&mut self) {
+        if let Some(open) = &mut self.open {
+            open.promised = Some(At(leasehold_clock::read().boot).plus(open.ttl));
+        }
+    }
+
+    /// Writes down that it stands in the queue, as soon as the store says so, and again with every renewal that is confirmed while it
+    /// does: to wait renews nothing.
+    pub(crate) async fn waits(&mut self, mut events: Events) -> Infallible {
+        let mut queued = false;
+        while let Some(event) = events.next().await {
+            let Some(open) = &mut self.open else { break };
+            match event {
+                SessionEvent::Resolved { outcome: Outcome::Answered(Answer::Queued { .. }), .. } => {
+                    queued = true;
+                }
+                SessionEvent::Standing(Standing::Held { until }) => {
+                    open.promised = Some(Open::reached(until).plus(open.margin));
+                }
+                _ => continue,
+            }
+            if queued {
+                let promised = open.promised;
+                self.write(|client| Event::Queued { client, call: "".into(), promised });
+            }
+        }
+        std::future::pending().await
     }
 
     /// Nothing came of it.
@@ -90,8 +137,10 @@ impl Record {
     }
 
     /// It was told that it holds the lease.
-    pub(crate) fn granted(&mut self, lease: &Lease, shared: bool) {
+    pub(crate) fn granted(&mut self, holding: &Holding, shared: bool) {
+        let (lease, store) = (&holding.lease, &holding.keeper.store);
         let Some(open) = &mut self.open else { return };
+        open.from = Some((store.clone(), store.epoch()));
         open.written = lease.deadline();
         let (until, promised) = open.belief(lease);
         self.write(|client| Event::Granted {
@@ -122,11 +171,17 @@ impl Record {
     /// The lease has ended, and not by its holder's will.
     pub(crate) fn lost(&mut self, lease: &Lease, why: &EndedWhy) {
         let revoked = matches!(why, EndedWhy::ByService(Ending::Revoked { .. }));
+        let restored = match why {
+            EndedWhy::ByService(how) => matches!(how, Ending::Restored),
+            EndedWhy::SessionEnded => self.open.as_ref().is_some_and(Open::is_restored),
+            _ => false,
+        };
         self.write(|client| Event::Lost {
             client,
             token: lease.token(),
             why: words::ended_code(why).into(),
             revoked,
+            restored,
         });
         self.end();
     }
@@ -177,13 +232,28 @@ impl Record {
 impl Open {
     /// Until when the holder believes, and until when the store must honour it, on the boot clock.
     fn belief(&self, lease: &Lease) -> (At, At) {
+        let Some(deadline) = lease.deadline() else {
+            let now = At(leasehold_clock::read().boot);
+            return (now, now);
+        };
+        let until = Self::reached(deadline);
+        (until, until.plus(self.margin))
+    }
+
+    /// When a deadline is reached, on the boot clock.
+    fn reached(deadline: Reading) -> At {
         let now = leasehold_clock::read();
-        let Some(deadline) = lease.deadline() else { return (At(now.boot), At(now.boot)) };
         // The clock that has moved further decides: what is left is the smaller of the two.
         let left = |now: u64, deadline: u64| i128::from(deadline) - i128::from(now);
         let left = left(now.boot, deadline.boot).min(left(now.raw, deadline.raw));
-        let until = At(u64::try_from(i128::from(now.boot) + left).unwrap_or(0));
-        (until, until.plus(self.margin))
+        At(u64::try_from(i128::from(now.boot) + left).unwrap_or(0))
+    }
+
+    /// Whether the state that the lease stood in was replaced by a backup. A session ends by that without a word of why; that the
+    /// epoch has risen is known before, from the hello of whoever says that it has ended.
+    fn is_restored(&self) -> bool {
+        let Some((store, Some(granted))) = &self.from else { return false };
+        store.epoch().is_some_and(|now| now > *granted)
     }
 }
 

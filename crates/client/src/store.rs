@@ -302,6 +302,12 @@ impl Store {
         }
     }
 
+    /// How often the state behind this store was restored, as it was met last; nothing if that is not known. Where it rises, the
+    /// sessions from before have ended, whatever was promised to them.
+    pub fn epoch(&self) -> Option<u32> {
+        self.inner.visitor.as_ref().and_then(Visitor::epoch)
+    }
+
     /// Ends the connection: sessions that are still open are closed, and a directory served by this process is handed to the
     /// next. Other clones of this store find it closed. A store that cannot be reached is not waited for longer than its patience:
     /// the ttl then ends the sessions.

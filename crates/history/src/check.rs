@@ -6,20 +6,21 @@
 pub mod claims;
 pub mod exclusion;
 pub mod kept;
+mod overlap;
 pub mod queue;
 pub mod renewals;
 pub mod tokens;
+mod top;
 mod view;
 pub mod writes;
 
 #[cfg(test)]
 pub(crate) mod planted;
 
+use std::borrow::Cow;
 use std::time::Duration;
 
-use leasehold_core::limits::MIN_TTL;
-
-use crate::story::{LineNumber, Moment, Story};
+use crate::story::{Grant, LineNumber, Moment, Story};
 use crate::time::At;
 
 /// What is checked.
@@ -82,18 +83,10 @@ impl Verdict {
 }
 
 /// What is known of a run beside its history.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Knowledge {
     /// Readings of two clocks at one moment differ by this at most; without it they are not compared.
     pub skew: Option<Duration>,
-    /// The shortest ttl of the run, for sessions whose own is not said.
-    pub ttl: Duration,
-}
-
-impl Default for Knowledge {
-    fn default() -> Self {
-        Self { skew: None, ttl: MIN_TTL.duration() }
-    }
 }
 
 /// All checkers.
@@ -112,6 +105,12 @@ pub fn all(story: &Story, knowledge: Knowledge) -> Vec<Verdict> {
 /// The line of a moment, if there is one.
 fn line(moment: Option<Moment>) -> Option<LineNumber> {
     moment.map(|moment| moment.line)
+}
+
+/// What two rivals hold: mostly the same.
+fn names<'a>(story: &'a Story, one: &Grant, other: &Grant) -> Cow<'a, str> {
+    let [first, second] = [one, other].map(|grant| story.resource(grant.resource));
+    if first == second { first.into() } else { format!("{first} and {second}").into() }
 }
 
 /// How much later, for people.

@@ -72,13 +72,16 @@ pub enum Event<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         ttl_ms: Option<u32>,
     },
-    /// The service said that the client stands in the queue.
+    /// The service said that the client stands in the queue, or the client that stands there has renewed its session.
     Queued {
         /// Who.
         client: Cow<'a, str>,
         /// Which of its calls.
         #[serde(skip_serializing_if = "str::is_empty")]
         call: Cow<'a, str>,
+        /// Until when its session cannot be overdue: when the last confirmed renewal was sent, and the ttl.
+        #[serde(rename = "promised_ns", skip_serializing_if = "Option::is_none")]
+        promised: Option<At>,
     },
     /// The client was told that it holds the lease.
     Granted {
@@ -170,6 +173,9 @@ pub enum Event<'a> {
         /// Whether an operator ended it.
         #[serde(skip_serializing_if = "is_false")]
         revoked: bool,
+        /// Whether the state that it stood in was replaced by a backup.
+        #[serde(skip_serializing_if = "is_false")]
+        restored: bool,
     },
     /// Somebody looked who holds a resource.
     Looked {

@@ -79,6 +79,8 @@ struct Raw<'a> {
     #[serde(borrow)]
     revoked: Field<'a>,
     #[serde(borrow)]
+    restored: Field<'a>,
+    #[serde(borrow)]
     asked_ns: Field<'a>,
     #[serde(borrow)]
     refused: Field<'a>,
@@ -107,7 +109,11 @@ impl<'a> Raw<'a> {
                 resource: self.resource.text("resource")?,
                 ttl_ms: ttl_ms(&self.ttl_ms)?,
             },
-            "queued" => Event::Queued { client: client(self.client)?, call: call(self.call)? },
+            "queued" => Event::Queued {
+                client: client(self.client)?,
+                call: call(self.call)?,
+                promised: promised(&self.promised_ns)?,
+            },
             "granted" => Event::Granted {
                 client: client(self.client)?,
                 call: call(self.call)?,
@@ -147,6 +153,7 @@ impl<'a> Raw<'a> {
                 token: self.token.token("token")?,
                 why: words(self.why, "why")?,
                 revoked: self.revoked.flag("revoked")?,
+                restored: self.restored.flag("restored")?,
             },
             "looked" => Event::Looked {
                 asked: at(&self.asked_ns, "asked_ns")?,
@@ -198,7 +205,7 @@ mod tests {
                 resource: resource.clone(),
                 ttl_ms: Some(500),
             },
-            Event::Queued { client: client.clone(), call: call.clone() },
+            Event::Queued { client: client.clone(), call: call.clone(), promised: Some(at) },
             Event::Granted {
                 client: client.clone(),
                 call: call.clone(),
@@ -214,7 +221,7 @@ mod tests {
             Event::Unknown { client: client.clone(), call, why: why.clone() },
             Event::GivingBack { client: client.clone(), token },
             Event::GaveBack { client: client.clone(), token, trouble: Some(why.clone()) },
-            Event::Lost { client: client.clone(), token, why: why.clone(), revoked: true },
+            Event::Lost { client: client.clone(), token, why: why.clone(), revoked: true, restored: true },
             Event::Looked { asked: at, resource: resource.clone(), token: None },
             Event::Wrote {
                 client,
@@ -242,7 +249,7 @@ mod tests {
     #[test]
     fn fields_that_nobody_knows_are_passed_over_and_numbers_are_names() {
         let text = br#"{"at_ns":5,"what":"queued","client":7,"call":null,"new":{"a":[1,{}]},"more":1.5}"#;
-        let event = Event::Queued { client: "7".into(), call: "".into() };
+        let event = Event::Queued { client: "7".into(), call: "".into(), promised: None };
         assert_eq!(parse(text).unwrap(), Line::new(At(5), event));
     }
 

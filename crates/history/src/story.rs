@@ -9,8 +9,8 @@ use std::collections::HashMap;
 
 use leasehold_core::Token;
 
-use self::grant::Beginning;
 pub(crate) use self::grant::Beyond;
+use self::grant::{Beginning, Queued};
 pub use self::grant::{End, Grant, LineNumber, Moment, Window};
 use crate::event::{Event, Line};
 use crate::names::{Name, Names};
@@ -74,8 +74,7 @@ pub struct Write {
 struct Asking {
     call: Box<str>,
     asked: Moment,
-    queued: Option<Moment>,
-    ttl_ms: Option<u32>,
+    queued: Option<Queued>,
 }
 
 /// Who writes lines.
@@ -99,6 +98,8 @@ pub struct Story {
     pub lines: u64,
     /// How many lines speak of a grant that is not in this history: nothing could be made of them.
     pub strays: u64,
+    /// The first of them.
+    pub first_stray: Option<LineNumber>,
     names: Names,
     clients: Vec<Client>,
     resources: Names,
@@ -110,6 +111,8 @@ pub struct Story {
     full_name: String,
 }
 
+/// Between the name of a resource and its slot.
+const SLOT: char = '#';
 /// Between the name of a client and its process.
 const OF: &str = " of ";
 
@@ -161,16 +164,18 @@ impl Story {
         let askings = &mut self.clients[client.place()].askings;
         let last = |askings: &[Asking], call: &str| askings.iter().rposition(|asking| *asking.call == *call);
         match event {
-            Event::Asked { call, ttl_ms, .. } => {
+            Event::Asked { call, .. } => {
                 if let Some(place) = last(askings, call) {
                     askings.remove(place);
                 }
                 let call = call.as_ref().into();
-                askings.push(Asking { call, asked: now, queued: None, ttl_ms: *ttl_ms });
+                askings.push(Asking { call, asked: now, queued: None });
             }
-            Event::Queued { call, .. } => {
+            Event::Queued { call, promised, .. } => {
                 if let Some(place) = last(askings, call) {
-                    askings[place].queued = Some(now);
+                    let first = Queued { since: now, promised: *promised };
+                    let queued = &mut askings[place].queued;
+                    *queued = Some(queued.map_or(first, |queued| queued.again(now, *promised)));
                 }
             }
             Event::Refused { call, .. } | Event::Unknown { call, .. } => {
@@ -185,11 +190,11 @@ impl Story {
                     fence: *fence,
                     client,
                     resource: self.resources.number(resource),
+                    family: self.resources.number(resource.split(SLOT).next().unwrap_or_default()),
                     clock,
                     shared: *shared,
                     asked: asking.as_ref().map(|asking| asking.asked),
-                    queued: asking.as_ref().and_then(|asking| asking.queued),
-                    ttl_ms: asking.and_then(|asking| asking.ttl_ms),
+                    queued: asking.and_then(|asking| asking.queued),
                     granted: now,
                 });
                 grant.confirm(now, *until, *promised);
@@ -197,19 +202,23 @@ impl Story {
                 self.grants.push(grant);
             }
             Event::Confirmed { token, until, promised, .. } => {
-                self.of_grant(client, *token, |grant| grant.confirm(now, *until, *promised));
+                self.of_grant(client, *token, now, |grant| grant.confirm(now, *until, *promised));
             }
             Event::GivingBack { token, .. } => {
-                self.of_grant(client, *token, |grant| grant.end_with(End::GivenBack, now));
+                self.of_grant(client, *token, now, |grant| grant.end_with(End::GivenBack, now));
             }
             Event::GaveBack { token, .. } => {
                 // A client need not say that it begins to give back; then belief ended here at the latest.
-                self.of_grant(client, *token, |grant| grant.end_with(End::GivenBack, now));
+                self.of_grant(client, *token, now, |grant| grant.end_with(End::GivenBack, now));
                 self.open.remove(&(client, *token));
             }
-            Event::Lost { token, revoked, .. } => {
-                let how = if *revoked { End::Revoked } else { End::Lost };
-                self.of_grant(client, *token, |grant| grant.end_with(how, now));
+            Event::Lost { token, revoked, restored, .. } => {
+                let how = match (revoked, restored) {
+                    (true, _) => End::Revoked,
+                    (false, true) => End::Restored,
+                    (false, false) => End::Lost,
+                };
+                self.of_grant(client, *token, now, |grant| grant.end_with(how, now));
             }
             Event::Wrote { resource, token, asked, refused, receiver, register, .. } => {
                 let outcome = match refused {
@@ -233,10 +242,13 @@ impl Story {
         }
     }
 
-    fn of_grant(&mut self, client: Name, token: Token, change: impl FnOnce(&mut Grant)) {
+    fn of_grant(&mut self, client: Name, token: Token, now: Moment, change: impl FnOnce(&mut Grant)) {
         match self.open.get(&(client, token)) {
             Some(place) => change(&mut self.grants[*place]),
-            None => self.strays += 1,
+            None => {
+                self.strays += 1;
+                self.first_stray.get_or_insert(now.line);
+            }
         }
     }
 
@@ -331,10 +343,19 @@ mod tests {
     }
 
     #[test]
-    fn what_was_ended_is_not_believed_again() {
+    fn who_believes_after_it_gave_back_is_taken_at_its_word() {
         let lines =
             [granted(0, 1, "r", 5), giving_back(100, 1, 5), confirmed(200, 1, 5), confirmed(2000, 1, 5)];
-        assert_eq!(windows(&lines), [(0, 100)]);
+        assert_eq!(windows(&lines), [(0, 100), (200, 1100), (2000, 2900)]);
+        // Also at the very same moment, and until it says once more that it does not.
+        let lines = [
+            granted(0, 1, "r", 5),
+            giving_back(100, 1, 5),
+            confirmed(100, 1, 5),
+            confirmed(300, 1, 5),
+            giving_back(400, 1, 5),
+        ];
+        assert_eq!(windows(&lines), [(0, 100), (100, 400)]);
     }
 
     #[test]
@@ -355,6 +376,7 @@ mod tests {
 
     #[test]
     fn lines_of_grants_that_are_not_there_are_counted() {
-        assert_eq!(story(&[confirmed(1, 1, 5), giving_back(2, 1, 5), granted(3, 1, "r", 6)]).strays, 2);
+        let story = story(&[granted(0, 1, "r", 6), confirmed(1, 1, 5), giving_back(2, 1, 5)]);
+        assert_eq!((story.strays, story.first_stray.map(|line| line.get())), (2, Some(2)));
     }
 }

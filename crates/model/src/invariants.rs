@@ -6,7 +6,7 @@ use crate::client::Answer;
 use crate::protocol::Protocol;
 use crate::scope::Scope;
 use crate::state::State;
-use crate::table::{CLIENTS, ClientId};
+use crate::table::{CLIENTS, ClientId, Command, Entry};
 use crate::time::{LATEST_END_TICKS, Rate};
 
 /// Two clients never believe at once.
@@ -110,6 +110,12 @@ fn reached(scope: &Scope) -> Vec<Property<Protocol>> {
             },
         ));
     }
+    if scope.changes > 0 {
+        // Before any restore, because that ends every session.
+        reached.push(Property::sometimes("a session expired", |_, state: &State| {
+            state.epoch == 0 && state.ghost.ended.contains(&true)
+        }));
+    }
     if scope.changes > 1 {
         reached.push(Property::sometimes("two nodes believe to lead", |_, state: &State| {
             state.nodes.iter().all(|node| node.leads.is_some())
@@ -124,6 +130,16 @@ fn reached(scope: &Scope) -> Vec<Property<Protocol>> {
         reached.push(Property::sometimes("a grant after a restore", |_, state: &State| {
             state.ghost.grants.iter().any(|(_, token)| token.epoch > 0)
         }));
+        reached.push(Property::sometimes(
+            "a renewal from before a restore is taken in behind it",
+            |_, state: &State| {
+                let from_before = |entry: &Entry| {
+                    matches!(entry.command, Command::Renew { session, .. }
+                        if state.ghost.ended[session.index()])
+                };
+                state.epoch > 0 && state.nodes.iter().any(|node| node.tail.iter().any(from_before))
+            },
+        ));
     }
     if scope.writes {
         reached.push(Property::sometimes("a stale write is on its way", |_, state: &State| {

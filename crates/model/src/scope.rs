@@ -119,7 +119,7 @@ impl Scope {
     pub fn leaders() -> Scope {
         Scope {
             rates: vec![TIGHT, rates([Slow, Fast], [Slow, Slow])],
-            ticks: 2,
+            ticks: 3,
             releases: true,
             changes: 2,
             tail: 2,
@@ -127,20 +127,42 @@ impl Scope {
         }
     }
 
-    /// One change of leader amid renewals, with clocks that differ.
+    /// Changes of leader amid renewals, with clocks that differ.
     pub fn failover() -> Scope {
         Scope {
             rates: vec![TIGHT, rates([Fast, Slow], [Slow, Slow])],
-            ticks: 4,
+            ticks: 3,
             renewals: [0, 1],
-            changes: 1,
+            changes: 2,
             ..Scope::empty("failover")
         }
     }
 
-    /// A backup at any moment, and a restore from it at any later one.
+    /// As `failover`, with one change and more time.
+    pub fn patience() -> Scope {
+        Scope { name: "patience", ticks: 4, changes: 1, ..Scope::failover() }
+    }
+
+    /// A backup at any moment, and a restore from it at any later one, with a renewal that arrives before or behind it.
     pub fn restore() -> Scope {
-        Scope { acquires: [1, 2], restarts: [0, 1], restores: 1, ..Scope::empty("restore") }
+        Scope {
+            ticks: 4,
+            acquires: [1, 2],
+            renewals: [1, 0],
+            restarts: [0, 1],
+            restores: 1,
+            ..Scope::empty("restore")
+        }
+    }
+
+    /// The same under leaders that change, before the restore or behind it. One client renews, the other holds and begins anew.
+    pub fn lives() -> Scope {
+        Scope { name: "lives", ticks: 3, acquires: [0, 2], changes: 1, ..Scope::restore() }
+    }
+
+    /// All of it at once. It takes minutes and gigabytes, so that it is run by hand.
+    pub fn everything() -> Scope {
+        Scope { name: "everything", changes: 1, ..Scope::restore() }
     }
 
     /// Writes of holders that were paused between the check and the write.
@@ -175,15 +197,17 @@ impl Scope {
             Scope::expiries(),
             Scope::leaders(),
             Scope::failover(),
+            Scope::patience(),
             Scope::restore(),
+            Scope::lives(),
             Scope::fence(),
             Scope::lateness(),
         ]
     }
 
-    /// The scope of that name.
+    /// The scope of that name, also one that the tests do not go through.
     pub fn named(name: &str) -> Option<Scope> {
-        Scope::all().into_iter().find(|scope| scope.name == name)
+        Scope::all().into_iter().chain([Scope::everything()]).find(|scope| scope.name == name)
     }
 
     /// The same with so many more ticks and renewals, for runs that take longer.

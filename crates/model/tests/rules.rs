@@ -76,6 +76,16 @@ fn a_renewal_that_revives_a_session_is_a_resurrection() {
 }
 
 #[test]
+fn a_renewal_from_before_a_restore_that_revives_a_session_is_a_resurrection() {
+    assert_breaks(Rule::EndedStaysEnded, Scope::lives(), I5);
+}
+
+#[test]
+fn without_the_drift_factor_a_renewal_is_not_honoured_by_later_leaders() {
+    assert_breaks(Rule::DriftFactor, Scope::failover(), I4);
+}
+
+#[test]
 fn a_restore_without_its_wait_lets_two_believe_at_once() {
     assert_breaks(Rule::RestoreWait, Scope::restore(), I1);
 }

@@ -46,8 +46,18 @@ fn nothing_breaks_when_a_leader_changes_amid_renewals() {
 }
 
 #[test]
+fn nothing_breaks_when_there_is_more_time_after_a_change_of_leader() {
+    assert_nothing_breaks(Scope::patience());
+}
+
+#[test]
 fn nothing_breaks_across_a_restore() {
     assert_nothing_breaks(Scope::restore());
+}
+
+#[test]
+fn nothing_breaks_when_leaders_change_around_a_restore() {
+    assert_nothing_breaks(Scope::lives());
 }
 
 #[test]

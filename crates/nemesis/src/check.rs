@@ -42,8 +42,6 @@ impl From<history::Verdict> for Verdict {
 /// Which rules hold in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rules {
-    /// The shortest ttl of the run.
-    pub ttl: Duration,
     /// Clocks of the service keep their bound, and no state is set back: leases are honoured for their whole ttl.
     pub honoured: bool,
     /// Clocks keep their bound and are not stopped: windows of belief never overlap.
@@ -77,7 +75,7 @@ pub fn all(lines: &[Line], rules: Rules) -> Vec<Verdict> {
 
 /// All checkers that apply and need no more than a story.
 pub fn of_story(story: &Story, rules: Rules) -> Vec<Verdict> {
-    let knowledge = Knowledge { skew: None, ttl: rules.ttl };
+    let knowledge = Knowledge { skew: None };
     let mut verdicts = vec![
         history::tokens::check(story, knowledge),
         history::queue::check(story, knowledge),

@@ -63,6 +63,8 @@ pub enum What {
         client: ClientId,
         /// Which of its calls.
         call: Call,
+        /// Until when its session cannot be overdue, if that is known.
+        promised: Option<At>,
     },
     /// The client was told that it holds the lease.
     Granted {
@@ -270,7 +272,9 @@ impl What {
                 resource: resource.into(),
                 ttl_ms: None,
             },
-            Self::Queued { client, call } => Event::Queued { client: name(client), call: number(call) },
+            Self::Queued { client, call, promised } => {
+                Event::Queued { client: name(client), call: number(call), promised: *promised }
+            }
             Self::Granted { client, call, resource, token, until, promised } => Event::Granted {
                 client: name(client),
                 call: number(call),
@@ -308,9 +312,14 @@ impl What {
                 receiver: "".into(),
                 register: true,
             },
-            Self::Lost { client, token, why, revoked } => {
-                Event::Lost { client: name(client), token: *token, why: why.into(), revoked: *revoked }
-            }
+            Self::Lost { client, token, why, revoked } => Event::Lost {
+                client: name(client),
+                token: *token,
+                why: why.into(),
+                revoked: *revoked,
+                // Scenarios that restore do not ask for this rule behind a restore.
+                restored: false,
+            },
             Self::Looked { asked, resource, token } => {
                 Event::Looked { asked: *asked, resource: resource.into(), token: *token }
             }

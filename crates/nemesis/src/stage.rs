@@ -242,7 +242,7 @@ impl Stage {
     /// The rules of a run whose clocks are right.
     pub fn rules(&self) -> Rules {
         let healing = Some(HEALING.max(self.expiry()));
-        Rules { ttl: self.shape.ttl, honoured: true, exclusion: true, healing }
+        Rules { honoured: true, exclusion: true, healing }
     }
 
     /// A file of this run.

@@ -100,10 +100,11 @@ fn notes(console: &Console, story: &Story, args: &CheckHistoryArgs) {
         );
         console.note(&message, &Note { event: "clocks-not-compared", message: &message });
     }
-    if story.strays > 0 {
+    if let Some(first) = story.first_stray {
         let message = format!(
-            "{} lines speak of a grant that is not in the history, or was given back before; they were not judged",
-            story.strays
+            "{} lines speak of a grant that is not in the history, or was given back before; they were not judged; the first is line {}",
+            story.strays,
+            first.get()
         );
         console.note(&message, &Note { event: "lines-not-judged", message: &message });
     }

@@ -16,6 +16,7 @@ use crate::console::Console;
 use crate::exit::Exit;
 use crate::loss::{lost, not_released};
 use crate::place::Place;
+use crate::record::Record;
 use crate::signals::Signals;
 use crate::trouble::Trouble;
 use crate::words;
@@ -39,7 +40,8 @@ struct Line {
 
 pub(super) async fn run(console: &Console, place: &Place, args: &AcquireArgs) -> Result<Exit, Trouble> {
     let mut signals = Signals::listen()?;
-    let holding = acquire::acquire(console, place, args, words::own_label(None), &mut signals)
+    let label = words::own_label(None);
+    let holding = acquire::acquire(console, place, args, label, &mut signals, &mut Record::none())
         .await
         .map_err(|trouble| trouble.without_a_lease("nothing is held"))?;
     line("granted", &holding, None).say(console)?;

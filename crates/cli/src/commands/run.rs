@@ -46,11 +46,11 @@ pub(super) async fn run(console: &Console, place: &Place, args: &RunArgs) -> Res
     let client = args.acquire.label.as_ref().unwrap_or(&label).to_string();
     let mut record = Record::open(args.history.as_deref(), &client, &args.acquire)?;
     record.asked(&args.acquire);
-    let acquired = acquire::acquire(console, place, &args.acquire, label, &mut signals).await;
+    let acquired = acquire::acquire(console, place, &args.acquire, label, &mut signals, &mut record).await;
     let holding = acquired
         .inspect_err(|trouble| record.not_granted(trouble))
         .map_err(|trouble| trouble.without_a_lease("nothing was run"))?;
-    record.granted(&holding.lease, args.acquire.shared);
+    record.granted(&holding, args.acquire.shared);
     let fence_name = holding.lease.fence_name();
     let token = holding.lease.fence().to_string();
     let End { result, drained } =

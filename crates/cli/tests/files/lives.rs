@@ -206,3 +206,38 @@ fn an_empty_directory_is_restored_into() {
     assert_eq!(begun["epoch"].as_u64(), Some(1));
     assert_eq!(stage.json(&["verify", "there"])["good"], true);
 }
+
+/// Nothing is wrong with a run whose store was restored as it should be, and a history must be able to say so.
+#[test]
+fn a_history_says_that_a_lease_was_lost_by_a_restore() {
+    let stage = Stage::new();
+    let serving = stage.serve("data");
+    let url = serving.url.clone();
+    let run = ["--store", &url, "run", "job", "--history", "history", "--"];
+    let (code, said) = stage.run(&[&run[..], &["true"]].concat());
+    assert_eq!(code, Some(0), "{said}");
+    // So long a ttl that it is told of its loss before the end of what was promised.
+    let long = ["--store", &url, "run", "job", "--ttl", "60s", "--history", "history", "--", "sleep", "300"];
+    let mut holder = stage.command(&long).spawn().unwrap();
+    let history = || fs::read_to_string(stage.path("history")).unwrap();
+    for _ in 0..3_000 {
+        if history().matches("\"what\":\"granted\"").count() == 2 {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    stage.json(&["--store", &url, "backup", "leases"]);
+    drop(serving);
+    stage.json(&["restore", "leases", "--data", "later", "--first-restore"]);
+    let _serving = stage.serve_on(url.trim_start_matches("leasehold://"), "later", &[]);
+    assert_eq!(holder.wait().unwrap().code(), Some(121), "{}", history());
+
+    assert!(history().contains("\"why\":\"session-ended\",\"restored\":true"), "{}", history());
+    let (code, said) = stage.run(&["check-history", "history"]);
+    assert_eq!(code, Some(0), "{said}");
+    // Without that word a store that forgot an acknowledged lease is accused, and rightly.
+    fs::write(stage.path("silent"), history().replace(",\"restored\":true", "")).unwrap();
+    let (code, said) = stage.run(&["check-history", "silent"]);
+    assert_eq!(code, Some(3), "{said}");
+    assert!(said.contains("kept  VIOLATED once"), "{said}");
+}

@@ -59,9 +59,14 @@ impl Stage {
 
     /// The same, with more words.
     pub(crate) fn serve_with(&self, data: &str, more: &[&str]) -> Serving {
+        self.serve_on("127.0.0.1:0", data, more)
+    }
+
+    /// The same, where another one served before.
+    pub(crate) fn serve_on(&self, address: &str, data: &str, more: &[&str]) -> Serving {
         let port = self.path("port");
         let _ = fs::remove_file(&port);
-        let words = ["serve", "--data", data, "--listen", "127.0.0.1:0", "--port-file", "port"];
+        let words = ["serve", "--data", data, "--listen", address, "--port-file", "port"];
         let log = fs::File::create(self.path("service.log")).unwrap();
         let mut child = self.command(&words).args(more).stderr(log).spawn().unwrap();
         for _ in 0..3_000 {

@@ -57,6 +57,13 @@ pub(crate) struct Known {
     learned: Learned,
 }
 
+impl Known {
+    /// How often the state was restored that was met last.
+    pub(super) fn epoch(&self) -> Option<u32> {
+        self.lives.epoch()
+    }
+}
+
 /// Where connections come from, and how long to wait between two attempts.
 pub(crate) struct Home {
     place: Place,

@@ -29,6 +29,11 @@ impl Visitor {
         self.options.patience
     }
 
+    /// How often the state was restored that was met last.
+    pub(crate) fn epoch(&self) -> Option<u32> {
+        self.known.epoch()
+    }
+
     /// Runs a task for as long as the driver runs.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.runtime.spawn(task);

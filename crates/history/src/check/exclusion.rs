@@ -1,9 +1,11 @@
-//! Exclusion: the times in which two holders of one resource believe in their lease do not overlap, unless both share.
+//! Exclusion: the times in which two holders of one resource believe in their lease do not overlap, unless both share or have two
+//! slots of it.
 //!
 //! Holds while every clock keeps its bound and nobody revoked a lease with `--now`; beyond that, the fence has the last word.
 
-use crate::check::{Check, Knowledge, Verdict, later};
-use crate::story::{Grant, Story, Window};
+use crate::check::overlap::{self, Span};
+use crate::check::{Check, Knowledge, Verdict, later, names};
+use crate::story::{Story, Window};
 
 /// What is checked.
 pub const CHECK: Check =
@@ -13,42 +15,29 @@ pub const CHECK: Check =
 pub fn check(story: &Story, knowledge: Knowledge) -> Verdict {
     let mut verdict = Verdict::new(CHECK);
     for view in story.views(knowledge) {
-        for grants in view.resources() {
-            let mut windows: Vec<(Window, &Grant)> =
-                grants.iter().flat_map(|grant| grant.windows().map(move |window| (window, *grant))).collect();
-            windows.sort_by_key(|(window, _)| window.from);
-            // The windows that reach furthest so far, of leases that share and of others; all before them are over, or were reported.
-            let mut furthest: [Option<(Window, &Grant)>; 2] = [None, None];
-            for (window, grant) in windows {
-                let others = if grant.shared { &furthest[..1] } else { &furthest[..] };
-                let before = others.iter().flatten().filter(|(_, before)| {
-                    !std::ptr::eq(*before, grant) && view.judges(before.clock, grant.clock)
-                });
-                let before = before.max_by_key(|(before, _)| before.until);
-                verdict.judged += u64::from(before.is_some());
-                if let Some((earlier, before)) = before
-                    && view.is_before(window.from, earlier.until)
-                    && view.is_before(earlier.from, window.until)
-                {
-                    let words = || {
-                        format!(
-                            "{}: client {} believes in token {} until {}, and client {} in token {} from {} on: {} too long",
-                            story.resource(grant.resource),
-                            story.client(before.client),
-                            before.token,
-                            earlier.until,
-                            story.client(grant.client),
-                            grant.token,
-                            window.from,
-                            later(earlier.until, window.from)
-                        )
-                    };
-                    verdict.add(words, &[Some(earlier.line), Some(window.line), Some(grant.granted().line)]);
-                }
-                let own = &mut furthest[usize::from(grant.shared)];
-                if own.is_none_or(|(furthest, _)| furthest.until < window.until) {
-                    *own = Some((window, grant));
-                }
+        for grants in view.families() {
+            let spans = grants.iter().flat_map(|grant| {
+                let span = |Window { from, until, line }| Span { from, until, grant, line };
+                grant.windows().map(span)
+            });
+            let overlaps = overlap::find(view, spans.collect());
+            verdict.judged += overlaps.judged;
+            for (first, second) in overlaps.pairs {
+                let (before, grant) = (first.grant, second.grant);
+                let words = || {
+                    format!(
+                        "{}: client {} believes in token {} until {}, and client {} in token {} from {} on: {} too long",
+                        names(story, before, grant),
+                        story.client(before.client),
+                        before.token,
+                        first.until,
+                        story.client(grant.client),
+                        grant.token,
+                        second.from,
+                        later(first.until, second.from)
+                    )
+                };
+                verdict.add(words, &[Some(first.line), Some(second.line), Some(grant.granted().line)]);
             }
         }
     }
@@ -104,15 +93,57 @@ mod tests {
     fn those_who_share_may_overlap_with_each_other_alone() {
         let together = [shared(0, 1, "r", 1, 1), shared(10, 2, "r", 2, 1)];
         assert_eq!(found(&together), 0);
-        assert_eq!(found(&[&together[..], &[granted(20, 3, "r", 3)]].concat()), 1);
+        // With each of the two.
+        assert_eq!(found(&[&together[..], &[granted(20, 3, "r", 3)]].concat()), 2);
         assert_eq!(found(&[granted(0, 1, "r", 1), shared(10, 2, "r", 2, 2)]), 1);
+    }
+
+    #[test]
+    fn slots_are_held_together_and_never_beside_the_whole() {
+        assert_eq!(found(&[granted(0, 1, "r#0", 1), granted(10, 2, "r#1", 2)]), 0);
+        assert_eq!(found(&[granted(0, 1, "r#0", 1), granted(10, 2, "r#0", 2)]), 1);
+        assert_eq!(found(&[granted(0, 1, "r#0", 1), granted(10, 2, "r", 2)]), 1);
+        assert_eq!(found(&[granted(0, 1, "r", 1), granted(10, 2, "r#0", 2), granted(20, 3, "r#1", 3)]), 2);
+        assert_eq!(found(&[granted(0, 1, "r#0", 1), granted(10, 2, "s", 2)]), 0);
+        let lines = [granted(0, 1, "r#0", 1), granted(10, 2, "r", 2)];
+        let words = check(&story(&lines), Knowledge::default()).violations.remove(0).words;
+        assert!(words.starts_with("r#0 and r: client 1 believes"), "{words}");
+    }
+
+    #[test]
+    fn one_who_gave_back_and_believes_again_is_in_the_way() {
+        let lines = [granted(0, 1, "r", 1), giving_back(100, 1, 1), granted(200, 2, "r", 2)];
+        assert_eq!(found(&lines), 0);
+        assert_eq!(found(&[&lines[..], &[confirmed(150, 1, 1)]].concat()), 1);
+    }
+
+    #[test]
+    fn between_clocks_nobody_hides_another() {
+        let skew = Knowledge { skew: Some(Duration::from_millis(10)) };
+        // The second of those who share reaches furthest and may not overlap at all: it began within the skew.
+        let until = |line: String, at: u64| {
+            line.replace("until_ns\":", &format!("until_ns\":{}, \"x\":", at * 1_000_000))
+        };
+        let lines = [
+            of_clock("a", &until(shared(0, 1, "r", 1, 1), 500)),
+            of_clock("a", &until(shared(99, 2, "r", 2, 1), 1000)),
+            of_clock("b", &until(granted(100, 3, "r", 3), 105)),
+        ];
+        assert_eq!(check(&story(&lines), skew).found, 1);
+        // One of the own clock reaches furthest.
+        let lines = [
+            of_clock("a", &granted(0, 1, "r", 1)),
+            of_clock("b", &granted(50, 2, "r", 2)),
+            of_clock("b", &granted(100, 3, "r", 3)),
+        ];
+        assert_eq!(check(&story(&lines), skew).found, 3, "two between clocks, one within");
     }
 
     #[test]
     fn clocks_are_compared_only_as_far_as_they_can_be() {
         let lines = [of_clock("a", &granted(0, 1, "r", 1)), of_clock("b", &granted(800, 2, "r", 2))];
         let found = |skew| {
-            let verdict = check(&story(&lines), Knowledge { skew, ..Knowledge::default() });
+            let verdict = check(&story(&lines), Knowledge { skew });
             (verdict.judged, verdict.found)
         };
         assert_eq!(found(None), (0, 0));
@@ -128,7 +159,7 @@ mod tests {
             of_clock("a", &granted(899, 2, "r", 2)),
             of_clock("b", &granted(5000, 3, "r", 3)),
         ];
-        let knowledge = Knowledge { skew: Some(Duration::from_secs(9)), ..Knowledge::default() };
+        let knowledge = Knowledge { skew: Some(Duration::from_secs(9)) };
         assert_eq!(check(&story(&lines), knowledge).found, 1);
     }
 }

@@ -10,8 +10,8 @@ use crate::story::{End, Grant, Story};
 pub const CHECK: Check = Check {
     name: "kept",
     about: "no acknowledged grant is lost",
-    unit: "endings and looks",
-    one: "ending or look",
+    unit: "losses and looks",
+    one: "loss or look",
 };
 
 /// Grants before a look that are tried. Belief does not overlap, so that the last is enough unless times are the same.
@@ -21,10 +21,11 @@ const TRIED: usize = 3;
 pub fn check(story: &Story, knowledge: Knowledge) -> Verdict {
     let mut verdict = Verdict::new(CHECK);
     for grant in &story.grants {
-        let Some((how, end)) = grant.end() else { continue };
+        // What a client gave back, an operator took or a restore left behind was not the service's to keep.
+        let Some((End::Lost, end)) = grant.end() else { continue };
         verdict.judged += 1;
         let promised = grant.promised();
-        if how == End::Lost && end.at < promised.at {
+        if end.at < promised.at {
             let words = || {
                 format!(
                     "{}: token {} of client {} is promised until {} and was lost at {}",
@@ -88,7 +89,7 @@ fn unseen(story: &Story, knowledge: Knowledge, verdict: &mut Verdict) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::planted::{giving_back, granted, looked, lost, of_clock, story};
+    use crate::check::planted::{giving_back, granted, looked, lost, of_clock, restored, story};
     use std::time::Duration;
 
     fn found(lines: &[String]) -> u64 {
@@ -101,6 +102,7 @@ mod tests {
         assert_eq!(found(&[granted(0, 1, "r", 1), lost(1000, 1, 1, false)]), 0);
         assert_eq!(found(&[granted(0, 1, "r", 1), lost(10, 1, 1, true)]), 0);
         assert_eq!(found(&[granted(0, 1, "r", 1), giving_back(10, 1, 1)]), 0);
+        assert_eq!(found(&[granted(0, 1, "r", 1), restored(10, 1, 1)]), 0);
     }
 
     #[test]
@@ -116,18 +118,20 @@ mod tests {
     #[test]
     fn a_look_by_another_clock_is_judged_only_well_within_belief() {
         let lines = [of_clock("a", &granted(0, 1, "r", 1)), of_clock("b", &looked(50, 60, "r", None))];
-        let found = |skew| check(&story(&lines), Knowledge { skew, ..Knowledge::default() }).found;
+        let found = |skew| check(&story(&lines), Knowledge { skew }).found;
         assert_eq!(found(None), 0);
         assert_eq!(found(Some(Duration::from_millis(49))), 1);
         assert_eq!(found(Some(Duration::from_millis(50))), 0);
     }
 
     #[test]
-    fn a_lease_that_nobody_ended_or_looked_at_was_not_judged() {
-        assert_eq!(check(&story(&[granted(0, 1, "r", 1)]), Knowledge::default()).judged, 0);
-        assert_eq!(
-            check(&story(&[granted(0, 1, "r", 1), giving_back(9, 1, 1)]), Knowledge::default()).judged,
-            1
-        );
+    fn a_lease_that_was_not_lost_or_looked_at_was_not_judged() {
+        let judged = |lines: &[String]| check(&story(lines), Knowledge::default()).judged;
+        assert_eq!(judged(&[granted(0, 1, "r", 1)]), 0);
+        // These cannot fail.
+        assert_eq!(judged(&[granted(0, 1, "r", 1), giving_back(9, 1, 1)]), 0);
+        assert_eq!(judged(&[granted(0, 1, "r", 1), lost(9, 1, 1, true)]), 0);
+        assert_eq!(judged(&[granted(0, 1, "r", 1), restored(9, 1, 1)]), 0);
+        assert_eq!(judged(&[granted(0, 1, "r", 1), lost(1009, 1, 1, false)]), 1);
     }
 }

@@ -34,6 +34,11 @@ pub(crate) fn queued(at: u64, client: u32) -> String {
     line(at, "queued", &format!(r#""client":{client}"#))
 }
 
+/// The same line, with something promised.
+pub(crate) fn promised(until: u64, line: &str) -> String {
+    line.replace('}', &format!(r#","promised_ns":{}}}"#, ms(until).0))
+}
+
 fn held(at: u64) -> String {
     format!(r#""until_ns":{},"promised_ns":{}"#, ms(at + TTL - 100).0, ms(at + TTL).0)
 }
@@ -63,6 +68,11 @@ pub(crate) fn giving_back(at: u64, client: u32, token: u64) -> String {
 
 pub(crate) fn lost(at: u64, client: u32, token: u64, revoked: bool) -> String {
     line(at, "lost", &format!(r#""client":{client},"token":"{token}","why":"planted","revoked":{revoked}"#))
+}
+
+/// Lost because a backup took the place of everything.
+pub(crate) fn restored(at: u64, client: u32, token: u64) -> String {
+    lost(at, client, token, false).replace('}', r#","restored":true}"#)
 }
 
 pub(crate) fn looked(asked: u64, at: u64, resource: &str, token: Option<u64>) -> String {

@@ -1,9 +1,10 @@
 //! Renewals are honoured: after a renewal was confirmed, nobody else is granted the resource before its ttl has passed since it
-//! was *sent*, unless the holder gave it back or an operator took it.
+//! was *sent*, unless the holder gave it back or an operator took it. A restore is no excuse: it waits for whoever may still believe.
 //!
 //! Stricter than exclusion, and independent of the margin: this is what the service owes, whatever the holder makes of it.
 
-use crate::check::{Check, Knowledge, Verdict};
+use crate::check::overlap::{self, Span};
+use crate::check::{Check, Knowledge, Verdict, names};
 use crate::story::{Grant, Story};
 
 /// What is checked.
@@ -15,40 +16,32 @@ pub const CHECK: Check = Check {
 };
 
 /// Checks it.
-pub fn check(story: &Story, knowledge: Knowledge) -> Verdict {
+pub fn check<'a>(story: &'a Story, knowledge: Knowledge) -> Verdict {
     let mut verdict = Verdict::new(CHECK);
     for view in story.views(knowledge) {
-        for grants in view.resources() {
-            // To which of the leases before, of those that share and of the others, the service owes something for longest.
-            let mut longest: [Option<&Grant>; 2] = [None, None];
-            for grant in grants {
-                let others = if grant.shared { &longest[..1] } else { &longest[..] };
-                let before = others.iter().flatten().filter(|before| view.judges(before.clock, grant.clock));
-                let before = before.max_by_key(|before| before.owed());
-                verdict.judged += u64::from(before.is_some());
-                // Of two clocks nobody knows which grant was the first; that both are owed something at once is wrong either way.
-                if let Some(before) = before
-                    && view.is_before(grant.granted().at, before.owed())
-                    && view.is_before(before.granted().at, grant.owed())
-                {
-                    let words = || {
-                        format!(
-                            "{}: token {} of client {} is promised until {}, and client {} was told at {} that it holds token {}",
-                            story.resource(grant.resource),
-                            before.token,
-                            story.client(before.client),
-                            before.owed(),
-                            story.client(grant.client),
-                            grant.granted().at,
-                            grant.token
-                        )
-                    };
-                    verdict.add(words, &[Some(before.promised().line), Some(grant.granted().line)]);
-                }
-                let own = &mut longest[usize::from(grant.shared)];
-                if own.is_none_or(|longest| longest.owed() < grant.owed()) {
-                    *own = Some(grant);
-                }
+        for grants in view.families() {
+            let owed = |grant: &&'a Grant| {
+                let line = grant.promised().line;
+                Span { from: grant.granted().at, until: grant.owed(), grant, line }
+            };
+            let overlaps = overlap::find(view, grants.iter().map(owed).collect());
+            verdict.judged += overlaps.judged;
+            // Of two clocks nobody knows which grant was the first; that both are owed something at once is wrong either way.
+            for (first, second) in overlaps.pairs {
+                let (before, grant) = (first.grant, second.grant);
+                let words = || {
+                    format!(
+                        "{}: token {} of client {} is promised until {}, and client {} was told at {} that it holds token {}",
+                        names(story, before, grant),
+                        before.token,
+                        story.client(before.client),
+                        first.until,
+                        story.client(grant.client),
+                        grant.granted().at,
+                        grant.token
+                    )
+                };
+                verdict.add(words, &[Some(first.line), Some(grant.granted().line)]);
             }
         }
     }
@@ -58,7 +51,7 @@ pub fn check(story: &Story, knowledge: Knowledge) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::planted::{confirmed, giving_back, granted, lost, of_clock, shared, story};
+    use crate::check::planted::{confirmed, giving_back, granted, lost, of_clock, restored, shared, story};
     use std::time::Duration;
 
     fn found(lines: &[String]) -> u64 {
@@ -93,10 +86,45 @@ mod tests {
     }
 
     #[test]
+    fn a_restore_that_does_not_wait_is_found() {
+        assert_eq!(found(&[granted(0, 1, "r", 1), restored(500, 1, 1), granted(600, 2, "r", 2)]), 1);
+        assert_eq!(found(&[granted(0, 1, "r", 1), restored(500, 1, 1), granted(1000, 2, "r", 2)]), 0);
+    }
+
+    #[test]
+    fn slots_are_owed_beside_each_other_and_not_beside_the_whole() {
+        assert_eq!(found(&[granted(0, 1, "r#0", 1), granted(950, 2, "r#1", 2)]), 0);
+        assert_eq!(found(&[granted(0, 1, "r#0", 1), granted(950, 2, "r", 2)]), 1);
+    }
+
+    #[test]
+    fn between_clocks_nobody_hides_another() {
+        let found = |lines: &[String]| {
+            check(&story(lines), Knowledge { skew: Some(Duration::from_millis(10)) }).found
+        };
+        // The second of those who share is promised most and may have come after the third had gone.
+        let shares = [
+            of_clock("a", &shared(0, 1, "r", 1, 1)),
+            of_clock("a", &shared(99, 2, "r", 2, 1)),
+            of_clock("b", &granted(100, 3, "r", 3)),
+            of_clock("b", &giving_back(105, 3, 3)),
+        ];
+        assert_eq!(found(&shares), 1);
+        // One of the own clock is promised most.
+        let own = [
+            of_clock("a", &granted(0, 1, "r", 1)),
+            of_clock("b", &granted(50, 2, "r", 2)),
+            of_clock("b", &granted(100, 3, "r", 3)),
+        ];
+        assert_eq!(found(&own), 3, "two between clocks, one within");
+    }
+
+    #[test]
     fn those_who_share_are_granted_it_together() {
         let together = [shared(0, 1, "r", 1, 1), shared(10, 2, "r", 2, 1)];
         assert_eq!(found(&together), 0);
-        assert_eq!(found(&[&together[..], &[granted(950, 3, "r", 3)]].concat()), 1);
+        // Both are owed it.
+        assert_eq!(found(&[&together[..], &[granted(950, 3, "r", 3)]].concat()), 2);
     }
 
     #[test]
@@ -107,8 +135,7 @@ mod tests {
             of_clock("b", &granted(105, 2, "r", 1)),
             of_clock("b", &giving_back(106, 2, 1)),
         ];
-        let found =
-            |skew| check(&story(&lines), Knowledge { skew: Some(skew), ..Knowledge::default() }).found;
+        let found = |skew| check(&story(&lines), Knowledge { skew: Some(skew) }).found;
         assert_eq!(found(Duration::from_millis(10)), 0);
         assert_eq!(found(Duration::from_millis(5)), 1);
     }

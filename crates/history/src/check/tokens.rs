@@ -2,6 +2,7 @@
 //!
 //! The counter is one for all resources, so the order is checked over all of them together. That no two are the same needs no clock.
 
+use crate::check::top::Top;
 use crate::check::{Check, Knowledge, Verdict, line};
 use crate::story::{Grant, Story};
 
@@ -24,18 +25,15 @@ pub fn check(story: &Story, knowledge: Knowledge) -> Verdict {
         asked.sort_by_key(|(asked, _)| asked.at);
         // Both orders are walked together: before a grant is looked at, all that were answered before it was asked for are counted.
         let mut answered = answered.into_iter().peekable();
-        let mut greatest: Option<&Grant> = None;
+        let mut greatest = Top::default();
         for (asked, grant) in asked {
             while let Some(before) = answered.next_if(|before| view.is_before(before.granted().at, asked.at))
             {
-                if greatest.is_none_or(|greatest| greatest.token < before.token) {
-                    greatest = Some(before);
-                }
+                greatest.take(before.token, view.owner_of(before), before);
             }
             // Two that are the same were found before, whenever they were asked for.
-            if let Some(before) = greatest
-                && before.token > grant.token
-                && view.judges(before.clock, grant.clock)
+            if let Some((token, before)) = greatest.beside(view.owner_of(grant))
+                && token > grant.token
             {
                 let words = || {
                     format!(
@@ -123,6 +121,18 @@ mod tests {
     }
 
     #[test]
+    fn a_greater_one_of_the_own_clock_hides_nothing() {
+        let falls = [
+            of_clock("a", &granted(10, 1, "a", 7)),
+            of_clock("b", &granted(11, 3, "c", 9)),
+            of_clock("b", &asked(30, 2, "b")),
+            of_clock("b", &granted(40, 2, "b", 6)),
+        ];
+        let knowledge = Knowledge { skew: Some(Duration::from_millis(10)) };
+        assert_eq!(check(&story(&falls), knowledge).found, 2, "one between clocks, one within");
+    }
+
+    #[test]
     fn the_order_over_clocks_needs_more_than_their_skew() {
         let falls = [
             of_clock("a", &asked(0, 1, "a")),
@@ -130,7 +140,7 @@ mod tests {
             of_clock("b", &asked(20, 2, "b")),
             of_clock("b", &granted(30, 2, "b", 6)),
         ];
-        let found = |skew| check(&story(&falls), Knowledge { skew, ..Knowledge::default() }).found;
+        let found = |skew| check(&story(&falls), Knowledge { skew }).found;
         assert_eq!(found(None), 0);
         assert_eq!(found(Some(Duration::from_millis(9))), 1);
         assert_eq!(found(Some(Duration::from_millis(10))), 0);

@@ -2,8 +2,17 @@
 
 use crate::check::Knowledge;
 use crate::names::Name;
-use crate::story::{Grant, Look, Story, Write};
+use crate::story::{Grant, LineNumber, Look, Story, Write};
 use crate::time::At;
+
+/// Whose a thing is, for those who compare it with the things of others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Owner {
+    /// Where pairs of two clocks are compared, all things of a clock are its own.
+    Clock(Name),
+    /// Within one clock every thing stands for itself.
+    Itself(LineNumber),
+}
 
 /// Things that can be compared.
 #[derive(Debug, Clone, Copy)]
@@ -33,8 +42,20 @@ impl<'a> View<'a> {
         one.plus(self.slack) < other
     }
 
-    /// Whether a pair of these clocks is judged here. Pairs of one clock are judged in the view of that clock, and more exactly: one
-    /// that is wrong here is wrong there. That is why it does no harm where a pair of one clock hides another one here.
+    /// Whose a thing is that this line of this clock tells of. Two are compared here only if they have different owners: pairs of one
+    /// clock are judged in the view of that clock, and more exactly.
+    pub(super) fn owner(&self, clock: Name, line: LineNumber) -> Owner {
+        match self.clock {
+            Some(_) => Owner::Itself(line),
+            None => Owner::Clock(clock),
+        }
+    }
+
+    pub(super) fn owner_of(&self, grant: &Grant) -> Owner {
+        self.owner(grant.clock, grant.granted().line)
+    }
+
+    /// Whether a pair of these clocks is judged here.
     pub(super) fn judges(&self, one: Name, other: Name) -> bool {
         self.clock.is_some() || one != other
     }
@@ -53,10 +74,19 @@ impl<'a> View<'a> {
 
     /// Grants in groups of one resource each, each in the order in which clients were told.
     pub(super) fn resources(&self) -> Vec<Vec<&'a Grant>> {
+        self.groups(|grant| grant.resource)
+    }
+
+    /// The same in groups of one family each: a resource and all its slots.
+    pub(super) fn families(&self) -> Vec<Vec<&'a Grant>> {
+        self.groups(|grant| grant.family)
+    }
+
+    fn groups(&self, of: impl Fn(&Grant) -> Name) -> Vec<Vec<&'a Grant>> {
         let mut grants: Vec<&Grant> =
             self.story.grants.iter().filter(|grant| self.has(grant.clock)).collect();
-        grants.sort_by_key(|grant| (grant.resource, grant.granted().at));
-        grants.chunk_by(|one, other| one.resource == other.resource).map(<[&Grant]>::to_vec).collect()
+        grants.sort_by_key(|grant| (of(grant), grant.granted().at));
+        grants.chunk_by(|one, other| of(one) == of(other)).map(<[&Grant]>::to_vec).collect()
     }
 
     pub(super) fn looks(&self) -> impl Iterator<Item = &'a Look> {

@@ -5,7 +5,10 @@
 
 use std::collections::HashMap;
 
-use crate::check::view::View;
+use leasehold_core::Token;
+
+use crate::check::top::Top;
+use crate::check::view::{Owner, View};
 use crate::check::{Check, Knowledge, Verdict};
 use crate::names::Name;
 use crate::story::{Grant, Outcome, Story, Write};
@@ -59,12 +62,12 @@ fn after_a_grant(story: &Story, view: View<'_>, verdict: &mut Verdict) {
 fn stale(view: View<'_>) -> Vec<(&Write, Option<&Grant>)> {
     let resources = view.resources();
     // Of each resource the grants and, up to each of them, the one with the greatest token.
-    let greatest: HashMap<Name, (&[&Grant], Vec<&Grant>)> = resources
+    let greatest: HashMap<Name, (&[&Grant], Vec<Top<Token, Owner, &Grant>>)> = resources
         .iter()
         .filter_map(|grants| {
-            let mut greatest = *grants.first()?;
+            let mut greatest = Top::default();
             let rising = grants.iter().map(|grant| {
-                greatest = if grant.fence() > greatest.fence() { grant } else { greatest };
+                greatest.take(grant.fence(), view.owner_of(grant), *grant);
                 greatest
             });
             Some((grants[0].resource, (&grants[..], rising.collect())))
@@ -74,9 +77,9 @@ fn stale(view: View<'_>) -> Vec<(&Write, Option<&Grant>)> {
     for write in view.writes().into_iter().filter(|write| write.register) {
         let Some((grants, greatest)) = greatest.get(&write.resource) else { continue };
         let known = grants.partition_point(|grant| view.is_before(grant.granted().at, write.asked));
-        let Some(newest) = known.checked_sub(1).map(|last| greatest[last]) else { continue };
-        if view.judges(newest.clock, write.clock) {
-            found.push((write, Some(newest).filter(|newest| newest.fence() > write.token)));
+        let Some(last) = known.checked_sub(1) else { continue };
+        if let Some((fence, newest)) = greatest[last].beside(view.owner(write.clock, write.answered.line)) {
+            found.push((write, Some(newest).filter(|_| fence > write.token)));
         }
     }
     found
@@ -91,18 +94,15 @@ fn after_a_write(story: &Story, view: View<'_>, verdict: &mut Verdict) {
         let mut answered = asked.to_vec();
         answered.sort_by_key(|write| write.answered.at);
         let mut answered = answered.into_iter().peekable();
-        let mut greatest: Option<&Write> = None;
+        let owner = |write: &Write| view.owner(write.clock, write.answered.line);
+        let mut greatest = Top::default();
         for write in asked {
             while let Some(before) =
                 answered.next_if(|before| view.is_before(before.answered.at, write.asked))
             {
-                if greatest.is_none_or(|greatest| greatest.token < before.token) {
-                    greatest = Some(before);
-                }
+                greatest.take(before.token, owner(before), before);
             }
-            let Some(before) = greatest.filter(|before| view.judges(before.clock, write.clock)) else {
-                continue;
-            };
+            let Some((_, before)) = greatest.beside(owner(write)) else { continue };
             verdict.judged += 1;
             if before.token > write.token {
                 let words = || {

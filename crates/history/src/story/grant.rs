@@ -52,6 +52,8 @@ pub enum End {
     Lost,
     /// An operator ended it.
     Revoked,
+    /// A backup took the place of the state that it stood in.
+    Restored,
 }
 
 /// A lease as its holder saw it.
@@ -63,8 +65,10 @@ pub struct Grant {
     pub token: Token,
     /// Who holds it.
     pub client: Name,
-    /// What.
+    /// What, with its slot if it has one.
     pub resource: Name,
+    /// The same without its slot: all of one family stand in one queue.
+    pub family: Name,
     /// Whose clock its times are of.
     pub clock: Name,
     /// Whether others may hold it too, if they also share.
@@ -79,20 +83,20 @@ pub struct Grant {
     end_line: Option<LineNumber>,
     asked: At,
     queued: At,
+    queued_until: At,
     granted: At,
     /// The first time of belief; of most leases there is no second.
     from: At,
     until: At,
     promised: At,
     ended: At,
-    ttl_ms: Option<NonZeroU32>,
     rare: Option<Box<Rare>>,
 }
 
 #[derive(Debug, Default)]
 struct Rare {
     fence: Option<Token>,
-    /// Belief that ran out and was confirmed again.
+    /// Belief that ran out, or was said to have ended, and was confirmed again.
     windows: Vec<Window>,
     /// The first claim beyond what was promised.
     beyond: Option<Beyond>,
@@ -106,47 +110,70 @@ pub(crate) struct Beyond {
     pub(crate) line: LineNumber,
 }
 
+/// A place in the queue.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Queued {
+    /// Since when.
+    pub(super) since: Moment,
+    /// Until when the session that waits cannot be overdue, if that is known.
+    pub(super) promised: Option<At>,
+}
+
+impl Queued {
+    /// The client says once more that it stands there. What was promised without a gap is one promise; behind a gap its session may
+    /// have been overdue, and only from here on is something known again.
+    pub(super) fn again(self, now: Moment, promised: Option<At>) -> Self {
+        match self.promised {
+            Some(until) if now.at <= until => Self { promised: Some(until).max(promised), ..self },
+            _ => Self { since: now, promised },
+        }
+    }
+}
+
 /// What a grant begins with.
 pub(super) struct Beginning {
     pub(super) token: Token,
     pub(super) fence: Option<Token>,
     pub(super) client: Name,
     pub(super) resource: Name,
+    pub(super) family: Name,
     pub(super) clock: Name,
     pub(super) shared: bool,
     pub(super) asked: Option<Moment>,
-    pub(super) queued: Option<Moment>,
-    pub(super) ttl_ms: Option<u32>,
+    pub(super) queued: Option<Queued>,
     pub(super) granted: Moment,
 }
 
 impl Grant {
     pub(super) fn new(beginning: &Beginning) -> Self {
-        let Beginning { token, fence, client, resource, clock, shared, asked, queued, ttl_ms, granted } =
+        let Beginning { token, fence, client, resource, family, clock, shared, asked, queued, granted } =
             *beginning;
         let Moment { at, line } = granted;
+        let since = queued.map(|queued| queued.since);
+        let at_queued = since.map_or(at, |since| since.at);
         Self {
             token,
             client,
             resource,
+            family,
             clock,
             shared,
             said_promise: false,
             how: End::Lost,
             asked_line: asked.map(|asked| asked.line),
-            queued_line: queued.map(|queued| queued.line),
+            queued_line: since.map(|since| since.line),
             granted_line: line,
             promised_line: line,
             window_line: line,
             end_line: None,
             asked: asked.map_or(at, |asked| asked.at),
-            queued: queued.map_or(at, |queued| queued.at),
+            queued: at_queued,
+            queued_until: queued.and_then(|queued| queued.promised).unwrap_or(at_queued),
             granted: at,
             from: at,
             until: at,
             promised: at,
             ended: at,
-            ttl_ms: ttl_ms.and_then(NonZeroU32::new),
             rare: fence.map(|fence| Box::new(Rare { fence: Some(fence), ..Rare::default() })),
         }
     }
@@ -164,12 +191,15 @@ impl Grant {
         if owed > self.promised {
             (self.promised, self.promised_line) = (owed, line);
         }
+        let ended_line = self.end_line;
         let last = self.rare.as_mut().and_then(|rare| rare.windows.last_mut());
         let (from, end, end_line) = match last {
             Some(last) => (&mut last.from, &mut last.until, &mut last.line),
             None => (&mut self.from, &mut self.until, &mut self.window_line),
         };
-        if at <= *end || *end <= *from {
+        // Whoever believes after it said that it does not is taken at its last word.
+        let goes_on = ended_line.is_none_or(|ended| *end_line > ended);
+        if goes_on && (at <= *end || *end <= *from) {
             // Belief goes on, or there was none yet.
             if *end <= *from && at > *end {
                 *from = at;
@@ -182,10 +212,15 @@ impl Grant {
         }
     }
 
-    /// Only the first ending counts.
+    /// Only the first ending counts; a later one ends belief that came back in between.
     pub(super) fn end_with(&mut self, how: End, now: Moment) {
-        if self.end_line.is_none() {
+        let Some(ended) = self.end_line else {
             (self.how, self.ended, self.end_line) = (how, now.at, Some(now.line));
+            return;
+        };
+        let back = self.rare.as_mut().and_then(|rare| rare.windows.last_mut());
+        if let Some(back) = back.filter(|back| back.line > ended) {
+            back.until = back.until.min(now.at);
         }
     }
 
@@ -203,6 +238,11 @@ impl Grant {
         self.queued_line.map(|line| Moment { at: self.queued, line })
     }
 
+    /// Until when its session cannot have been overdue while it stood there: for no time, if nobody said so.
+    pub const fn queued_until(&self) -> At {
+        self.queued_until
+    }
+
     /// When the client was told that it holds it.
     pub const fn granted(&self) -> Moment {
         Moment { at: self.granted, line: self.granted_line }
@@ -218,9 +258,14 @@ impl Grant {
         self.end_line.map(|line| (self.how, Moment { at: self.ended, line }))
     }
 
-    /// The ttl of its session, if that is known.
-    pub fn ttl_ms(&self) -> Option<u32> {
-        self.ttl_ms.map(NonZeroU32::get)
+    /// Whether the two exclude each other: not if both share, nor in two slots. Something without a slot excludes every slot.
+    pub fn rivals(&self, other: &Self) -> bool {
+        let apart = self.is_in_slot() && other.is_in_slot() && self.resource != other.resource;
+        self.family == other.family && !apart && !(self.shared && other.shared)
+    }
+
+    pub(crate) fn is_in_slot(&self) -> bool {
+        self.family != self.resource
     }
 
     /// The token that receivers compare.
@@ -237,14 +282,18 @@ impl Grant {
         self.rare.as_ref().and_then(|rare| rare.beyond)
     }
 
-    /// The times in which the client believed. Belief that ran out and was confirmed again makes two of them.
+    /// The times in which the client believed. Belief that ran out, or ended, and was confirmed again makes two of them.
     pub fn windows(&self) -> impl Iterator<Item = Window> {
-        let end = self.end().map_or(At(u64::MAX), |(_, end)| end.at);
+        let end = self.end().map(|(_, end)| end);
         let first = Window { from: self.from, until: self.until, line: self.window_line };
         let others = self.rare.iter().flat_map(|rare| rare.windows.iter().copied());
         let clipped = std::iter::once(first).chain(others);
         clipped
-            .map(move |window| Window { until: window.until.min(end), ..window })
+            .map(move |window| match end {
+                // What reaches so far by an earlier line ends here; the lines of a client stand in order.
+                Some(end) if window.line < end.line => Window { until: window.until.min(end.at), ..window },
+                _ => window,
+            })
             .filter(|window| window.from < window.until)
     }
 

@@ -11,7 +11,7 @@ use stateright::{Checker, HasDiscoveries, Model};
 
 #[derive(Parser)]
 struct Arguments {
-    /// Which scope: clocks, tight, releases, expiries, leaders, failover, restore, fence or lateness.
+    /// Which scope: clocks, tight, releases, expiries, leaders, failover, patience, restore, lives, fence, lateness or everything.
     scope: String,
     /// The rule to take away, as its variant is spelt.
     #[arg(long)]

@@ -153,8 +153,7 @@ fn again(cli: &Cli) -> Result<bool> {
     let path = cli.history.as_deref().context("check needs --history FILE")?;
     let story = history::read(path)?;
     // A history does not say what its clocks did, nor what its ttl was: only what holds for all is checked.
-    let rules =
-        Rules { ttl: std::time::Duration::from_millis(500), honoured: true, exclusion: true, healing: None };
+    let rules = Rules { honoured: true, exclusion: true, healing: None };
     let verdicts = check::of_story(&story, rules);
     for verdict in &verdicts {
         println!("{} ({} compared): {} violations", verdict.name, verdict.compared, verdict.violations.len());

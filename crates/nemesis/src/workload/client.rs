@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use leasehold::core::holder::{Reading, Standing};
 use leasehold::core::{Answer, client::Outcome};
 use leasehold::{
     ConnectOptions, EndedWhy, Ending, Error, Lease, LeaseState, Session, SessionEvent, SessionOptions, Store,
@@ -189,14 +190,25 @@ impl Client {
         recorder.record(What::Asked { client, call, resource: resource.to_owned() });
         let granted = async { session.acquire(resource).wait(wait).await };
         tokio::pin!(granted);
+        let (mut queued, mut promised) = (false, None);
         let granted = loop {
             tokio::select! {
                 // Whoever is granted at once is told so, not that it was queued before.
                 biased;
                 granted = &mut granted => break granted,
                 Some(event) = async { events.as_mut()?.next().await } => {
-                    if let SessionEvent::Resolved { outcome: Outcome::Answered(Answer::Queued { .. }), .. } = event {
-                        recorder.record(What::Queued { client, call });
+                    match event {
+                        SessionEvent::Resolved { outcome: Outcome::Answered(Answer::Queued { .. }), .. } => {
+                            queued = true;
+                        }
+                        SessionEvent::Standing(Standing::Held { until }) => {
+                            promised = Some(reached(until).plus(self.margin));
+                        }
+                        _ => continue,
+                    }
+                    // Again with every renewal: to wait renews nothing, and without a promise nobody could judge the wait.
+                    if queued {
+                        recorder.record(What::Queued { client, call, promised });
                     }
                 }
             }
@@ -255,11 +267,16 @@ impl Client {
     /// Until when this client believes, and until when the service must honour it.
     fn belief(&self, lease: &Lease) -> (At, At) {
         let Some(deadline) = lease.deadline() else { return (At(0), At(0)) };
-        // The clock that has moved further decides: what is left is the smaller of the two.
-        let now = leasehold_clock::read();
-        let past = |now: u64, deadline: u64| i128::from(deadline) - i128::from(now);
-        let left = past(now.boot, deadline.boot).min(past(now.raw, deadline.raw));
-        let until = At(u64::try_from(i128::from(now.boot) + left).unwrap_or(0));
+        let until = reached(deadline);
         (until, until.plus(self.margin))
     }
+}
+
+/// When a deadline is reached, on the boot clock.
+fn reached(deadline: Reading) -> At {
+    // The clock that has moved further decides: what is left is the smaller of the two.
+    let now = leasehold_clock::read();
+    let past = |now: u64, deadline: u64| i128::from(deadline) - i128::from(now);
+    let left = past(now.boot, deadline.boot).min(past(now.raw, deadline.raw));
+    At(u64::try_from(i128::from(now.boot) + left).unwrap_or(0))
 }

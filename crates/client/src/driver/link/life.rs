@@ -29,6 +29,12 @@ impl Lives {
         known.as_ref().map(|life| life.incarnation.clone()).unwrap_or_default()
     }
 
+    /// How often it was restored, if one was met.
+    pub(super) fn epoch(&self) -> Option<u32> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.as_ref().map(|life| life.epoch)
+    }
+
     /// Judges who is met at a place, and knows it from then on.
     ///
     /// # Errors
@@ -99,7 +105,7 @@ mod tests {
         }
         assert_eq!(lives.known(), "first");
         lives.clone().meet("b:1", &hello("second", 2)).unwrap();
-        assert_eq!(lives.known(), "second");
+        assert_eq!((lives.known().as_str(), lives.epoch()), ("second", Some(2)));
         assert!(lives.meet("a:1", &hello("first", 1)).is_err());
     }
 
