@@ -24,6 +24,8 @@ pub struct Outcome {
     pub violations: Vec<String>,
     /// What a restore that was told wrongly excuses.
     pub excused: u64,
+    /// Windows of operations that were too wide to be searched for an order.
+    pub not_judged: u64,
     /// Situations that were reached.
     pub sometimes: check::sometimes::Sometimes,
 }
@@ -42,6 +44,7 @@ pub fn run(plan: &Plan, trace: Trace, depth: Depth) -> Outcome {
             totals: Totals::default(),
             violations: vec![format!("panic: {}", words.unwrap_or_else(|| "without words".to_owned()))],
             excused: 0,
+            not_judged: 0,
             sometimes: check::sometimes::Sometimes::default(),
         }
     })
@@ -61,6 +64,7 @@ fn run_to_the_end(plan: &Plan, trace: Trace, depth: Depth) -> Outcome {
         totals: *world.totals(),
         violations,
         excused: report.excused,
+        not_judged: report.windows_not_judged,
         sometimes: report.sometimes,
     }
 }
