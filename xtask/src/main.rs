@@ -29,7 +29,8 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   soak    mixed load on a service for an hour, or `soak MINUTES`; memory and descriptors must stay flat
   nemesis a cluster of real processes under faults: `nemesis NAME [--seed N] [--quick]`, `nemesis --help` lists the names
   simulate simulated worlds with fresh seeds: `simulate --minutes N [--threads T]`, or one: `simulate --seed N --trace`
-  planted-bugs   every known bug is put back, and the simulator has to find it: `planted-bugs [--bug NAME] [--minutes-each M]`
+  planted-bugs   every known bug is put back, and the simulator has to find it: `planted-bugs [--bug NAME] [--minutes-each M]`;
+          all without names, with `--continue` only those that have no row in the table yet
   fuzz    bytes that nobody meant to send, for every decoder: `fuzz [TARGET] [--seconds N]`, `fuzz TARGET --input FILE` tries one again
   ci      formatting, lints, documentation and dependencies, then `test`";
 

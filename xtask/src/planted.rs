@@ -1,9 +1,11 @@
 //! Known bugs are put back one after the other, and the general campaign of the simulator has to find each.
 //!
-//! What comes out is a table in docs/internals/track-record.md, between two markers. A part of the bugs changes their rows only.
+//! What comes out is a table in docs/internals/track-record.md, between two markers. It is written row by row: a run can be
+//! interrupted and continued, and a part of the bugs changes their rows only.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
@@ -19,40 +21,78 @@ const BEGIN: &str = "<!-- planted bugs: written by `cargo xtask planted-bugs` --
 const END: &str = "<!-- end of planted bugs -->";
 const HEAD: &str = "| bug | what it is | found by | seeds | seconds |\n|---|---|---|---:|---:|\n";
 
+const NOT_FOUND: &str = "not found";
+/// Signals of somebody who ends the run: interrupt, kill, terminate. A bug sends others.
+const FROM_OUTSIDE: [i32; 3] = [2, 9, 15];
+
 struct Bug {
     word: String,
     sentence: String,
 }
 
-/// Hunts the bugs named, or all, each for so many minutes of one core. Says whether all were found.
-pub(crate) fn run(words: &[&str]) -> Result<bool> {
-    let (mut only, mut minutes) = (Vec::new(), "5");
-    let mut words = words.iter();
-    while let Some(word) = words.next() {
-        match (*word, words.next()) {
-            ("--bug", Some(name)) => only.push(*name),
-            ("--minutes-each", Some(number)) => minutes = number,
-            _ => bail!("{word:?} is not --bug NAME or --minutes-each M"),
+/// What is asked for.
+struct Wanted<'a> {
+    only: Vec<&'a str>,
+    minutes: &'a str,
+    /// Rows that stand in the table stay.
+    goes_on: bool,
+}
+
+impl<'a> Wanted<'a> {
+    fn read(words: &[&'a str]) -> Result<Self> {
+        let mut wanted = Self { only: Vec::new(), minutes: "5", goes_on: false };
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            match *word {
+                "--continue" => wanted.goes_on = true,
+                "--bug" => wanted.only.push(words.next().context("--bug needs a name")?),
+                "--minutes-each" => wanted.minutes = words.next().context("--minutes-each needs a number")?,
+                _ => bail!("{word:?} is not --bug NAME, --minutes-each M or --continue"),
+            }
+        }
+        if !wanted.minutes.parse().is_ok_and(|minutes: f64| minutes > 0.0) {
+            bail!("{:?} is no number of minutes above 0", wanted.minutes);
+        }
+        Ok(wanted)
+    }
+
+    /// Whether this bug is to be hunted: one that is named always, else all that have no row to keep.
+    fn has(&self, bug: &Bug, rows: &Rows) -> bool {
+        if self.only.is_empty() {
+            !(self.goes_on && rows.contains_key(&bug.word))
+        } else {
+            self.only.contains(&bug.word.as_str())
         }
     }
-    if !minutes.parse().is_ok_and(|minutes: f64| minutes > 0.0) {
-        bail!("{minutes:?} is no number of minutes above 0");
-    }
+}
+
+/// Rows of the table, by the names of the bugs.
+type Rows = BTreeMap<String, String>;
+
+/// Hunts the bugs named, or all, each for so many minutes of one core. Says whether all that were asked for are found.
+pub(crate) fn run(words: &[&str]) -> Result<bool> {
+    let wanted = Wanted::read(words)?;
     let mut build = cargo();
     build.args(["build", "--release", "-p", "leasehold-sim", "--features", "planted", "--bin", "planted"]);
     step("simulator with known bugs", &mut build)?;
     let program = target_directory().join("release/planted");
     let all = list(&program)?;
-    if let Some(unknown) = only.iter().find(|name| all.iter().all(|bug| bug.word != **name)) {
+    if let Some(unknown) = wanted.only.iter().find(|name| all.iter().all(|bug| bug.word != **name)) {
         bail!("there is no bug {unknown:?}");
     }
-    let chosen: Vec<&Bug> =
-        all.iter().filter(|bug| only.is_empty() || only.contains(&bug.word.as_str())).collect();
-    let rows = hunt_all(&program, &chosen, minutes)?;
-    let missed = rows.values().filter(|row| row.contains("| not found |")).count();
-    write(&all, &rows)?;
-    println!("{} of {} bugs found", chosen.len() - missed, chosen.len());
-    Ok(missed == 0)
+    let mut rows = rows_of(&Page::read()?.table);
+    if wanted.only.is_empty() && !wanted.goes_on {
+        // Else a run that was interrupted could not be told from one that was not.
+        rows.clear();
+    }
+    let chosen: Vec<&Bug> = all.iter().filter(|bug| wanted.has(bug, &rows)).collect();
+    let rows = hunt_all(&program, &all, &chosen, rows, wanted.minutes)?;
+    let asked = |bug: &&Bug| wanted.only.is_empty() || wanted.only.contains(&bug.word.as_str());
+    let asked: Vec<&Bug> = all.iter().filter(asked).collect();
+    let is_found = |bug: &&&Bug| rows.get(&bug.word).is_some_and(|row| !row.contains(NOT_FOUND));
+    let found = asked.iter().filter(is_found).count();
+    println!("{found} of {} bugs found", asked.len());
+    Ok(found == asked.len())
 }
 
 fn list(program: &Path) -> Result<Vec<Bug>> {
@@ -64,16 +104,21 @@ fn list(program: &Path) -> Result<Vec<Bug>> {
     Ok(text.lines().filter_map(bug).map(|(word, sentence)| Bug { word, sentence }).collect())
 }
 
-fn hunt_all(program: &Path, bugs: &[&Bug], minutes: &str) -> Result<BTreeMap<String, String>> {
+/// Hunts these bugs. The table is written after each, so that a run can be interrupted and continued.
+fn hunt_all(program: &Path, all: &[Bug], chosen: &[&Bug], rows: Rows, minutes: &str) -> Result<Rows> {
     let next = AtomicUsize::new(0);
-    let rows = Mutex::new(BTreeMap::new());
+    let done = Mutex::new((0, rows));
     let hunter = || -> Result<()> {
-        while let Some(bug) = bugs.get(next.fetch_add(1, Ordering::Relaxed)) {
+        while let Some(bug) = chosen.get(next.fetch_add(1, Ordering::Relaxed)) {
             let row = hunt(program, bug, minutes)?;
-            let mut rows = rows.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            println!("{:>3}/{} {row}", rows.len() + 1, bugs.len());
+            let mut done = done.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let (count, rows) = &mut *done;
+            *count += 1;
+            println!("{count:>3}/{} {row}", chosen.len());
             let _ = std::io::stdout().flush();
             rows.insert(bug.word.clone(), row);
+            // Read anew each time: the text around the table may be edited meanwhile.
+            Page::read()?.write(&table(all, rows))?;
         }
         Ok(())
     };
@@ -84,42 +129,66 @@ fn hunt_all(program: &Path, bugs: &[&Bug], minutes: &str) -> Result<BTreeMap<Str
             Err(_) => bail!("a hunt ended in a panic"),
         })
     })?;
-    Ok(rows.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner))
+    Ok(done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).1)
 }
 
 /// One row of the table.
 fn hunt(program: &Path, bug: &Bug, minutes: &str) -> Result<String> {
     let mut command = Command::new(program);
-    command.args(["--bug", &bug.word, "--minutes", minutes]).stderr(Stdio::null());
+    command.args(["--bug", &bug.word, "--minutes", minutes]).stderr(Stdio::inherit());
     let output = command.output().with_context(|| format!("{} does not start", program.display()))?;
     let text = String::from_utf8(output.stdout)?;
     let line = text.lines().last().unwrap_or_default();
     let (found, seeds, seconds) = match line.split('\t').collect::<Vec<_>>()[..] {
         ["found", checkers, seeds, seconds, ..] => (checkers.to_owned(), seeds, seconds),
-        ["missed", _, seeds, seconds, ..] => ("not found".to_owned(), seeds, seconds),
+        ["missed", _, seeds, seconds, ..] => (NOT_FOUND.to_owned(), seeds, seconds),
+        _ if output.status.signal().is_some_and(|signal| FROM_OUTSIDE.contains(&signal)) => {
+            bail!("the hunt for {} was ended from outside: {}", bug.word, output.status)
+        }
         // The process itself did not survive the bug.
         _ => (format!("process: {}", output.status), "", ""),
     };
     Ok(format!("| {} | {} | {found} | {seeds} | {seconds} |", bug.word, bug.sentence))
 }
 
-/// Writes the table; rows of bugs that were not hunted now stay.
-fn write(all: &[Bug], rows: &BTreeMap<String, String>) -> Result<()> {
-    let path: PathBuf = root().join("docs/internals/track-record.md");
-    let text = std::fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
-    let parts = text.split_once(BEGIN).and_then(|(before, rest)| Some((before, rest.split_once(END)?)));
-    let Some((before, (old, after))) = parts else {
-        bail!("{} has no lines {BEGIN} and {END} for the table to stand between", path.display())
-    };
-    let table = table(all, old, rows);
-    std::fs::write(&path, format!("{before}{BEGIN}\n{table}{END}{after}"))
-        .with_context(|| format!("writing {}", path.display()))
+/// The page with the table, in three parts.
+struct Page {
+    before: String,
+    table: String,
+    after: String,
 }
 
-fn table(all: &[Bug], old: &str, rows: &BTreeMap<String, String>) -> String {
-    let kept =
-        |word: &str| old.lines().find(|line| line.starts_with(&format!("| {word} |"))).map(str::to_owned);
-    let row = |bug: &Bug| rows.get(&bug.word).cloned().or_else(|| kept(&bug.word)).map(|row| row + "\n");
+impl Page {
+    fn path() -> PathBuf {
+        root().join("docs/internals/track-record.md")
+    }
+
+    fn read() -> Result<Self> {
+        let path = Self::path();
+        let text = std::fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
+        let parts = text.split_once(BEGIN).and_then(|(before, rest)| Some((before, rest.split_once(END)?)));
+        let Some((before, (table, after))) = parts else {
+            bail!("{} has no lines {BEGIN} and {END} for the table to stand between", path.display())
+        };
+        Ok(Self { before: before.to_owned(), table: table.to_owned(), after: after.to_owned() })
+    }
+
+    /// Writes it with another table.
+    fn write(&self, table: &str) -> Result<()> {
+        let path = Self::path();
+        std::fs::write(&path, format!("{}{BEGIN}\n{table}{END}{}", self.before, self.after))
+            .with_context(|| format!("writing {}", path.display()))
+    }
+}
+
+fn rows_of(table: &str) -> Rows {
+    let row = |line: &str| Some((line.strip_prefix("| ")?.split_once(" |")?.0.to_owned(), line.to_owned()));
+    table.lines().skip_while(|line| !line.starts_with("|---")).filter_map(row).collect()
+}
+
+/// In the order of the bugs; a row of a bug that is there no more goes.
+fn table(all: &[Bug], rows: &Rows) -> String {
+    let row = |bug: &Bug| rows.get(&bug.word).map(|row| format!("{row}\n"));
     HEAD.to_owned() + &all.iter().filter_map(row).collect::<String>()
 }
 
@@ -127,15 +196,32 @@ fn table(all: &[Bug], old: &str, rows: &BTreeMap<String, String>) -> String {
 mod unit {
     use super::*;
 
+    fn bug(word: &str) -> Bug {
+        Bug { word: word.into(), sentence: String::new() }
+    }
+
+    fn old() -> String {
+        format!("\n{HEAD}| one | a | I1 | 1 | 2 |\n| two | b | not found | 9 | 300 |\n| gone | | | | |\n")
+    }
+
     #[test]
     fn rows_that_were_not_hunted_stay_and_keep_their_order() {
-        let bug = |word: &str| Bug { word: word.into(), sentence: String::new() };
-        let all = [bug("one"), bug("two"), bug("three")];
-        let old = format!(
-            "\n{HEAD}| one | a | I1 | 1 | 2 |\n| two | b | not found | 9 | 300 |\n| gone | | | | |\n"
-        );
-        let rows = BTreeMap::from([("two".to_owned(), "| two | b | I2 | 3 | 4 |".to_owned())]);
-        let new = table(&all, &old, &rows);
+        let mut rows = rows_of(&old());
+        rows.insert("two".to_owned(), "| two | b | I2 | 3 | 4 |".to_owned());
+        let new = table(&[bug("one"), bug("two"), bug("three")], &rows);
         assert_eq!(new, format!("{HEAD}| one | a | I1 | 1 | 2 |\n| two | b | I2 | 3 | 4 |\n"));
+    }
+
+    #[test]
+    fn going_on_hunts_what_has_no_row_and_a_name_is_hunted_always() {
+        let rows = rows_of(&old());
+        let words = |words: &[&str]| {
+            let wanted = Wanted::read(words).unwrap();
+            [bug("one"), bug("two"), bug("three")].map(|bug| wanted.has(&bug, &rows))
+        };
+        assert_eq!(words(&[]), [true, true, true]);
+        assert_eq!(words(&["--continue"]), [false, false, true]);
+        assert_eq!(words(&["--continue", "--bug", "two"]), [false, true, false]);
+        assert!(Wanted::read(&["--minutes-each"]).is_err());
     }
 }

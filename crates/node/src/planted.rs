@@ -1,10 +1,13 @@
 //! What known bugs of the node keep in mind: see `leasehold_core::planted`. Without feature `planted` it stays empty.
 
-use leasehold_core::LogTime;
 use leasehold_core::holder::Reading;
 use leasehold_core::planted::{Bug, planted};
+use leasehold_core::{Due, LeaseTable, LogTime, Millis};
 
 use crate::clock::{LogClock, STALL_CAP};
+
+/// How long before its end a bug names a session that is to be tidied away.
+const NAMED_AHEAD: Millis = Millis::new(100);
 
 /// What a bug keeps that a node must discard.
 #[derive(Debug, Default)]
@@ -13,6 +16,8 @@ pub(crate) struct Kept {
     clock: Option<LogClock>,
     /// The stamp for the next entry, taken when the one before was proposed.
     stamp: Option<LogTime>,
+    /// Sessions that are to be tidied away, and the stamp at which that is proposed.
+    named: Vec<(LogTime, Due)>,
 }
 
 impl Kept {
@@ -26,6 +31,7 @@ impl Kept {
     /// A leadership is over.
     pub(crate) fn over(&mut self, clock: &LogClock) {
         self.stamp = None;
+        self.named.clear();
         if planted(Bug::OldClockKept) || planted(Bug::StampByDeposedLeader) {
             self.clock = Some(clock.clone());
         }
@@ -48,5 +54,20 @@ impl Kept {
             return right;
         }
         self.stamp.replace(right).unwrap_or(right)
+    }
+
+    /// What is to be tidied away at `stamp`, though it was named some time ago and may have been renewed since.
+    pub(crate) fn named(&mut self, table: &mut LeaseTable, stamp: LogTime) -> Vec<Due> {
+        if !planted(Bug::ExpiryUnguarded) {
+            return Vec::new();
+        }
+        let ahead = stamp.plus(NAMED_AHEAD);
+        if table.next_due().is_some_and(|due| due < ahead) {
+            let named = |due: &Due| self.named.iter().any(|(_, other)| other == due);
+            let sessions = table.due(ahead).into_iter().filter(|due| matches!(due, Due::Session(_)));
+            let new: Vec<Due> = sessions.filter(|due| !named(due)).collect();
+            self.named.extend(new.into_iter().map(|due| (ahead, due)));
+        }
+        self.named.extract_if(.., |(at, _)| *at <= stamp).map(|(_, due)| due).collect()
     }
 }

@@ -245,8 +245,8 @@ pub fn check(record: &Record, depth: Depth) -> Report {
         report.windows_not_judged = searched.not_judged;
         report.keep(searched.violations);
     }
-    if excuses.told_wrongly.is_some() {
-        report.excuse_two_lives();
+    if let Some(from) = excuses.told_wrongly {
+        report.excuse_two_lives(from);
     }
     if let Some(from) = excuses.files {
         report.excuse_two_logs(from);
@@ -257,10 +257,11 @@ pub fn check(record: &Record, depth: Depth) -> Report {
 
 impl Report {
     /// After a restore that was told wrongly two lives may hand out the same tokens and sessions: nothing that is told apart by those is
-    /// promised, or can even be judged. What nodes do among themselves is.
-    fn excuse_two_lives(&mut self) {
+    /// promised, or can even be judged. What nodes do among themselves is, and what was wrong before stands.
+    fn excuse_two_lives(&mut self, from: TrueTime) {
         self.excuse_unless(|violation| {
-            matches!(violation.id, Id::I9 | Id::I12 | Id::I13 | Id::I14 | Id::L1 | Id::L6)
+            violation.at < from
+                || matches!(violation.id, Id::I9 | Id::I12 | Id::I13 | Id::I14 | Id::L1 | Id::L6)
         });
     }
 

@@ -164,6 +164,10 @@ impl World {
         world.queue.push(world.plan.fault_length, Event::Heal);
         world.queue.push(SECOND / 2, Event::Operator);
         world.note_lasting_faults();
+        if world.plan.faults.iter().next().is_none() && !world.plan.tight {
+            // Nothing goes wrong in this world, so that everything is promised from the beginning on.
+            world.notes.record.push(crate::record::TrueTime::ZERO, crate::record::Event::FaultsStopped);
+        }
         world.plan_next_fault();
         world
     }

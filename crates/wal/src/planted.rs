@@ -48,7 +48,6 @@ impl Planting {
             (Bug::HeadForgetsVote, Planted::HeadForgetsVote),
             (Bug::NoDirSyncAfterRename, Planted::NoDirSyncAfterRename),
             (Bug::RemoveBeforeRecord, Planted::RemoveBeforeRecord),
-            (Bug::InstalledKeepsEntries, Planted::InstalledKeepsEntries),
             (Bug::TornTailIsDamage, Planted::TornTailIsDamage),
             (Bug::CutOnDamage, Planted::CutOnDamage),
             (Bug::ChainUnchecked, Planted::ChainUnchecked),

@@ -9,7 +9,6 @@ use super::mistake::{Mistake, Planted};
 use super::reading::Reading;
 use crate::id::{ItemNumber, RenewalNumber};
 use crate::numbers::Numbers;
-use crate::planted::{Bug, planted};
 
 /// Sendings remembered for their answers. An answer to an older one comes too late to be of use: even at the shortest request
 /// timeout this many reach back over several seconds.
@@ -197,7 +196,7 @@ impl Scheduler {
         if self.planted.is(Mistake::GrantMovesDeadline) {
             self.confirmed = now;
         }
-        if self.belief().standing(now).is_believed() || planted(Bug::LateGrantHeld) {
+        if self.belief().standing(now).is_believed() {
             return None;
         }
         self.urgent = true;

@@ -54,6 +54,11 @@ impl Node {
                 commands.push(Command::Tidy(due));
             }
         }
+        let named = self.kept.named(&mut self.table, stamp);
+        if !named.is_empty() {
+            origins.push(Origin::Node);
+            commands.push(Command::Tidy(named));
+        }
         if commands.is_empty() && !self.is_time_due(stamp) {
             return Ok(false);
         }

@@ -59,8 +59,8 @@ fn believable(run: Run<'_>, session: &Session, last: usize, now: TrueTime) -> Tr
     // Later sendings count later, so the last one that was heard is the one to count from.
     let heard = session.renewals[..before].iter().rev().find(|r| r.heard.is_some_and(|heard| heard <= now));
     match heard {
-        // The sendings of plain sessions have no numbers, and cannot be told apart here.
-        Some(renewal) => renewal.sent.map_or(TrueTime::NEVER, |sent| sent.plus(carried)),
+        // What nobody noted as sent renews nothing.
+        Some(renewal) => renewal.sent.map_or(TrueTime::ZERO, |sent| sent.plus(carried)),
         None => TrueTime::ZERO,
     }
 }

@@ -72,7 +72,9 @@ impl Excuses {
                 Event::Restored { truthful: false, .. } => {
                     excuses.told_wrongly.get_or_insert(*now);
                 }
-                Event::FaultsStopped => excuses.stopped = Some(*now),
+                Event::FaultsStopped => {
+                    excuses.stopped.get_or_insert(*now);
+                }
                 _ => {}
             }
         }
@@ -172,7 +174,7 @@ fn longest_belief(record: &Record) -> u64 {
 mod tests {
     use super::*;
     use crate::check::stage::{NODES, Stage};
-    use crate::check::{Depth, check};
+    use crate::check::{Depth, Id, check};
     use crate::record::LogId;
 
     const FROM: TrueTime = TrueTime(10_000_000);
@@ -201,6 +203,26 @@ mod tests {
         assert!(excuses.covers_nodes(stage.now) && excuses.covers_tokens(stage.now));
         assert!(excuses.covers_reads(TrueTime::ZERO, None) && !excuses.covers_reads(FROM, None));
         assert!(excuses.covers_reads(stage.now, Some(stage.now)));
+    }
+
+    #[test]
+    fn a_restore_that_is_told_wrongly_excuses_nothing_before_it() {
+        for (restored, violations) in [(60_000, 1), (400, 0)] {
+            let mut stage = Stage::new();
+            let (first, second) = (stage.open(1), stage.open(2));
+            let token = stage.acquire(first).unwrap();
+            stage.acquire(second).unwrap_err();
+            stage.at(500).renew(second, &[]);
+            stage.release(first, token).unwrap();
+            stage.believe(first, token, Some(TrueTime(800_000_000)));
+            let log = stage.record.begin_log(LogId(0), stage.index);
+            stage.at(restored).push(Event::Restored { log, epoch: 1, truthful: false });
+            stage.record.events.sort_by_key(|(at, _)| *at);
+            stage.at(60_001).push(Event::Ended);
+            let found = check(&stage.record, Depth::Quick).violations;
+            let overlaps = found.iter().filter(|violation| violation.id == Id::I1).count();
+            assert_eq!(overlaps, violations, "restored at {restored} ms: {found:?}");
+        }
     }
 
     #[test]

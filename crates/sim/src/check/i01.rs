@@ -47,12 +47,11 @@ fn conflicts(run: Run<'_>, one: &Window, other: &Window) -> bool {
     }
     let leases = (run.story.lease(one.token), run.story.lease(other.token));
     let both_share = matches!(leases, (Some(a), Some(b)) if a.shared && b.shared);
-    // Who revokes at once has said that only the fence protects.
-    let given_up = [leases.0, leases.1]
-        .into_iter()
-        .flatten()
-        .any(|lease| lease.end.as_ref().is_some_and(|end| end.at_once));
     let moment = one.span.from.max(other.span.from);
+    // Who revokes at once has said that only the fence protects from whoever held it, for those that come after.
+    let older = if one.token < other.token { leases.0 } else { leases.1 };
+    let at_once = older.and_then(|lease| lease.end.as_ref()?.at_once);
+    let given_up = at_once.is_some_and(|step| run.story.time(step) <= moment);
     let covered = [one, other].iter().all(|window| run.excuses.covers(window.client, moment));
     !both_share && !given_up && covered
 }
@@ -60,9 +59,9 @@ fn conflicts(run: Run<'_>, one: &Window, other: &Window) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::stage::{MILLI, Stage, caught};
+    use crate::check::stage::{MILLI, Stage, caught, name};
     use crate::record::{ClientId, Event, Fault, Machine, NodeId, TrueTime};
-    use leasehold_core::{SessionId, Token};
+    use leasehold_core::{Command, Label, Operator, Reason, SessionId, Token};
 
     fn one_after_the_other() -> (Stage, [SessionId; 2], Token) {
         let mut stage = Stage::new();
@@ -93,6 +92,34 @@ mod tests {
     #[test]
     fn an_overlap_of_a_nanosecond_is_found() {
         caught(&overlapping().check(check), "for 1 ns at once");
+    }
+
+    /// The overlap of [`overlapping`], and one of the two leases is revoked at once, at 800 ms.
+    fn revoked(later: bool) -> Vec<Violation> {
+        let (mut stage, [first, second], token) = one_after_the_other();
+        let (by, reason) = (Label::new("op").unwrap(), Reason::new("why").unwrap());
+        let revoke = |token| {
+            let revoke = Operator::Revoke { resource: name(0), token, by, reason, now: true };
+            vec![Command::Operator(revoke)]
+        };
+        if later {
+            let next = stage.release(first, token).unwrap();
+            stage.believe(first, token, Some(TrueTime(600 * MILLI)));
+            stage.at(800).commit(revoke(next));
+        } else {
+            let applied = stage.at(800).commit(revoke(token));
+            let next = stage.hand_out(&applied).unwrap();
+            stage.believe(first, token, Some(TrueTime(900 * MILLI)));
+            stage.believe(second, next, Some(TrueTime(900 * MILLI)));
+        }
+        stage.at(1_000).push(Event::Ended);
+        stage.check(check)
+    }
+
+    #[test]
+    fn a_revoke_at_once_excuses_belief_in_what_was_revoked_and_nothing_before() {
+        assert_eq!(revoked(false), []);
+        caught(&revoked(true), "at once");
     }
 
     fn with_fault(machine: Machine, within: bool) -> Vec<Violation> {

@@ -37,7 +37,8 @@ fn in_logs(run: Run<'_>) -> Vec<Violation> {
     for step in &run.story.steps {
         for event in &step.outcome.events {
             let TableEvent::Granted { grant, .. } = event else { continue };
-            let before = newest.filter(|(log, _)| *log == step.log || run.excuses.covers_nodes(step.applied));
+            let before =
+                newest.filter(|(log, _)| *log == step.log || run.excuses.covers_tokens(step.applied));
             if let Some((_, before)) = before.filter(|(_, before)| grant.token <= *before) {
                 let what = format!("entry {} grants token {} behind token {before}", step.index, grant.token);
                 found.push(Violation::new(Id::I2, step.applied, what));

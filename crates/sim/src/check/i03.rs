@@ -77,7 +77,7 @@ fn conflict(one: &Lease, other: &Lease) -> bool {
 /// Whether a lease is out of the way of a grant: ended, and if its holder was not asked, known to the holder or overdue.
 fn is_gone(run: Run<'_>, other: &Lease, grant: &Lease) -> bool {
     let Some(end) = other.end.as_ref().filter(|end| end.step <= grant.step) else { return false };
-    if !matches!(end.how, Ending::Revoked { .. }) || end.at_once {
+    if !matches!(end.how, Ending::Revoked { .. }) || end.at_once.is_some_and(|step| step <= grant.step) {
         return true;
     }
     let noted = run.story.overdue_after(other.session, end.step);
@@ -166,6 +166,26 @@ mod tests {
         let applied = stage.commit(vec![Command::Tidy(vec![leasehold_core::Due::Resource(name(0))])]);
         stage.hand_out(&applied);
         stage
+    }
+
+    #[test]
+    fn a_second_revoke_may_end_the_wait_that_the_first_began() {
+        let granted_after = |second_revoke: bool| {
+            let mut stage = revoked(false, 600);
+            let (by, reason) = (Label::new("op").unwrap(), Reason::new("why").unwrap());
+            let token = stage.table.lease(&name(0)).unwrap().holders[0].token;
+            let revoke = Operator::Revoke { resource: name(0), token, by, reason, now: true };
+            let commands = if second_revoke { vec![Command::Operator(revoke)] } else { Vec::new() };
+            let applied = stage.at(700).commit(commands);
+            stage.hand_out(&applied);
+            stage
+        };
+        assert_eq!(granted_after(true).check(check), []);
+        let between = |story: &mut crate::check::story::Story<'_>| {
+            story.leases[1].step = story.leases[0].end.as_ref().unwrap().step;
+        };
+        caught(&granted_after(true).tampered(between, check), "stands in its way");
+        assert_eq!(granted_after(false).check(check), []);
     }
 
     #[test]

@@ -43,10 +43,13 @@ fn conflicts(run: Run<'_>, one: &Lease, other: &Lease) -> bool {
     logs && one.session != other.session && !apart && !(one.shared && other.shared)
 }
 
-/// Whether the client gave a lease up by a step: by a release of its token, which its machine sends by itself for a lease that was
-/// cancelled too late, or by closing the session, which gives up everything in it.
+/// Whether a lease was given up by a step: by an operator who said that nobody need be waited for, or by its client. That is a release of
+/// its token, which its machine sends by itself for a lease that was cancelled too late, or the close of its session.
 fn gave_up(run: Run<'_>, lease: &Lease, step: usize) -> bool {
     let Some(end) = &lease.end else { return false };
+    if end.at_once.is_some_and(|at_once| at_once <= step) {
+        return true;
+    }
     run.story.steps[end.step..=step].iter().any(|step| {
         step.entry.commands.iter().any(|command| {
             let Command::Session(command) = command else { return false };
@@ -62,9 +65,8 @@ fn gave_up(run: Run<'_>, lease: &Lease, step: usize) -> bool {
 /// The true time up to which a lease that ended without its holder had to be honoured.
 fn holds_until(run: Run<'_>, lease: &Lease) -> Option<TrueTime> {
     let end = lease.end.as_ref()?;
-    let involuntary =
-        matches!(end.how, Ending::Expired | Ending::Taken { .. } | Ending::Revoked { .. }) && !end.at_once;
-    if !involuntary || run.story.let_go.contains_key(&lease.token) {
+    let involuntary = matches!(end.how, Ending::Expired | Ending::Taken { .. } | Ending::Revoked { .. });
+    if !involuntary {
         return None;
     }
     let session = run.story.sessions.get(&lease.session)?;
@@ -79,6 +81,7 @@ fn holds_until(run: Run<'_>, lease: &Lease) -> Option<TrueTime> {
 mod tests {
     use super::*;
     use crate::check::stage::{Stage, caught, name};
+    use crate::check::story::Story;
     use crate::record::{ClientId, Event, Fault, Machine};
     use leasehold_core::{Due, LogTime};
 
@@ -103,6 +106,15 @@ mod tests {
     #[test]
     fn a_log_that_outruns_true_time_is_found() {
         let stage = expiry(1_001, 1_004);
+        caught(&stage.check(check), "before the renewals behind token");
+    }
+
+    #[test]
+    fn who_lets_go_after_it_was_granted_to_another_too_early_excuses_nothing() {
+        let mut stage = expiry(600, 1_004);
+        let story = Story::of(&stage.record);
+        let (session, token) = (story.leases[0].session, story.leases[0].token);
+        stage.at(700).push(Event::LetGo { session, token });
         caught(&stage.check(check), "before the renewals behind token");
     }
 

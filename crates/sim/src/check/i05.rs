@@ -7,16 +7,12 @@ use leasehold_core::{Answer, Ending, Event as TableEvent, Op, Reply, SessionId, 
 
 use super::story::Step;
 use super::{Id, Run, Violation};
-use crate::record::LogId;
 
 /// Follows every lease past its end. Within the entry of the end any order is taken.
 pub fn check(run: Run<'_>) -> Vec<Violation> {
     let mut found = Vec::new();
     let mut past = Past::default();
     for step in &run.story.steps {
-        if past.log != step.log {
-            past = Past { log: step.log, ..Past::default() };
-        }
         for (command, _, answer) in step.answers() {
             if let Some(token) = past.revived(command.session, &command.op, answer) {
                 let what = format!("{:?} with ended token {token} was answered {answer:?}", command.op);
@@ -38,7 +34,6 @@ pub fn check(run: Run<'_>) -> Vec<Violation> {
 
 #[derive(Default)]
 struct Past {
-    log: LogId,
     /// With whose it was, and whether it was revoked.
     ended: HashMap<Token, (SessionId, bool)>,
     acknowledged: HashSet<Token>,

@@ -29,7 +29,7 @@ pub fn check(run: Run<'_>) -> Vec<Violation> {
             let greater = granted.get(&place).is_some_and(|granted| {
                 granted.iter().any(|(applied, fence)| *fence > token && applied <= now)
             });
-            if !greater && run.excuses.covers_nodes(*now) {
+            if !greater && run.excuses.covers_tokens(*now) {
                 wrong(format!(
                     "token {token} of session {session} was refused, and none greater was granted"
                 ));

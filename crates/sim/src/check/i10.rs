@@ -25,7 +25,7 @@ pub fn check(run: Run<'_>) -> Vec<Violation> {
             }
             Event::ReadTold { read, log, revision, holder } => {
                 let Some((resource, newest)) = asked.get(&read) else { continue };
-                if !run.excuses.covers_nodes(*now) {
+                if !run.excuses.covers_tokens(*now) {
                     continue;
                 }
                 let mut wrong = |what: String| found.push(Violation::new(Id::I10, *now, what));

@@ -1,5 +1,5 @@
 //! I15, definite errors: what was answered "not done" stands in no log. A frame that was sent n times and answered so m times
-//! stands there at most n - m times.
+//! stands there at most n - m times. And a session that is said to be over is over in the log.
 
 use std::collections::{HashMap, HashSet};
 
@@ -64,6 +64,24 @@ pub fn check(run: Run<'_>) -> Vec<Violation> {
             found.push(Violation::new(Id::I15, count.last_failed, what));
         }
     }
+    found.extend(refused(run));
+    found
+}
+
+/// Sessions that were said to be over, and were not.
+fn refused(run: Run<'_>) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for (now, event) in &run.record.events {
+        let Event::SessionRefused { session: id } = event else { continue };
+        let Some(session) = run.story.sessions.get(id) else { continue };
+        // A new life of the state has ended what it does not know.
+        let is_last_life = usize::from(session.log.0) + 1 == run.record.logs.len();
+        let is_over = session.over.is_some_and(|step| run.story.time(step) <= *now);
+        if is_last_life && !is_over && run.excuses.covers_nodes(*now) {
+            let what = format!("session {id} was said to be over, and no log has ended it");
+            found.push(Violation::new(Id::I15, *now, what));
+        }
+    }
     found
 }
 
@@ -105,5 +123,21 @@ mod tests {
         assert_eq!(stage.check(check), []);
         stage.told(session, 1, Told::NotSent);
         caught(&stage.check(check), "was never sent");
+    }
+
+    #[test]
+    fn a_session_that_is_said_to_be_over_must_be() {
+        let refused = |tidied: bool| {
+            let mut stage = Stage::new();
+            let session = stage.open(1);
+            if tidied {
+                let due = vec![leasehold_core::Due::Session(session)];
+                stage.at(5_000).commit(vec![Command::Tidy(due)]);
+            }
+            stage.at(5_001).push(Event::SessionRefused { session });
+            stage.check(check)
+        };
+        assert_eq!(refused(true), []);
+        caught(&refused(false), "was said to be over");
     }
 }

@@ -1,13 +1,58 @@
-//! L4: with no fault under way, a client that lives loses no lease to time, and its belief does not run out.
+//! L4: with no fault under way, a client that lives loses no lease to time, and its belief does not run out. Under faults too, time in
+//! which the service could take in no renewals is not held against anybody: log time does not count it.
 
 use leasehold_core::{Ending, SessionId};
 
+use super::excuse::Span;
+use super::running::Running;
 use super::windows::windows;
 use super::{Id, Run, Violation};
-use crate::record::TrueTime;
+use crate::record::{LogId, TrueTime};
 
-/// Looks for leases of the living that ended by time.
+const MILLI: u64 = 1_000_000;
+/// Stamps and the base of a clock are rounded down, and of its two clocks a leader may read either a little earlier.
+const ROUNDING: u64 = 5 * MILLI;
+
+/// Looks for leases of the living that ended by time, and for time that must not have ended any.
 pub fn check(run: Run<'_>) -> Vec<Violation> {
+    let mut found = of_the_living(run);
+    found.extend(stalls_counted(run));
+    found
+}
+
+/// Between two entries of one leader log time moves by the true time at most, without what the leader stood still.
+fn stalls_counted(run: Run<'_>) -> Vec<Violation> {
+    let running = Running::of(run);
+    let drift = u128::from(run.record.config.drift.ppm());
+    let mut found = Vec::new();
+    for (number, log) in run.record.logs.iter().enumerate() {
+        let id = LogId(u16::try_from(number).expect("begin_log counted them"));
+        let at = |index| log.entry(index)?.entry.as_ref().map(|entry| entry.at.get());
+        for pair in running.stamps(id, 0, u64::MAX).windows(2) {
+            let (one, two) = (&pair[0], &pair[1]);
+            let span = Span { from: one.at, to: two.at };
+            let stood = running.stood(one.node, one.at, two.at);
+            if one.term != two.term || stood == 0 || !run.excuses.covers_nodes_during(&span) {
+                continue;
+            }
+            let (Some(before), Some(after)) = (at(one.index), at(two.index)) else { continue };
+            let passed = u128::from(two.at.since(one.at)) * (1_000_000 + drift) / 1_000_000;
+            let most = u64::try_from(passed).unwrap_or(u64::MAX).saturating_sub(stood);
+            let moved = after.saturating_sub(before) * MILLI;
+            if moved > most.saturating_add(ROUNDING) {
+                let (too_much, stood) = ((moved - most) / MILLI, stood / MILLI);
+                let what = format!(
+                    "log time moved {too_much} ms too far from entry {} to entry {}: its leader stood still for {stood} ms",
+                    one.index, two.index
+                );
+                found.push(Violation::new(Id::L4, two.at, what));
+            }
+        }
+    }
+    found
+}
+
+fn of_the_living(run: Run<'_>) -> Vec<Violation> {
     let Some(healthy) = run.healthy() else { return Vec::new() };
     let mut found = Vec::new();
     for lease in &run.story.leases {
@@ -41,9 +86,9 @@ fn lives(run: Run<'_>, id: SessionId, when: TrueTime) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::stage::{Stage, caught, name};
+    use crate::check::stage::{NODES, Stage, caught, name};
     use crate::record::{ClientId, Event};
-    use leasehold_core::{Command, Due};
+    use leasehold_core::{Command, Due, LogTime};
 
     /// A holder that stops renewing at 40 s, and one that waits for its lease.
     fn given_up(dead: bool) -> Stage {
@@ -83,5 +128,24 @@ mod tests {
         let mut stage = given_up(false);
         stage.record.events.retain(|(_, event)| *event != Event::FaultsStopped);
         assert_eq!(stage.check(check), []);
+    }
+
+    #[test]
+    fn time_in_which_the_leader_stood_still_must_not_count() {
+        let stood_from = |since: u64, log_time: u64| {
+            let mut stage = Stage::new();
+            stage.at(1_000).commit(Vec::new());
+            stage.at(1_900).push(Event::Stood {
+                node: NODES[0],
+                since: TrueTime(since * MILLI),
+                lost: 600 * MILLI,
+            });
+            stage.commit_at(LogTime::new(log_time), Vec::new());
+            stage.check(check)
+        };
+        assert_eq!(stood_from(1_200, 1_300), []);
+        caught(&stood_from(1_200, 1_310), "log time moved");
+        // What began before the first entry may be in it.
+        assert_eq!(stood_from(900, 1_900), []);
     }
 }

@@ -5,20 +5,36 @@ use std::collections::BTreeMap;
 use leasehold_core::SessionId;
 
 use super::{Id, Run, Violation};
-use crate::record::{ClientId, Event, TrueTime};
+use crate::record::{Asked, ClientId, Event, Told, TrueTime};
+
+const MILLI: u64 = 1_000_000;
 
 /// Looks for commands and reads without an answer.
 pub fn check(run: Run<'_>) -> Vec<Violation> {
     let Some(healthy) = run.healthy() else { return Vec::new() };
     let mut commands: BTreeMap<(SessionId, u64), TrueTime> = BTreeMap::new();
     let mut reads: BTreeMap<u64, (TrueTime, ClientId)> = BTreeMap::new();
+    let mut waits: BTreeMap<(SessionId, u64), (TrueTime, u64)> = BTreeMap::new();
     for (now, event) in &run.record.events {
         match *event {
-            Event::Asked { session, command, .. } => {
+            Event::Asked { session, command, what } => {
                 commands.insert((session, command), *now);
+                match what {
+                    Asked::Exclusive { wait: Some(wait), .. } | Asked::Others { wait: Some(wait), .. } => {
+                        waits.insert((session, command), (*now, u64::from(wait) * MILLI));
+                    }
+                    // Whoever cancels may hear of the end of its cancel alone.
+                    Asked::Cancel { acquire } => {
+                        waits.remove(&(session, acquire));
+                    }
+                    _ => {}
+                }
             }
-            Event::Told { session, command, .. } => {
+            Event::Told { session, command, what } => {
                 commands.remove(&(session, command));
+                if what != Told::Queued {
+                    waits.remove(&(session, command));
+                }
             }
             Event::ReadAsked { client, read, .. } => {
                 reads.insert(read, (*now, client));
@@ -38,6 +54,16 @@ pub fn check(run: Run<'_>) -> Vec<Violation> {
             found.push(Violation::new(Id::L5, asked, what));
         }
     }
+    // Log time is slower than true time by no more than the bound once nothing is wrong: a hundredth is more than that.
+    for ((session, command), (asked, wait)) in waits {
+        if late(asked.max(healthy).plus(wait + wait / 100)) && run.waits_for_news(session) {
+            let what = format!(
+                "the wait {command} of session {session} was for {} ms, and is not over",
+                wait / MILLI
+            );
+            found.push(Violation::new(Id::L5, asked, what));
+        }
+    }
     for (read, (asked, client)) in reads {
         let dead = run.story.deaths.iter().any(|(at, died)| *died == client && *at >= asked);
         if late(asked) && !dead {
@@ -51,7 +77,7 @@ pub fn check(run: Run<'_>) -> Vec<Violation> {
 mod tests {
     use super::*;
     use crate::check::stage::{Stage, caught};
-    use crate::record::{Asked, ResourceId};
+    use crate::record::ResourceId;
 
     fn unanswered(asked_at: u64) -> (Stage, SessionId) {
         let mut stage = Stage::new();
@@ -68,7 +94,22 @@ mod tests {
         assert_eq!(stage.check(check), [], "there may still be time");
         stage.at(40_001).push(Event::Ended);
         caught(&stage.check(check), "was never answered");
-        stage.told(session, 1, crate::record::Told::Unknown);
+        stage.told(session, 1, Told::Unknown);
+        assert_eq!(stage.check(check), []);
+    }
+
+    #[test]
+    fn a_wait_that_goes_on_behind_its_length_is_found() {
+        let (mut stage, session) = unanswered(10);
+        stage.told(session, 1, Told::Done);
+        let wait = Asked::Exclusive { resource: ResourceId(0), wait: Some(5_000) };
+        stage.at(40_000).asked(session, 2, wait);
+        stage.told(session, 2, Told::Queued);
+        stage.at(55_050).push(Event::Ended);
+        assert_eq!(stage.check(check), [], "there may still be time");
+        stage.at(55_051).push(Event::Ended);
+        caught(&stage.check(check), "was for 5000 ms, and is not over");
+        stage.told(session, 2, Told::WaitOver);
         assert_eq!(stage.check(check), []);
     }
 
@@ -86,7 +127,7 @@ mod tests {
     #[test]
     fn a_read_without_an_answer_is_found() {
         let (mut stage, session) = unanswered(10);
-        stage.told(session, 1, crate::record::Told::Done);
+        stage.told(session, 1, Told::Done);
         let (client, resource) = (ClientId(1), ResourceId(0));
         stage.push(Event::ReadAsked { client, read: 9, resource });
         stage.at(50_000).push(Event::Ended);

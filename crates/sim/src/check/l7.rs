@@ -8,10 +8,10 @@
 
 use std::collections::HashMap;
 
-use leasehold_core::{Command, Due, SessionId};
+use leasehold_core::{Command, Due, Ending, SessionId};
 
 use super::running::{Running, Stamp};
-use super::story::Session;
+use super::story::{Lease, Session};
 use super::{Id, Run, Violation};
 use crate::record::{Event, LogId, NodeId, TrueTime};
 
@@ -81,23 +81,28 @@ pub(super) fn is_full(run: Run<'_>, nth: usize) -> bool {
         Command::Tidy(due) => Some(due),
         _ => None,
     });
-    let leases = |id: SessionId| {
-        let stands = |lease: &&super::story::Lease| {
-            lease.session == id && lease.step < nth && lease.end.as_ref().is_none_or(|end| end.step >= nth)
-        };
-        run.story.leases.iter().filter(stands).count().max(1)
+    // Revoked ones count until their holder has let go, which may be long.
+    let occupies = |lease: &&Lease| {
+        let end = lease.end.as_ref();
+        end.is_none_or(|end| end.step >= nth || matches!(end.how, Ending::Revoked { .. }))
     };
+    let of = |id: SessionId| {
+        run.story.leases.iter().filter(move |lease| lease.session == id && lease.step < nth).filter(occupies)
+    };
+    // A session with more leases than there is room for ends in several entries.
+    let goes_on = |lease: &Lease| lease.end.as_ref().is_some_and(|end| end.step <= nth);
     let is_done = |id: SessionId| {
         let session = run.story.sessions.get(&id);
-        session.is_none_or(|session| {
+        let done = |session: &Session| {
             session.over.is_some_and(|over| over <= nth)
                 || session.renewals.iter().any(|renewal| renewal.step == nth)
-        })
+        };
+        session.is_none_or(done) || of(id).any(goes_on)
     };
     let work: usize = due
         .flatten()
         .map(|due| match due {
-            Due::Session(id) if is_done(*id) => leases(*id),
+            Due::Session(id) if is_done(*id) => of(*id).count().max(1),
             Due::Session(_) => 0,
             Due::Resource(_) => 1,
         })

@@ -368,7 +368,7 @@ mod tests {
         assert_eq!(searched(&stage).violations, []);
         let resource = ResourceId(0);
         for (command, token, count) in [(7, next, 0), (8, token, 1)] {
-            stage.at(40).asked(first, command, Asked::Exclusive { resource, waits: false });
+            stage.at(40).asked(first, command, Asked::Exclusive { resource, wait: None });
             stage.at(50).told(first, command, Told::Held { token });
             assert_eq!(searched(&stage).violations.len(), count);
         }

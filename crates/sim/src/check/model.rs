@@ -20,12 +20,12 @@ use naive::Naive;
 pub fn check_replies(run: Run<'_>) -> Vec<Violation> {
     let mut found = Vec::new();
     let heard: HashSet<RequestKey> = run.record.replies.iter().map(|replied| replied.key).collect();
-    let mut given: HashMap<RequestKey, Vec<&Reply>> = HashMap::new();
+    let mut given: HashMap<RequestKey, Vec<(&Reply, TrueTime)>> = HashMap::new();
     let mut items: HashMap<(SessionId, u64), &Item> = HashMap::new();
     for step in &run.story.steps {
         for (command, reply) in step.entry.commands.iter().zip(&step.outcome.replies) {
             if let Some(key) = RequestKey::of(command).filter(|key| heard.contains(key)) {
-                given.entry(key).or_default().push(reply);
+                given.entry(key).or_default().push((reply, step.applied));
             }
         }
         for (session, item) in &step.outcome.items {
@@ -34,9 +34,14 @@ pub fn check_replies(run: Run<'_>) -> Vec<Violation> {
     }
     let waits = Waits::of(run);
     for replied in run.record.replies.iter().filter(|replied| run.excuses.covers_files(replied.at)) {
-        let in_log = given.get(&replied.key).is_some_and(|given| given.contains(&&replied.reply));
+        // An answer that comes before its entry is applied anywhere is an answer before the commit.
+        let gave = |(reply, applied): &(&Reply, TrueTime)| **reply == replied.reply && *applied <= replied.at;
+        let in_log = given.get(&replied.key).is_some_and(|given| given.iter().any(gave));
         if !in_log && !waits.gave(replied) && !is_before_the_log(run, replied) {
-            let what = format!("{:?} was answered {:?}, which no entry gave", replied.key, replied.reply);
+            let what = format!(
+                "{:?} was answered {:?}, which no entry had given by then",
+                replied.key, replied.reply
+            );
             found.push(Violation::new(Id::Model, replied.at, what));
         }
     }
@@ -198,7 +203,19 @@ mod tests {
         let last = stage.record.replies.last_mut().unwrap();
         let Reply::Renewed(renewed) = &mut last.reply else { panic!("{last:?}") };
         renewed.after = ItemNumber::NONE;
-        caught(&stage.check(check_replies), "which no entry gave");
+        caught(&stage.check(check_replies), "which no entry had given by then");
+    }
+
+    #[test]
+    fn a_reply_before_its_entry_is_applied_is_found() {
+        for (answered, is_right) in [(799, false), (800, true)] {
+            let (mut stage, session) = stage();
+            let (number, command) = stage.at(600).renewal(session);
+            let applied = stage.at(800).commit(vec![command]);
+            let (at, key) = (TrueTime(answered * 1_000_000), RequestKey::Renew(session, number));
+            stage.record.replied(at, key, applied.replies[0].clone());
+            assert_eq!(stage.check(check_replies).is_empty(), is_right, "at {answered} ms");
+        }
     }
 
     #[test]

@@ -54,6 +54,8 @@ pub struct Running {
     /// When a node was gone, led no more or was asked to stop.
     ends: HashMap<NodeId, Vec<TrueTime>>,
     handovers: Vec<TrueTime>,
+    /// When a node began to lead: from then on log time goes on.
+    elected: HashMap<(NodeId, u64), TrueTime>,
 }
 
 impl Running {
@@ -75,6 +77,9 @@ impl Running {
                     running.ends.entry(node).or_default().push(*now);
                 }
                 Event::HandingOver => running.handovers.push(*now),
+                Event::Leads { node, term } => {
+                    running.elected.insert((node, term), *now);
+                }
                 _ => {}
             }
         }
@@ -106,7 +111,9 @@ impl Running {
         if one.term == two.term {
             return self.stood(one.node, one.at, two.at);
         }
-        self.down(log, one, two.at, step)
+        // Whoever leads counts from its election on, and not only from its first entry on.
+        let elected = self.elected.get(&(two.node, two.term)).map_or(two.at, |elected| elected.plus(TURN));
+        self.down(log, one, elected.min(two.at).max(one.at), step)
     }
 
     /// Time that a leader lost between two points because its loop or its disk stood still.

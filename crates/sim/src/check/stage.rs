@@ -170,7 +170,7 @@ impl Stage {
     pub(crate) fn acquire(&mut self, session: SessionId) -> Result<Token, u64> {
         let (number, command) = self.command(session, Op::Acquire(acquire_of(0)));
         let resource = ResourceId(0);
-        self.asked(session, number, Asked::Exclusive { resource, waits: true });
+        self.asked(session, number, Asked::Exclusive { resource, wait: Some(60_000) });
         let applied = self.commit(vec![command]);
         let ItemKind::Answer { answer, .. } = &applied.items[0].1.kind else { panic!("{applied:?}") };
         match answer {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use leasehold_core::{
     Answer, Applied, Command, Ending, Entry, Event as TableEvent, ItemKind, LeaseTable, LogTime, Millis,
-    Policies, Reply, SessionCommand, SessionId, Token,
+    Operator, Policies, Reply, SessionCommand, SessionId, Token,
 };
 
 use super::points::Points;
@@ -80,8 +80,8 @@ pub struct End {
     pub step: usize,
     /// How.
     pub how: Ending,
-    /// Whether somebody had said that nobody need be waited for.
-    pub at_once: bool,
+    /// The step in which somebody said that nobody need be waited for: the same, or a later one.
+    pub at_once: Option<usize>,
 }
 
 /// A renewal, or the open, that counted.
@@ -252,7 +252,12 @@ impl<'r> Story<'r> {
             self.renewed(log, step, command, reply);
         }
         for event in &outcome.events {
-            self.happened(step, entry, event);
+            self.happened(step, event);
+        }
+        for command in &entry.commands {
+            if let Command::Operator(Operator::Revoke { token, now: true, .. }) = command {
+                self.revoked_at_once(step, *token);
+            }
         }
         let (index, applied) = (committed.index, committed.applied);
         self.steps.push(Step { log, index, applied, entry, outcome });
@@ -287,7 +292,15 @@ impl<'r> Story<'r> {
         }
     }
 
-    fn happened(&mut self, step: usize, entry: &Entry, event: &TableEvent) {
+    /// A lease, which may have been revoked before with a wait for its holder, is waited for no longer.
+    fn revoked_at_once(&mut self, step: usize, token: Token) {
+        let lease = self.by_token.get(&token).map(|place| &mut self.leases[*place]);
+        if let Some(end) = lease.and_then(|lease| lease.end.as_mut()) {
+            end.at_once.get_or_insert(step);
+        }
+    }
+
+    fn happened(&mut self, step: usize, event: &TableEvent) {
         match event {
             TableEvent::Granted { grant, shared, session, command, .. } => {
                 let Some(resource) = self.record.known(&grant.resource) else { return };
@@ -304,9 +317,8 @@ impl<'r> Story<'r> {
                 });
             }
             TableEvent::Ended { token, how, .. } => {
-                let at_once = is_at_once(entry, *token);
                 if let Some(place) = self.by_token.get(token) {
-                    self.leases[*place].end.get_or_insert(End { step, how: how.clone(), at_once });
+                    self.leases[*place].end.get_or_insert(End { step, how: how.clone(), at_once: None });
                 }
             }
             TableEvent::SessionEnded { session } => {
@@ -391,12 +403,4 @@ pub fn inherited(record: &Record, log: LogId) -> Vec<&Committed> {
     }
     entries.reverse();
     entries
-}
-
-/// Whether this entry revokes the lease without a wait.
-fn is_at_once(entry: &Entry, lease: Token) -> bool {
-    use leasehold_core::Operator;
-    entry.commands.iter().any(|command| {
-        matches!(command, Command::Operator(Operator::Revoke { token, now: true, .. }) if *token == lease)
-    })
 }

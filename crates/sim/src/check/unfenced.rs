@@ -42,7 +42,7 @@ fn is_within(run: Run<'_>, stale: &Stale) -> bool {
     // Who revokes at once has said that only the fence protects.
     let given_up = run.story.leases.iter().any(|lease| {
         (lease.session, lease.fence) == (stale.session, stale.token)
-            && lease.end.as_ref().is_some_and(|end| end.at_once)
+            && lease.end.as_ref().is_some_and(|end| end.at_once.is_some())
     });
     covered && !given_up && stale.at.since(stale.sent) <= run.record.bounds.in_flight
 }

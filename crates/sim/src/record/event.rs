@@ -11,8 +11,8 @@ pub enum Asked {
     Exclusive {
         /// Of what.
         resource: ResourceId,
-        /// Whether it waits.
-        waits: bool,
+        /// For how many milliseconds it waits, if it does.
+        wait: Option<u32>,
     },
     /// A lease in another mode, or several.
     Others {
@@ -20,8 +20,8 @@ pub enum Asked {
         resource: ResourceId,
         /// How many resources.
         count: u16,
-        /// Whether it waits.
-        waits: bool,
+        /// For how many milliseconds it waits, if it does.
+        wait: Option<u32>,
     },
     /// An end to a wait.
     Cancel {
@@ -174,6 +174,11 @@ pub enum Event {
         usable_ms: u64,
         /// When the nonce was first sent.
         first_sent: TrueTime,
+    },
+    /// The service has told a client that its session is over.
+    SessionRefused {
+        /// Which session.
+        session: SessionId,
     },
     /// A client's session is over for the client.
     SessionOver {

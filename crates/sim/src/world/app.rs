@@ -176,7 +176,8 @@ impl World {
             54..58 => self.app_reads(client),
             58..60 if shows_strange => self.app_shows_strange_token(client),
             58.. if own.app.waits.len() < 2 && own.app.held.len() < 4 => self.app_acquires(client),
-            _ => {}
+            // Whoever has nothing else to do looks: stale answers show only where there are many.
+            _ => self.app_reads(client),
         }
     }
 
@@ -240,12 +241,12 @@ impl World {
             _ => Some(Millis::new(random.between(1_000, 60_000))),
         };
         let first = self.notes.record.resource(&requests[0].resource);
-        let waits = wait.is_some();
+        let length = wait.map(|wait| u32::try_from(wait.get()).expect("a minute at most"));
         let asked = match requests.as_slice() {
-            [Request { mode: Mode::Exclusive, .. }] => Asked::Exclusive { resource: first, waits },
+            [Request { mode: Mode::Exclusive, .. }] => Asked::Exclusive { resource: first, wait: length },
             several => {
                 let count = u16::try_from(several.len()).expect("a few");
-                Asked::Others { resource: first, count, waits }
+                Asked::Others { resource: first, count, wait: length }
             }
         };
         let acquire = Acquire { requests, value: Value::default(), wait };

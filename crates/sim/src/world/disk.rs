@@ -6,7 +6,7 @@ use leasehold_wal::{Entry, HardState, Index, NodeId, Record, SnapshotKind, Space
 
 use super::faults::Undo;
 use super::nodes::End;
-use super::process::{Files, Process};
+use super::process::{DiskThread, Files, Process};
 use super::{Event, World};
 use crate::trace::{MICRO, MILLI, SECOND};
 
@@ -19,13 +19,23 @@ const WRITE_TRIES: u32 = 600;
 const LATER: u64 = 300 * MICRO;
 /// The longest write that a candidate counts with, as nodes have it.
 const SLOWEST_VOTE: u64 = 2 * SECOND;
-/// Bytes of entries in one batch at most.
-const MAX_BATCH_BYTES: usize = 4 * 1024 * 1024;
+/// Bytes of entries in one batch at most: few, so that many writes take several batches, and nodes die between them.
+const MAX_BATCH_BYTES: usize = 2 * 1024;
 
 /// Something for the disk.
 pub(super) enum Job {
     Write(LogWrite),
     Snapshot(SavedSnapshot),
+}
+
+impl Job {
+    /// Whether it writes a snapshot, one of its own or one that it was sent.
+    const fn is_snapshot(&self) -> bool {
+        match self {
+            Self::Write(write) => write.install.is_some(),
+            Self::Snapshot(_) => true,
+        }
+    }
 }
 
 /// What is left of a write that found no space.
@@ -98,7 +108,11 @@ impl World {
 
     /// Whether the process dies in the middle of this job. If it is to die after it, that is planned.
     fn dies_at_disk(&mut self, at: usize) -> bool {
-        let Some(death) = &mut self.processes[at].disk.dies else { return false };
+        let DiskThread { dies, jobs, .. } = &mut self.processes[at].disk;
+        let Some(death) = dies else { return false };
+        if death.at_snapshot && !jobs.front().is_some_and(Job::is_snapshot) {
+            return false;
+        }
         if death.jobs > 0 {
             death.jobs -= 1;
             return false;
@@ -118,6 +132,7 @@ impl World {
     fn do_write(&mut self, at: usize, mut write: LogWrite) {
         let number = write.number;
         let durable = super::nodes::spans(&write.entries);
+        let installs = write.install.is_some();
         let own = &mut self.processes[at];
         let Files::Log(wal) = &mut own.files else { return };
         match self::write(wal, &mut write) {
@@ -130,6 +145,9 @@ impl World {
                 self.note_durable(at, &durable);
                 let soon = self.soon();
                 self.processes[at].push(Input::Written { number }, soon);
+                if installs {
+                    self.restock_if_enough(at);
+                }
             }
             Progress::NoSpace if own.disk.tries < WRITE_TRIES => {
                 own.disk.tries += 1;
@@ -198,6 +216,13 @@ impl World {
         }
     }
 
+    /// The table may have grown since the last snapshot, and with it what the next one needs.
+    fn restock_if_enough(&mut self, at: usize) {
+        if matches!(&self.processes[at].files, Files::Log(wal) if wal.space() == Space::Enough) {
+            self.restock(at);
+        }
+    }
+
     pub(super) fn tell_space(&mut self, at: usize) {
         let soon = self.soon();
         let own = &mut self.processes[at];
@@ -229,6 +254,7 @@ impl World {
                 own.disk.waiting = None;
                 self.totals.snapshots += 1;
                 own.push(Input::SnapshotSaved { index }, soon);
+                self.restock_if_enough(at);
             }
             Ok(false) => {}
             Err(error) => self.process_fails(at, &error.to_string()),

@@ -125,6 +125,7 @@ impl World {
                 forgot: None,
                 lock_inode: lock_inode(slot),
                 knows: CLUSTER_VERSION,
+                set_back: false,
                 stalls: Stalls::default(),
             });
         }

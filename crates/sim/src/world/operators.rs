@@ -253,7 +253,9 @@ impl World {
         let at = *self.chance.pick(&used);
         let raised = self.processes.iter().any(|own| own.membership.version > CLUSTER_VERSION);
         let back = !raised && self.chance.one_in(6);
-        self.processes[at].knows = if back { CLUSTER_VERSION } else { NEXT_VERSION };
+        let own = &mut self.processes[at];
+        own.set_back = back && (own.set_back || own.knows > CLUSTER_VERSION);
+        own.knows = if back { CLUSTER_VERSION } else { NEXT_VERSION };
         self.trace.say(self.now, || {
             format!("n{} gets {} release", at + 1, if back { "the old" } else { "the next" })
         });

@@ -59,8 +59,6 @@ pub(super) struct Plain {
     held: Vec<Held>,
     /// Given back lately, answered or not.
     released: Vec<Token>,
-    /// No longer listed and so not believed in; a close acknowledges their ends.
-    unlisted: Vec<Token>,
     /// Given back, and still listed: nobody heard of it, so it is said again.
     again: Vec<(ResourceName, Token)>,
     /// A close was sent: nothing else is, until it is answered.
@@ -88,7 +86,6 @@ impl Plain {
             renewed: 0,
             held: Vec::new(),
             released: Vec::new(),
-            unlisted: Vec::new(),
             again: Vec::new(),
             closing: false,
             asked: None,
@@ -151,9 +148,6 @@ impl World {
                 for held in std::mem::take(&mut self.plain[client].held) {
                     self.plain_lets_go(session, &held);
                     self.plain[client].released.push(held.token);
-                }
-                for token in std::mem::take(&mut self.plain[client].unlisted) {
-                    self.notes.record.push(TrueTime(self.now), Noted::LetGo { session, token });
                 }
                 self.plain[client].closing = true;
                 self.plain_asks(client, What::Close, Some(Op::Close));
@@ -352,7 +346,6 @@ impl World {
             .partition(|held: &Held| is_held(held.token));
         self.plain[client].held = kept;
         for held in gone {
-            self.plain[client].unlisted.push(held.token);
             self.notes.record.belief(TrueTime(self.now), session, held.place, held.token, None);
         }
         for grant in grants {
@@ -382,7 +375,6 @@ impl World {
         own.base = None;
         own.closing = false;
         own.again.clear();
-        own.unlisted.clear();
         own.asked = None;
         let held = std::mem::take(&mut own.held);
         if let Some(session) = own.session.take() {

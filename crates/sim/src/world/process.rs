@@ -80,6 +80,8 @@ pub(super) struct Process {
     pub(super) lock_inode: u64,
     /// The version of what may stand in the log that its release knows.
     pub(super) knows: u32,
+    /// It knew more before: others may have counted on that.
+    pub(super) set_back: bool,
     /// Where its loop or disk stood still.
     pub(super) stalls: Stalls,
 }
@@ -99,6 +101,8 @@ pub(super) struct Death {
     pub(super) jobs: u64,
     /// That job is done first, and what follows from it may leave.
     pub(super) after: bool,
+    /// Only jobs that write a snapshot count.
+    pub(super) at_snapshot: bool,
 }
 
 /// What the disk's thread is doing.

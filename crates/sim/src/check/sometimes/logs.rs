@@ -94,7 +94,7 @@ fn replied(run: Run<'_>, sometimes: &mut Sometimes, step: &Step<'_>, command: &C
     }
 }
 
-/// Whether the entry names a session, or what it holds, as due.
+/// Whether the entry names a session as due, or what it holds while it is overdue but for this renewal.
 fn is_tidied(run: Run<'_>, step: &Step<'_>, session: SessionId) -> bool {
     let due = step.entry.commands.iter().filter_map(|command| match command {
         Command::Tidy(due) => Some(due),
@@ -103,11 +103,14 @@ fn is_tidied(run: Run<'_>, step: &Step<'_>, session: SessionId) -> bool {
     due.flatten().any(|due| match due {
         Due::Session(due) => *due == session,
         Due::Resource(name) => run.record.known(name).is_some_and(|resource| {
-            run.story.leases.iter().any(|lease| {
-                (lease.session, lease.place.resource) == (session, resource)
-                    && run.story.steps[lease.step].index < step.index
-                    && lease.end.as_ref().is_none_or(|end| run.story.steps[end.step].index >= step.index)
-            })
+            let before = run.story.step_of(step.log, step.index).and_then(|step| step.checked_sub(1));
+            let overdue = before.and_then(|before| run.story.overdue_after(session, before));
+            overdue.is_some_and(|overdue| overdue < step.entry.at)
+                && run.story.leases.iter().any(|lease| {
+                    (lease.session, lease.place.resource) == (session, resource)
+                        && run.story.steps[lease.step].index < step.index
+                        && lease.end.as_ref().is_none_or(|end| run.story.steps[end.step].index >= step.index)
+                })
         }),
     })
 }

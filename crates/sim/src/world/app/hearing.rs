@@ -57,6 +57,9 @@ impl World {
             Event::SessionEnded { why } => {
                 if matches!(why, SessionEnd::ByService(_)) {
                     self.totals.sessions_lost += 1;
+                    if let Some(session) = self.clients[client].session {
+                        self.notes.record.push(TrueTime(self.now), Noted::SessionRefused { session });
+                    }
                 }
                 self.session_over(client);
             }

@@ -94,6 +94,7 @@ impl World {
             self.clients[client].served = false;
         }
         for at in 0..slots {
+            self.processes[at].disk.dies = None;
             for undo in [Undo::Slow { at }, Undo::Stuck { at }, Undo::Full { at }, Undo::SleptNode { at }] {
                 self.undo(undo);
             }

@@ -1,7 +1,6 @@
 //! How the process of a node ends, stands still and goes on.
 
 use leasehold_node::Fatal;
-use leasehold_node::members::CLUSTER_VERSION;
 use leasehold_wal::mem::MemDisk;
 
 use super::End;
@@ -29,8 +28,8 @@ impl World {
             Fatal::Invariant(_) if self.processes[at].forgot.is_some() => Stopped::Damaged,
             // It has acknowledged what another leader of the same term took back.
             Fatal::Invariant(_) if self.faults.set_back => Stopped::Diverged,
-            // It was set back to an older release while the others went on.
-            Fatal::TooOld { .. } if self.processes[at].knows == CLUSTER_VERSION => Stopped::TooOld,
+            // It was set back to an older release while the others went on. Nobody may go on before it knew the next one.
+            Fatal::TooOld { .. } if self.processes[at].set_back => Stopped::TooOld,
             _ => Stopped::Failed,
         };
         self.note_stopped(NodeId(self.processes[at].member.id.0), why);
@@ -39,6 +38,7 @@ impl World {
             Stopped::Removed => self.processes[at].standing = Standing::Unused,
             Stopped::TooOld => {
                 self.processes[at].knows = NEXT_VERSION;
+                self.processes[at].set_back = false;
                 self.restart_later(at);
             }
             // The words that it stops with say so: whoever reads them wipes it.
@@ -63,8 +63,12 @@ impl World {
 
     /// A peer says that this node's release is too old, and its log says so: whoever reads that starts it with the next one.
     pub(in crate::world) fn is_too_old(&mut self, at: usize) {
-        let (needs, knows) = (NEXT_VERSION, self.processes[at].knows);
-        self.process_ends_fatally(at, &Fatal::TooOld { needs, knows });
+        self.trace.say(self.now, || format!("n{} is too old for its peers", at + 1));
+        self.note_stopped(NodeId(self.processes[at].member.id.0), Stopped::TooOld);
+        self.end_process(at, End::Killed);
+        self.processes[at].knows = NEXT_VERSION;
+        self.processes[at].set_back = false;
+        self.restart_later(at);
     }
 
     pub(super) fn drained(&mut self, at: usize) {
