@@ -7,8 +7,6 @@ use clap::Parser;
 use clap::builder::PossibleValuesParser;
 
 /// Simulated worlds of Leasehold: nodes, clients and receivers under faults, decided by a seed and checked.
-///
-/// Without arguments fresh seeds are run for one minute.
 #[derive(Debug, Clone, Parser)]
 #[command(name = "simulate", bin_name = "cargo xtask simulate", after_help = ENDS, max_term_width = 120)]
 pub(crate) struct Args {
@@ -61,11 +59,17 @@ pub(crate) struct Args {
     pub(crate) json: bool,
 }
 
-const ENDS: &str = "The last line is the verdict, and the exit code agrees with it:
+/// In lines that a terminal of eighty columns does not break.
+const ENDS: &str = "Without arguments fresh seeds are run for one minute on one thread.
+
+The last line is the verdict, and the exit code agrees with it:
   0  every promise was kept
-  1  a seed violates a promise; or no seed was run; or, from ten minutes on, every promise was kept but some situation
-     was never reached. Whoever changes the plans (--without, --clients, --fault-ms) need not reach every situation
-  2  the command line was not understood";
+  1  a seed violates a promise; or no seed was run; or, from ten minutes on,
+     every promise was kept but some situation was never reached
+  2  the command line was not understood
+
+Whoever changes the plans (--without, --clients, --fault-ms) need not reach
+every situation.";
 
 /// From here on a campaign has to reach every situation.
 pub(crate) const LONG_MINUTES: f64 = 10.0;
