@@ -6,6 +6,7 @@
 //! What it does not do: it cannot stop a decoder that never comes back, and does not survive one that takes the process down. The input
 //! that is being tried is therefore kept in a file, which is found after such an end.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -24,6 +25,11 @@ use crate::{Shape, Target};
 pub const MAX_MEMORY_BYTES: usize = 32 * 1024 * 1024;
 /// Longest time that one input may take. Most take microseconds; a machine that is busy may need a thousand times that.
 const MAX_TIME: Duration = Duration::from_secs(20);
+/// A run in which fewer inputs were tried has shown next to nothing. On an idle machine every target tries more than that in a few
+/// seconds.
+pub const FEW_INPUTS: u64 = 200;
+/// A run that tried few goes on for so many times as long, because the machine had other things to do.
+const MAX_TIMES: u32 = 10;
 /// Known inputs that are changed further. More would be chosen too seldom.
 const MAX_KNOWN: usize = 1_024;
 /// Attempts to make a failing input smaller.
@@ -38,6 +44,29 @@ pub struct Found {
     pub inputs: u64,
     /// Different outcomes seen.
     pub shapes: usize,
+    /// How long it took.
+    pub took: Duration,
+}
+
+impl Found {
+    /// Whether so few inputs were tried that nothing is shown by it.
+    pub const fn is_few(&self) -> bool {
+        self.inputs < FEW_INPUTS
+    }
+}
+
+impl std::fmt::Display for Found {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { inputs, shapes, took } = self;
+        write!(f, "{inputs} inputs in {:.1} s, {shapes} different outcomes", took.as_secs_f64())?;
+        if self.is_few() {
+            write!(
+                f,
+                "; fewer than {FEW_INPUTS} inputs show nothing: try again with more seconds, or when the machine has less to do"
+            )?;
+        }
+        Ok(())
+    }
 }
 
 /// An input that must not be.
@@ -74,7 +103,7 @@ impl std::fmt::Display for Failure {
     }
 }
 
-/// Tries inputs for so long. Files are kept in `directory`.
+/// Tries inputs for so long, and for longer if it comes to [few](FEW_INPUTS) only. Files are kept in `directory`.
 ///
 /// # Errors
 /// The first input that fails.
@@ -90,15 +119,16 @@ pub fn run(
     let _alone = alone();
     let _hooked = Hooked::new();
     let begun = leasehold_clock::read();
-    let in_time = || leasehold_clock::read().since(begun).greater() < time;
+    let passed = || leasehold_clock::read().since(begun).greater();
+    let in_time = |inputs| passed() < if inputs < FEW_INPUTS { time * MAX_TIMES } else { time };
     let mut current = Current::new(target, directory).expect("a file in the directory of this run");
     let mut random = Random::new(seed);
     let mut shapes = BTreeSet::new();
     let mut known = (target.seeds)();
-    let mut inputs = 0;
+    let inputs = Cell::new(0);
     let mut attempt = |input: &[u8]| {
         current.keep(input).expect("an input is written down before it is tried");
-        inputs += 1;
+        inputs.set(inputs.get() + 1);
         attempt(target, input).map_err(|why| (input.to_vec(), why))
     };
     let mut tried = Ok(());
@@ -107,7 +137,7 @@ pub fn run(
             shapes.insert(shape);
         });
     }
-    while tried.is_ok() && in_time() {
+    while tried.is_ok() && in_time(inputs.get()) {
         let base = random.one_of(&known).clone();
         let input = mutate(&mut random, &base, &known);
         tried = attempt(&input).map(|shape| {
@@ -123,7 +153,7 @@ pub fn run(
     match tried {
         Ok(()) => {
             current.forget();
-            Ok(Found { inputs, shapes: shapes.len() })
+            Ok(Found { inputs: inputs.get(), shapes: shapes.len(), took: passed() })
         }
         Err((input, why)) => Err(Box::new(written_down(target, seed, &input, why, directory))),
     }

@@ -10,6 +10,7 @@
 pub mod driver;
 mod memory;
 pub mod mutate;
+pub mod names;
 pub mod random;
 mod shape;
 mod targets;

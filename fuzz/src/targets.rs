@@ -3,6 +3,7 @@
 mod backup;
 mod config;
 mod frames;
+mod history;
 mod http;
 mod log;
 mod peers;
@@ -15,7 +16,7 @@ mod values;
 use crate::Target;
 
 /// Every decoder.
-pub const TARGETS: [Target; 13] = [
+pub const TARGETS: [Target; 14] = [
     Target {
         name: "log-records",
         what: "the records of a log, behind good checksums",
@@ -88,5 +89,11 @@ pub const TARGETS: [Target; 13] = [
         what: "the URL of a store",
         seeds: store_url::seeds,
         check: store_url::check,
+    },
+    Target {
+        name: "history",
+        what: "the history of a run, line by line",
+        seeds: history::seeds,
+        check: history::check,
     },
 ];

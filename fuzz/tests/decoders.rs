@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
+use leasehold_fuzz::names::NAMES;
 use leasehold_fuzz::{TARGETS, driver, target};
 
-/// Thirteen targets take less than a minute.
+/// Fourteen targets take less than a minute.
 const TIME: Duration = Duration::from_secs(3);
 
 /// What is tried here is the same each time, as far as the time allows.
@@ -16,7 +17,8 @@ fn try_for_a_while(name: &str) {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));
     match driver::run(target, SEED, TIME, directory) {
         Ok(found) => {
-            println!("{name}: {} inputs, {} different outcomes", found.inputs, found.shapes);
+            println!("{name}: {found}");
+            assert!(!found.is_few(), "{name}: {found}");
             assert!(found.shapes > 1, "{name}: every input comes to the same");
         }
         Err(failure) => panic!("{failure}"),
@@ -51,4 +53,10 @@ decoders! {
     http_door: "http-door",
     config: "config",
     store_url: "store-url",
+    history: "history",
+}
+
+#[test]
+fn the_list_of_names_is_that_of_the_targets() {
+    assert_eq!(TARGETS.map(|target| (target.name, target.what)), NAMES);
 }

@@ -143,3 +143,31 @@ fn inputs_grow_shrink_and_change() {
     // Nothing to change and nobody to lend.
     (0..500).for_each(|_| drop(mutate(&mut random, &[], &[])));
 }
+
+static SLOW: Target = Target {
+    name: "planted-slow",
+    what: "a decoder that takes five milliseconds for whatever it is given",
+    seeds,
+    check: |input| {
+        std::thread::sleep(Duration::from_millis(5));
+        Shape::of(&input.len())
+    },
+};
+
+static QUICK: Target = Target {
+    name: "planted-quick",
+    what: "a decoder without mistakes",
+    seeds,
+    check: |input| Shape::of(&parse(input)),
+};
+
+#[test]
+fn a_run_that_tried_few_inputs_goes_on_for_a_while_and_then_says_so() {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("planted");
+    let slow = run(&SLOW, 1, Duration::from_millis(20), &directory).expect("there is no mistake");
+    assert!(slow.is_few() && slow.took >= Duration::from_millis(200), "{slow}");
+    assert!(slow.to_string().contains("fewer than 200 inputs show nothing"), "{slow}");
+    let quick = run(&QUICK, 1, TIME / 40, &directory).expect("there is no mistake");
+    assert!(!quick.is_few(), "{quick}");
+    assert!(!quick.to_string().contains("fewer"), "{quick}");
+}

@@ -3,12 +3,18 @@
 //! `fuzz` is a workspace of its own. Nothing but libFuzzer itself needs a nightly toolchain, and no test does: `cargo xtask test` runs the
 //! stable fuzzer for a few seconds a target.
 
-use std::path::{Path, PathBuf};
+#[expect(unreachable_pub, reason = "where the file belongs, the names are for everybody")]
+#[path = "../../fuzz/src/names.rs"]
+mod names;
+
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use clap::builder::{PossibleValue, PossibleValuesParser};
 
-use crate::run::{cargo, exists, root, step, target_directory};
+use crate::run::{cargo, exists, refuse, root, step, target_directory};
+use names::NAMES;
 
 /// How long each target is tried unless it is said.
 const SECONDS: u64 = 60;
@@ -21,58 +27,78 @@ const MAX_PIECE: &str = "-malloc_limit_mb=32";
 /// Longest time for one input, in seconds.
 const MAX_TIME: &str = "-timeout=20";
 
-/// What was asked for.
-#[derive(Debug, PartialEq, Eq)]
-struct Wanted<'a> {
-    target: Option<&'a str>,
+/// Bytes that nobody meant to send, for every decoder: by libFuzzer where there is a nightly toolchain, by the stable fuzzer else.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The decoder to try; all if it is not given
+    #[arg(value_parser = PossibleValuesParser::new(targets()))]
+    target: Option<String>,
+    /// For so many seconds each
+    #[arg(long, value_name = "N", default_value_t = SECONDS, value_parser = seconds, allow_hyphen_values = true)]
     seconds: u64,
-    seed: Option<&'a str>,
-    input: Option<&'a str>,
+    /// By the stable fuzzer, with the inputs of this seed
+    #[arg(long, value_name = "N", value_parser = seed, allow_hyphen_values = true)]
+    seed: Option<u64>,
+    /// Try this one input again
+    #[arg(long, value_name = "FILE", requires = "target", conflicts_with_all = ["seconds", "seed", "stable"])]
+    input: Option<PathBuf>,
+    /// By the stable fuzzer, whatever else there is
+    #[arg(long)]
     stable: bool,
 }
 
+/// More than a week is a slip of the hand.
+const MAX_SECONDS: u64 = 7 * 24 * 60 * 60;
+
+fn seconds(text: &str) -> Result<u64, String> {
+    let number = text.parse().ok().filter(|seconds| (1..=MAX_SECONDS).contains(seconds));
+    number.ok_or_else(|| format!("give a whole number of seconds from 1 to {MAX_SECONDS}"))
+}
+
+fn seed(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("a seed is a whole number from 0 to {}", u64::MAX))
+}
+
+fn targets() -> Vec<PossibleValue> {
+    NAMES.iter().map(|(name, what)| PossibleValue::new(*name).help(*what)).collect()
+}
+
 /// Tries one target or all of them. Says whether nothing was found.
-pub(crate) fn run(words: &[&str]) -> Result<bool> {
-    let wanted = Wanted::parse(words)?;
+pub(crate) fn run(args: &Args) -> Result<bool> {
+    // Seen from where the command was given.
+    let input = args.input.as_ref().map(|input| std::env::current_dir().unwrap_or_default().join(input));
+    if let Some(missing) = input.as_ref().filter(|input| !input.is_file()) {
+        refuse("fuzz", &format!("there is no file {}", missing.display()));
+    }
     let stable = build()?;
-    if let Some(input) = wanted.input {
-        let name = wanted.target.context("an input needs the target that it is for")?;
-        // Seen from where the command was given.
-        let input = std::env::current_dir().unwrap_or_default().join(input);
+    if let (Some(name), Some(input)) = (&args.target, input) {
         return tried(Command::new(stable).args([name, "--input"]).arg(input));
     }
-    let all = names(&stable)?;
-    let targets: Vec<&str> = match wanted.target {
-        Some(name) if !all.iter().any(|known| known == name) => {
-            bail!("there is no target {name:?}; there are {}", all.join(", "))
-        }
+    let targets: Vec<&str> = match &args.target {
         Some(name) => vec![name],
-        None => all.iter().map(String::as_str).collect(),
+        None => NAMES.iter().map(|(name, _)| *name).collect(),
     };
-    let nightly = if wanted.stable || wanted.seed.is_some() {
-        Err("it was asked for".to_owned())
-    } else {
-        Nightly::find()
-    };
+    let nightly =
+        if args.stable || args.seed.is_some() { Err("it was asked for".to_owned()) } else { Nightly::find() };
     let mut fine = true;
     match nightly {
         Ok(nightly) => {
-            println!("==> libFuzzer on the nightly toolchain, {} s a target", wanted.seconds);
+            println!("==> libFuzzer on the nightly toolchain, {} s a target", args.seconds);
             nightly.build()?;
             step("seeds", Command::new(&stable).arg("--write-seeds").arg(corpora()))?;
             for name in targets {
-                fine &= nightly.run(name, wanted.seconds)?;
+                fine &= nightly.run(name, args.seconds)?;
             }
         }
         Err(why) => {
-            println!("==> the stable fuzzer, {} s a target: {why}", wanted.seconds);
+            println!("==> the stable fuzzer, {} s a target: {why}", args.seconds);
             let found = target_directory().join("fuzz");
             for name in targets {
                 let mut fuzzer = Command::new(&stable);
-                fuzzer.args([name, "--seconds", &wanted.seconds.to_string()]);
+                fuzzer.args([name, "--seconds", &args.seconds.to_string()]);
                 fuzzer.env("LEASEHOLD_FUZZ_DIRECTORY", &found);
-                if let Some(seed) = wanted.seed {
-                    fuzzer.args(["--seed", seed]);
+                if let Some(seed) = args.seed {
+                    fuzzer.args(["--seed", &seed.to_string()]);
                 }
                 fine &= tried(&mut fuzzer)?;
             }
@@ -89,42 +115,12 @@ pub(crate) fn tests() -> Command {
     command
 }
 
-impl<'a> Wanted<'a> {
-    fn parse(words: &[&'a str]) -> Result<Self> {
-        let mut wanted = Self { target: None, seconds: SECONDS, seed: None, input: None, stable: false };
-        let mut words = words.iter();
-        while let Some(word) = words.next() {
-            let mut value = || words.next().copied().with_context(|| format!("{word} needs a value"));
-            match *word {
-                "--seconds" => {
-                    let seconds = value()?;
-                    let number = seconds.parse().ok().filter(|seconds| *seconds > 0);
-                    wanted.seconds =
-                        number.with_context(|| format!("{seconds:?} is no number of seconds"))?;
-                }
-                "--seed" => wanted.seed = Some(value()?),
-                "--input" => wanted.input = Some(value()?),
-                "--stable" => wanted.stable = true,
-                name if !name.starts_with('-') && wanted.target.is_none() => wanted.target = Some(name),
-                other => bail!("{other:?} is not TARGET, --seconds N, --seed N, --input FILE or --stable"),
-            }
-        }
-        Ok(wanted)
-    }
-}
-
 /// Builds the stable fuzzer, which also knows the targets and their seeds.
 fn build() -> Result<PathBuf> {
     let mut build = cargo();
-    build.args(["build", "--quiet", "--manifest-path", "fuzz/Cargo.toml", "--bin", "stable", "--target-dir"]);
+    build.args(["build", "--manifest-path", "fuzz/Cargo.toml", "--bin", "stable", "--target-dir"]);
     step("targets", build.arg(target_directory()))?;
     Ok(target_directory().join("debug/stable"))
-}
-
-fn names(stable: &Path) -> Result<Vec<String>> {
-    let output = Command::new(stable).arg("--list").output().context("the stable fuzzer does not start")?;
-    let text = String::from_utf8(output.stdout)?;
-    Ok(text.lines().filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect())
 }
 
 /// Whether a fuzzer found nothing. What it found it has printed.
@@ -207,20 +203,40 @@ impl Nightly {
 #[cfg(test)]
 mod unit {
     use super::*;
+    use clap::Parser;
 
-    #[test]
-    fn a_target_and_its_time_are_read() {
-        let wanted = Wanted::parse(&["config", "--seconds", "5", "--stable"]).unwrap();
-        let expected = Wanted { target: Some("config"), seconds: 5, seed: None, input: None, stable: true };
-        assert_eq!(wanted, expected);
-        assert_eq!(Wanted::parse(&[]).unwrap().seconds, SECONDS);
+    #[derive(Debug, Parser)]
+    struct Words {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn parsed(words: &[&str]) -> Result<Args, String> {
+        let words = std::iter::once("fuzz").chain(words.iter().copied());
+        Words::try_parse_from(words).map(|words| words.args).map_err(|error| error.to_string())
     }
 
     #[test]
-    fn what_is_not_understood_is_refused() {
-        for words in [&["a", "b"][..], &["--seconds"], &["--seconds", "0"], &["--seconds", "x"], &["--fast"]]
-        {
-            assert!(Wanted::parse(words).is_err(), "{words:?}");
+    fn a_target_and_its_time_are_read() {
+        let args = parsed(&["config", "--seconds", "5", "--stable"]).unwrap();
+        assert_eq!((args.target.as_deref(), args.seconds, args.stable), (Some("config"), 5, true));
+        assert_eq!(parsed(&[]).unwrap().seconds, SECONDS);
+    }
+
+    #[test]
+    fn what_is_not_understood_is_refused_with_what_would_be() {
+        for (words, expected) in [
+            (&["nonsense"][..], "store-url"),
+            (&["config", "table"], "'table'"),
+            (&["--seconds"], "a value is required"),
+            (&["--seconds", "0"], "'0' for '--seconds <N>': give a whole number of seconds from 1 to 604800"),
+            (&["--seed", "abc"], "'abc' for '--seed <N>': a seed is a whole number"),
+            (&["--input", "file"], "TARGET"),
+            (&["config", "--input", "file", "--seed", "1"], "cannot be used with"),
+            (&["--fast"], "'--fast'"),
+        ] {
+            let said = parsed(words).expect_err("it makes no sense");
+            assert!(said.contains(expected), "{words:?}: {said}");
         }
     }
 }

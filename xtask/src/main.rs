@@ -2,7 +2,8 @@
 //! change is taken.
 //!
 //! Promises: nothing is skipped in silence (an ignored test counts as a failure, and a check that could not run is named). Where
-//! the tests were reached, the last line is `N passed, N failed`; the exit code agrees with it.
+//! the tests were reached, the last line is `N passed, N failed`; the exit code agrees with it. `--help` of every command answers,
+//! and a command line that makes no sense is refused, before anything is built.
 //!
 //! What it deliberately does not do: it has no settings, and it changes nothing outside the target directory, except that it
 //! installs a Debian package for a program that the tests need and that is missing, if it may.
@@ -23,37 +24,44 @@ mod tests;
 
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask COMMAND
+use clap::{Parser, Subcommand};
 
-  test    installs what the tests need and runs every test; ends with `N passed, N failed`
-  soak    mixed load on a service for an hour, or `soak MINUTES`; memory and descriptors must stay flat
-  nemesis a cluster of real processes under faults: `nemesis NAME [--seed N] [--quick]`, `nemesis --help` lists the names
-  simulate simulated worlds with fresh seeds: `simulate --minutes N [--threads T]`, or one: `simulate --seed N --trace`
-  planted-bugs   every known bug is put back, and the simulator has to find it: `planted-bugs [--bug NAME] [--minutes-each M]`;
-          all without names, with `--continue` only those that have no row in the table yet
-  fuzz    bytes that nobody meant to send, for every decoder: `fuzz [TARGET] [--seconds N]`, `fuzz TARGET --input FILE` tries one again
-  ci      formatting, lints, documentation and dependencies, then `test`";
+/// Runs every check of the project
+#[derive(Debug, Parser)]
+#[command(name = "xtask", bin_name = "cargo xtask", max_term_width = 120, arg_required_else_help = true)]
+struct Words {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Install what the tests need and run every test; ends with `N passed, N failed`
+    Test,
+    /// Formatting, lints, documentation and dependencies, then every test
+    Ci,
+    /// Simulated worlds under faults, with fresh seeds or one: `simulate --minutes N`, `simulate --seed N --trace`
+    Simulate(Box<simulate::Args>),
+    /// Put every known bug back; the simulator has to find it
+    PlantedBugs(planted::Args),
+    /// Bytes that nobody meant to send, for every decoder
+    Fuzz(fuzz::Args),
+    /// A cluster of real processes under faults: `nemesis NAME`
+    Nemesis(nemesis::Args),
+    /// Mixed load on a service; memory and descriptors must stay flat
+    Soak(soak::Args),
+}
 
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let done = match words[..] {
-        ["test"] => tests::run(),
-        ["soak"] => soak::run("60"),
-        ["soak", minutes] => soak::run(minutes),
-        ["nemesis", ref words @ ..] if !words.is_empty() => nemesis::run(words),
-        ["simulate", ref words @ ..] if !words.is_empty() => simulate::run(words),
-        ["planted-bugs", ref words @ ..] => planted::run(words),
-        ["fuzz", ref words @ ..] => fuzz::run(words),
-        ["ci"] => checks::run().and_then(|()| tests::run()),
-        ["help" | "--help" | "-h"] => {
-            println!("{USAGE}");
-            return ExitCode::SUCCESS;
-        }
-        _ => {
-            eprintln!("{USAGE}");
-            return ExitCode::from(2);
-        }
+    let words = Words::parse();
+    let done = match words.task {
+        Task::Test => tests::run(),
+        Task::Ci => checks::run().and_then(|()| tests::run()),
+        Task::Simulate(args) => simulate::run(&args, &rest()),
+        Task::PlantedBugs(args) => planted::run(&args),
+        Task::Fuzz(args) => fuzz::run(&args),
+        Task::Nemesis(args) => nemesis::run(&args, &rest()),
+        Task::Soak(args) => soak::run(&args),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,
@@ -62,5 +70,44 @@ fn main() -> ExitCode {
             eprintln!("xtask: {error:#}");
             ExitCode::FAILURE
         }
+    }
+}
+
+/// The words behind the name of the task, for a program that understands the same ones.
+fn rest() -> Vec<String> {
+    std::env::args().skip(2).collect()
+}
+
+#[cfg(test)]
+mod unit {
+    use super::*;
+    use clap::CommandFactory as _;
+    use clap::error::ErrorKind;
+
+    fn refused(words: &[&str]) -> clap::Error {
+        let words = std::iter::once("xtask").chain(words.iter().copied());
+        Words::try_parse_from(words).expect_err("it is no task")
+    }
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Words::command().debug_assert();
+    }
+
+    #[test]
+    fn every_task_has_help_by_itself() {
+        for task in ["test", "ci", "simulate", "planted-bugs", "fuzz", "nemesis", "soak"] {
+            for words in [[task, "--help"], ["help", task]] {
+                let help = refused(&words);
+                assert_eq!(help.kind(), ErrorKind::DisplayHelp, "{words:?}");
+                assert!(help.to_string().contains(&format!("cargo xtask {task}")), "{help}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_unknown_task_is_named() {
+        let said = refused(&["simulat"]).to_string();
+        assert!(said.contains("'simulat'") && said.contains("'simulate'"), "{said}");
     }
 }

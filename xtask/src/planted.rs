@@ -12,8 +12,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result, bail};
+use clap::builder::PossibleValuesParser;
 
-use crate::run::{cargo, root, step, target_directory};
+use crate::run::{cargo, minutes, root, step, target_directory};
 
 /// Bugs that are hunted at the same time.
 const AT_ONCE: usize = 2;
@@ -25,69 +26,86 @@ const NOT_FOUND: &str = "not found";
 /// Signals of somebody who ends the run: interrupt, kill, terminate. A bug sends others.
 const FROM_OUTSIDE: [i32; 3] = [2, 9, 15];
 
+/// Where the bugs stand. Read as text: their names are known before anything is built.
+const SOURCE: &str = include_str!("../../crates/core/src/planted.rs");
+
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct Bug {
     word: String,
     sentence: String,
 }
 
-/// What is asked for.
-struct Wanted<'a> {
-    only: Vec<&'a str>,
-    minutes: &'a str,
-    /// Rows that stand in the table stay.
+/// Every known bug is put back, one after the other, and the general campaign of the simulator has to find it. What comes out is written
+/// into the table of docs/internals/track-record.md.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Only this bug; may be given several times
+    #[arg(long = "bug", value_name = "NAME", value_parser = PossibleValuesParser::new(words()), hide_possible_values = true)]
+    only: Vec<String>,
+    /// Each for so many minutes of one core at most
+    #[arg(long, value_name = "N", default_value = "5", value_parser = minutes, allow_hyphen_values = true)]
+    minutes_each: f64,
+    /// Only bugs that have no row in the table yet
+    #[arg(long = "continue")]
     goes_on: bool,
+    /// List the bugs, and hunt none
+    #[arg(long, conflicts_with_all = ["only", "minutes_each", "goes_on"])]
+    list: bool,
 }
 
-impl<'a> Wanted<'a> {
-    fn read(words: &[&'a str]) -> Result<Self> {
-        let mut wanted = Self { only: Vec::new(), minutes: "5", goes_on: false };
-        let mut words = words.iter();
-        while let Some(word) = words.next() {
-            match *word {
-                "--continue" => wanted.goes_on = true,
-                "--bug" => wanted.only.push(words.next().context("--bug needs a name")?),
-                "--minutes-each" => wanted.minutes = words.next().context("--minutes-each needs a number")?,
-                _ => bail!("{word:?} is not --bug NAME, --minutes-each M or --continue"),
-            }
-        }
-        if !wanted.minutes.parse().is_ok_and(|minutes: f64| minutes > 0.0) {
-            bail!("{:?} is no number of minutes above 0", wanted.minutes);
-        }
-        Ok(wanted)
-    }
-
+impl Args {
     /// Whether this bug is to be hunted: one that is named always, else all that have no row to keep.
     fn has(&self, bug: &Bug, rows: &Rows) -> bool {
         if self.only.is_empty() {
             !(self.goes_on && rows.contains_key(&bug.word))
         } else {
-            self.only.contains(&bug.word.as_str())
+            self.only.contains(&bug.word)
         }
     }
+}
+
+fn words() -> Vec<&'static str> {
+    in_source().map(|(word, _)| word).collect()
+}
+
+fn known() -> Vec<Bug> {
+    in_source().map(|(word, sentence)| Bug { word: word.to_owned(), sentence: sentence.to_owned() }).collect()
+}
+
+/// The bugs, as their source has them: a line each, `Name = "word": "sentence",`.
+fn in_source() -> impl Iterator<Item = (&'static str, &'static str)> {
+    SOURCE.lines().filter_map(|line| {
+        let (_, rest) = line.split_once(" = \"")?;
+        let (word, rest) = rest.split_once("\": \"")?;
+        Some((word, rest.strip_suffix("\",")?))
+    })
 }
 
 /// Rows of the table, by the names of the bugs.
 type Rows = BTreeMap<String, String>;
 
 /// Hunts the bugs named, or all, each for so many minutes of one core. Says whether all that were asked for are found.
-pub(crate) fn run(words: &[&str]) -> Result<bool> {
-    let wanted = Wanted::read(words)?;
+pub(crate) fn run(args: &Args) -> Result<bool> {
+    if args.list {
+        known().iter().for_each(|bug| println!("{:<32} {}", bug.word, bug.sentence));
+        return Ok(true);
+    }
     let mut build = cargo();
     build.args(["build", "--release", "-p", "leasehold-sim", "--features", "planted", "--bin", "planted"]);
     step("simulator with known bugs", &mut build)?;
     let program = target_directory().join("release/planted");
     let all = list(&program)?;
-    if let Some(unknown) = wanted.only.iter().find(|name| all.iter().all(|bug| bug.word != **name)) {
-        bail!("there is no bug {unknown:?}");
+    if all != known() {
+        bail!("the simulator has other bugs than crates/core/src/planted.rs: build both from the same files");
     }
     let mut rows = rows_of(&Page::read()?.table);
-    if wanted.only.is_empty() && !wanted.goes_on {
+    if args.only.is_empty() && !args.goes_on {
         // Else a run that was interrupted could not be told from one that was not.
         rows.clear();
     }
-    let chosen: Vec<&Bug> = all.iter().filter(|bug| wanted.has(bug, &rows)).collect();
-    let rows = hunt_all(&program, &all, &chosen, rows, wanted.minutes)?;
-    let asked = |bug: &&Bug| wanted.only.is_empty() || wanted.only.contains(&bug.word.as_str());
+    let chosen: Vec<&Bug> = all.iter().filter(|bug| args.has(bug, &rows)).collect();
+    let rows = hunt_all(&program, &all, &chosen, rows, &args.minutes_each.to_string())?;
+    let asked = |bug: &&Bug| args.only.is_empty() || args.only.contains(&bug.word);
     let asked: Vec<&Bug> = all.iter().filter(asked).collect();
     let is_found = |bug: &&&Bug| rows.get(&bug.word).is_some_and(|row| !row.contains(NOT_FOUND));
     let found = asked.iter().filter(is_found).count();
@@ -215,13 +233,42 @@ mod unit {
     #[test]
     fn going_on_hunts_what_has_no_row_and_a_name_is_hunted_always() {
         let rows = rows_of(&old());
-        let words = |words: &[&str]| {
-            let wanted = Wanted::read(words).unwrap();
-            [bug("one"), bug("two"), bug("three")].map(|bug| wanted.has(&bug, &rows))
+        let hunted = |goes_on, only: &[&str]| {
+            let only = only.iter().map(|name| (*name).to_owned()).collect();
+            let args = Args { only, minutes_each: 5.0, goes_on, list: false };
+            [bug("one"), bug("two"), bug("three")].map(|bug| args.has(&bug, &rows))
         };
-        assert_eq!(words(&[]), [true, true, true]);
-        assert_eq!(words(&["--continue"]), [false, false, true]);
-        assert_eq!(words(&["--continue", "--bug", "two"]), [false, true, false]);
-        assert!(Wanted::read(&["--minutes-each"]).is_err());
+        assert_eq!(hunted(false, &[]), [true, true, true]);
+        assert_eq!(hunted(true, &[]), [false, false, true]);
+        assert_eq!(hunted(true, &["two"]), [false, true, false]);
+    }
+
+    #[test]
+    fn the_bugs_are_read_from_their_source() {
+        let bugs = known();
+        let first = Bug {
+            word: "no-drift-factor".to_owned(),
+            sentence: "The service waits for a ttl without the drift factor.".to_owned(),
+        };
+        assert_eq!(bugs.first(), Some(&first));
+        // Each is a line of its own between the braces of the macro.
+        let (_, listed) = SOURCE.split_once("\nbugs! {\n").unwrap();
+        let (listed, _) = listed.split_once("\n}\n").unwrap();
+        assert_eq!(bugs.len(), listed.lines().filter(|line| !line.trim_start().starts_with("//")).count());
+    }
+
+    #[test]
+    fn an_unknown_bug_is_refused_with_a_name_near_it() {
+        #[derive(Debug, clap::Parser)]
+        struct Words {
+            #[command(flatten)]
+            _args: Args,
+        }
+        let refused = |name| {
+            let words = ["planted-bugs", "--bug", name];
+            <Words as clap::Parser>::try_parse_from(words).expect_err("there is no such bug").to_string()
+        };
+        assert!(refused("no-drift-facto").contains("a similar value exists: 'no-drift-factor'"));
+        assert!(refused("nonsense").contains("token-from-time"), "{}", refused("nonsense"));
     }
 }

@@ -25,14 +25,30 @@ pub(crate) fn cargo() -> Command {
     command
 }
 
-/// Says what is run, runs it with its output shown, and fails if it does.
+/// Says what is run, runs it with its output shown, and fails if it does. That goes to standard error: a program that is run may
+/// write for other programs.
 pub(crate) fn step(what: &str, command: &mut Command) -> Result<()> {
-    println!("==> {what}: {}", in_words(command));
+    eprintln!("==> {what}: {}", in_words(command));
     let status = command.status().with_context(|| format!("{} does not start", in_words(command)))?;
     if !status.success() {
         bail!("{what} failed: {}: {status}", in_words(command));
     }
     Ok(())
+}
+
+/// Refuses the words of a task as the command line itself does, and ends.
+pub(crate) fn refuse(task: &str, why: &str) -> ! {
+    eprintln!("error: {why}\n\nFor more information, try 'cargo xtask {task} --help'.");
+    std::process::exit(2)
+}
+
+/// More than a week is a slip of the hand.
+const MAX_MINUTES: f64 = 10_080.0;
+
+/// A number of minutes on a command line.
+pub(crate) fn minutes(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|minutes| *minutes > 0.0 && *minutes <= MAX_MINUTES);
+    number.ok_or_else(|| format!("give a number of minutes above 0 and up to {MAX_MINUTES}"))
 }
 
 /// Whether a program exists on the path.
@@ -54,6 +70,14 @@ mod unit {
     #[test]
     fn a_command_is_shown_without_the_path_of_its_program() {
         assert_eq!(in_words(Command::new("/usr/bin/cargo").args(["fmt", "--check"])), "cargo fmt --check");
+    }
+
+    #[test]
+    fn minutes_are_above_zero_and_up_to_a_week() {
+        assert_eq!(minutes("0.5"), Ok(0.5));
+        for text in ["0", "-1", "10081", "NaN", "inf", "x"] {
+            assert!(minutes(text).is_err(), "{text}");
+        }
     }
 
     #[test]

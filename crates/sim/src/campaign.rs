@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use leasehold_core::holder::Reading;
 
+use crate::changes::Changes;
 use crate::check::Depth;
 use crate::check::sometimes::Sometimes;
-use crate::plan::Plan;
 use crate::run::{Outcome, run};
 use crate::trace::{Trace, seconds};
 use crate::world::Totals;
@@ -26,6 +26,8 @@ pub struct Campaign {
     pub depth: Depth,
     /// Violating seeds after which it ends early.
     pub enough: usize,
+    /// What is otherwise than the seeds decide.
+    pub changes: Changes,
 }
 
 /// What a campaign came to.
@@ -64,7 +66,7 @@ impl Campaign {
             for _ in 0..self.threads {
                 scope.spawn(|| {
                     while passed() < self.length && !ends.load(Ordering::Relaxed) {
-                        let plan = Plan::of(next.fetch_add(1, Ordering::Relaxed));
+                        let plan = self.changes.plan(next.fetch_add(1, Ordering::Relaxed));
                         let outcome = run(&plan, Trace::new(false, 0, 0), self.depth);
                         let mut whole = lock(&summary);
                         whole.add(outcome);
@@ -108,8 +110,8 @@ impl Summary {
     /// One line for whoever waits.
     pub fn line(&self) -> String {
         let mut line = format!(
-            "{} seeds, {:.2} simulated days, {:.0} x real time, {} violating",
-            self.seeds,
+            "{}, {:.2} simulated days, {:.0} x real time, {} violating",
+            counted(self.seeds, "seed"),
             self.simulated_seconds() / 86_400.0,
             self.speed(),
             self.failures.len()
@@ -129,4 +131,9 @@ impl Summary {
     pub fn speed(&self) -> f64 {
         self.simulated_seconds() / self.took.as_secs_f64().max(0.001)
     }
+}
+
+/// A number of things in words: `1 seed`, `2 seeds`.
+pub fn counted(number: u64, what: &str) -> String {
+    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }

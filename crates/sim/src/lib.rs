@@ -4,6 +4,7 @@
 //! [`record`]. The same seed gives the same world, event for event.
 
 pub mod campaign;
+pub mod changes;
 pub mod check;
 pub mod clock;
 pub mod plan;

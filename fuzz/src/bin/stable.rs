@@ -46,16 +46,18 @@ fn one(name: &str, file: &Path) -> Result<(), String> {
 }
 
 fn many(words: &[&str]) -> Result<(), String> {
-    let (mut only, mut seconds, mut seed) = (None, SECONDS, None);
+    let (mut only, mut seconds, mut seed, mut few) = (None, SECONDS, None, false);
     let mut words = words.iter();
     while let Some(word) = words.next() {
-        let mut number =
-            || words.next().and_then(|number| number.parse().ok()).ok_or_else(|| USAGE.to_owned());
+        let mut number = || -> Result<u64, String> {
+            let number = words.next().ok_or_else(|| format!("{word} needs a number"))?;
+            number.parse().map_err(|_| format!("{word} {number:?} is no whole number from 0 to {}", u64::MAX))
+        };
         match *word {
             "--seconds" => seconds = number()?,
             "--seed" => seed = Some(number()?),
             name if !name.starts_with('-') && only.is_none() => only = Some(known(name)?),
-            _ => return Err(USAGE.to_owned()),
+            other => return Err(format!("{other:?} is not understood\n{USAGE}")),
         }
     }
     let seed = seed.unwrap_or_else(driver::fresh_seed);
@@ -66,9 +68,10 @@ fn many(words: &[&str]) -> Result<(), String> {
     {
         let found = driver::run(target, seed, Duration::from_secs(seconds), &directory);
         let found = found.map_err(|failure| failure.to_string())?;
-        println!("{}: {} inputs, {} different outcomes", target.name, found.inputs, found.shapes);
+        println!("{}: {found}", target.name);
+        few |= found.is_few();
     }
-    Ok(())
+    if few { Err("too little was tried to show anything".to_owned()) } else { Ok(()) }
 }
 
 /// The seeds of every target, a directory each and a file each.

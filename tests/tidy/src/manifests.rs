@@ -51,7 +51,7 @@ const PLACES: [Place; 18] = [
     place("leasehold-bench", &[CORE, CLOCK, WAL, WIRE, NODE, SERVER, SERVICE, CLIENT, FENCE]),
     place("leasehold-nemesis", &[CLOCK, CLIENT, HISTORY]),
     place("leasehold-model", &[]),
-    place("leasehold-fuzz", &[CORE, CLOCK, WAL, WIRE, NODE, SERVER, SERVICE, CLIENT]),
+    place("leasehold-fuzz", &[CORE, CLOCK, WAL, WIRE, NODE, SERVER, SERVICE, CLIENT, HISTORY]),
     place("leasehold-tidy", &[]),
     place("xtask", &[]),
 ];

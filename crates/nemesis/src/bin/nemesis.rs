@@ -1,60 +1,25 @@
 //! Runs scenarios and says what came of them.
 
+#[path = "nemesis/args.rs"]
+mod args;
+
 use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use clap::Parser;
+use clap::Parser as _;
 use leasehold_nemesis::check::{self, Rules};
 use leasehold_nemesis::history::{self, At, Now};
-use leasehold_nemesis::scenario::{self, ALL, Scenario};
+use leasehold_nemesis::scenario::{self, Scenario};
 use leasehold_nemesis::stage::Options;
 use leasehold_nemesis::summary::{Outcome, Summary};
 
-/// Breaks clusters of real processes on purpose, and checks what their clients saw.
-#[derive(Debug, Parser)]
-#[command(after_help = list())]
-struct Cli {
-    /// A scenario, all, quick, or check
-    scenario: String,
-    /// Decides faults and requests; drawn if it is not given
-    #[arg(long)]
-    seed: Option<u64>,
-    /// Fewer faults and shorter lengths
-    #[arg(long)]
-    quick: bool,
-    /// How often something is broken, where the scenario counts that
-    #[arg(long)]
-    rounds: Option<usize>,
-    /// How many nodes a cluster has, where the scenario does not decide it
-    #[arg(long, default_value_t = 3)]
-    nodes: usize,
-    /// The program to serve with; the one beside this by default
-    #[arg(long)]
-    program: Option<PathBuf>,
-    /// Where histories and logs go
-    #[arg(long, default_value = "target/nemesis")]
-    out: PathBuf,
-    /// A line of JSON for each scenario on standard output, and everything else on standard error
-    #[arg(long)]
-    json: bool,
-    /// The same lines into a file
-    #[arg(long)]
-    json_file: Option<PathBuf>,
-    /// For check: the history to check again
-    #[arg(long)]
-    history: Option<PathBuf>,
-}
-
-fn list() -> String {
-    let lines = ALL.iter().map(|scenario| format!("  {:14}{}", scenario.name, scenario.about));
-    format!("Scenarios:\n{}", lines.collect::<Vec<_>>().join("\n"))
-}
+use args::Args;
 
 fn main() -> ExitCode {
-    match run(&Cli::parse()) {
+    match run(&Args::parse()) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
@@ -64,7 +29,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(cli: &Cli) -> Result<bool> {
+fn run(cli: &Args) -> Result<bool> {
     if cli.scenario == "check" {
         return again(cli);
     }
@@ -73,7 +38,8 @@ fn run(cli: &Cli) -> Result<bool> {
     let drawn = || u64::from(std::process::id()) ^ (leasehold_clock::read().boot >> 10);
     let seed = cli.seed.unwrap_or_else(drawn) & 0xffff_ffff;
     let quick = cli.quick || cli.scenario == "quick";
-    let (out, nodes, rounds) = (cli.out.clone(), cli.nodes, cli.rounds);
+    let out = cli.out.clone().unwrap_or_else(|| "target/nemesis".into());
+    let (nodes, rounds) = (cli.nodes, cli.rounds);
     let options = Options { program, out, seed, quick, nodes, rounds };
     let mut lines = Lines::to(cli)?;
     let scenarios = scenario::named(&cli.scenario)?;
@@ -112,7 +78,7 @@ struct Lines {
 }
 
 impl Lines {
-    fn to(cli: &Cli) -> Result<Self> {
+    fn to(cli: &Args) -> Result<Self> {
         let file = cli
             .json_file
             .as_ref()
@@ -149,7 +115,7 @@ impl Lines {
 }
 
 /// Checks a history that was made before.
-fn again(cli: &Cli) -> Result<bool> {
+fn again(cli: &Args) -> Result<bool> {
     let path = cli.history.as_deref().context("check needs --history FILE")?;
     let story = history::read(path)?;
     // A history does not say what its clocks did, nor what its ttl was: only what holds for all is checked.
@@ -162,4 +128,15 @@ fn again(cli: &Cli) -> Result<bool> {
         }
     }
     Ok(verdicts.iter().all(check::Verdict::is_good))
+}
+
+#[cfg(test)]
+mod tests {
+    use leasehold_nemesis::scenario::ALL;
+
+    #[test]
+    fn the_command_line_lists_the_scenarios() {
+        let listed: Vec<_> = ALL.iter().map(|scenario| (scenario.name, scenario.about)).collect();
+        assert_eq!(listed, super::args::SCENARIOS);
+    }
 }

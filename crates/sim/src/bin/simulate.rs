@@ -1,134 +1,72 @@
 //! Runs simulated worlds: one seed, or as many as fit into some minutes.
 
+#[path = "simulate/args.rs"]
+mod args;
+#[path = "simulate/tell.rs"]
+mod tell;
+#[path = "simulate/verdict.rs"]
+mod verdict;
+
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::Parser;
+use clap::{CommandFactory as _, Parser as _};
 use leasehold_clock::computed;
-use leasehold_sim::campaign::{Campaign, Summary};
+use leasehold_sim::campaign::{Campaign, counted};
+use leasehold_sim::changes::Changes;
 use leasehold_sim::check::{Depth, check};
-use leasehold_sim::plan::{Fault, Plan};
+use leasehold_sim::plan::{Fault, Faults, Plan};
 use leasehold_sim::run::{Outcome, run};
 use leasehold_sim::shrink::shrink;
-use leasehold_sim::trace::{MILLI, SECOND, Trace, seconds};
+use leasehold_sim::trace::{MILLI, Trace, seconds};
 use leasehold_sim::world::World;
 
-/// Simulated worlds of Leasehold: nodes, clients and receivers under faults, decided by a seed and checked.
-#[derive(Debug, Parser)]
-struct Args {
-    /// Run one seed.
-    #[arg(long)]
-    seed: Option<u64>,
-    /// Print what happens.
-    #[arg(long, requires = "seed")]
-    trace: bool,
-    /// Print only from this second of true time on.
-    #[arg(long, default_value_t = 0)]
-    from: u64,
-    /// Print only up to this second of true time.
-    #[arg(long, default_value_t = 1_000_000)]
-    to: u64,
-    /// Switch a fault off.
-    #[arg(long)]
-    without: Vec<String>,
-    /// So many clients.
-    #[arg(long)]
-    clients: Option<usize>,
-    /// Faults happen for so many milliseconds.
-    #[arg(long)]
-    fault_ms: Option<u64>,
-    /// Do not look for a smaller failure.
-    #[arg(long)]
-    no_shrink: bool,
-    /// Run fresh seeds for so many minutes.
-    #[arg(long, conflicts_with = "seed", value_parser = minutes, allow_hyphen_values = true)]
-    minutes: Option<f64>,
-    /// On so many threads.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256), allow_hyphen_values = true)]
-    threads: u16,
-    /// The first of the fresh seeds; drawn if it is not given.
-    #[arg(long)]
-    first_seed: Option<u64>,
-    /// Leave out the slow checkers.
-    #[arg(long)]
-    quick: bool,
-    /// Measure the speed with three nodes, twenty clients and no faults.
-    #[arg(long)]
-    speed: bool,
-    /// Results as one line of JSON on standard output.
-    #[arg(long)]
-    json: bool,
-}
-
-/// More than a week is a slip of the hand.
-const MOST_MINUTES: f64 = 10_080.0;
-
-fn minutes(text: &str) -> Result<f64, String> {
-    let number = text.parse().ok().filter(|minutes| *minutes > 0.0 && *minutes <= MOST_MINUTES);
-    number.ok_or_else(|| format!("{text:?} is no number of minutes above 0 and up to {MOST_MINUTES}"))
-}
+use args::{Args, LONG_MINUTES};
+use verdict::Verdict;
 
 fn main() -> ExitCode {
     let args = Args::parse();
+    if let Err(why) = args.check() {
+        Args::command().error(clap::error::ErrorKind::ArgumentConflict, why).exit();
+    }
     let depth = if args.quick { Depth::Quick } else { Depth::Full };
     match (args.seed, args.minutes) {
-        _ if args.speed => measure(),
+        _ if args.speed => measure(&args),
         (Some(seed), _) => one(&args, seed, depth),
         (None, minutes) => many(&args, minutes.unwrap_or(1.0), depth),
     }
 }
 
-fn plan(args: &Args, seed: u64) -> Result<Plan, String> {
-    let mut plan = Plan::of(seed);
-    for word in &args.without {
-        let known = Fault::ALL.iter().find(|fault| fault.word() == word);
-        let fault = known.ok_or_else(|| {
-            let words: Vec<&str> = Fault::ALL.iter().map(|fault| fault.word()).collect();
-            format!("there is no fault {word:?}; there are {}", words.join(", "))
-        })?;
-        plan.faults = plan.faults.without(*fault);
-    }
-    plan.clients = args.clients.unwrap_or(plan.clients);
-    plan.fault_length = args.fault_ms.map_or(plan.fault_length, |length| length * MILLI);
-    Ok(plan)
+fn changes(args: &Args) -> Changes {
+    let is_named = |fault: &&Fault| args.without.iter().any(|word| word == fault.word());
+    let without = Fault::ALL.iter().filter(is_named).fold(Faults::NONE, |faults, fault| faults.with(*fault));
+    let fault_length = args.fault_ms.map(|length| length * MILLI);
+    Changes { without, clients: args.clients, fault_length }
 }
 
 fn one(args: &Args, seed: u64, depth: Depth) -> ExitCode {
-    let plan = match plan(args, seed) {
-        Ok(plan) => plan,
-        Err(why) => {
-            eprintln!("{why}");
-            return ExitCode::from(2);
-        }
-    };
+    let plan = changes(args).plan(seed);
     let words: Vec<&str> = plan.faults.iter().map(Fault::word).collect();
     eprintln!(
-        "seed {seed}: {} nodes, {} clients, {:.0} s of faults{}: {}",
-        plan.nodes,
-        plan.clients,
+        "seed {seed}: {}, {}, {:.0} s of faults{}: {}",
+        counted(plan.nodes as u64, "node"),
+        counted(plan.clients as u64, "client"),
         seconds(plan.fault_length),
         if plan.tight { ", tight" } else { "" },
         if words.is_empty() { "none".to_owned() } else { words.join(", ") }
     );
-    let outcome = run(&plan, Trace::new(args.trace, args.from * SECOND, args.to * SECOND), depth);
+    let trace = Trace::new(args.trace, args.from.unwrap_or(0), args.to.unwrap_or(u64::MAX));
+    let outcome = run(&plan, trace, depth);
+    let verdict = Verdict::of_one(&outcome);
     if args.json {
-        println!("{}", json(&outcome));
+        println!("{}", tell::one_as_json(&outcome, &verdict));
     } else {
-        println!(
-            "hash {:016x}, {} events, {:.3} simulated s",
-            outcome.hash,
-            outcome.events,
-            seconds(outcome.simulated)
-        );
-        let totals: Vec<String> =
-            outcome.totals.all().iter().map(|(name, number)| format!("{name} {number}")).collect();
-        println!("{}", totals.join(", "));
+        tell::one(&outcome, args.situations);
     }
-    if outcome.violations.is_empty() {
-        return ExitCode::SUCCESS;
+    if !outcome.violations.is_empty() {
+        report(&plan, &outcome, depth, !args.no_shrink && !args.trace);
     }
-    report(&plan, &outcome, depth, !args.no_shrink && !args.trace);
-    ExitCode::FAILURE
+    verdict.end(args.json)
 }
 
 /// Says what is wrong, and how to see it again.
@@ -139,14 +77,12 @@ fn report(plan: &Plan, outcome: &Outcome, depth: Depth, shrinks: bool) {
     }
     if shrinks {
         let small = shrink(plan, outcome.clone(), depth);
-        eprintln!("shortest found after {} runs: {}", small.runs, small.plan.arguments());
+        let runs = counted(small.runs as u64, "run");
+        eprintln!("shortest found after {runs}: {}", small.plan.arguments());
         for violation in small.outcome.violations.iter().take(3) {
             eprintln!("  {violation}");
         }
-        eprintln!(
-            "replay: cargo run --release -p leasehold-sim --bin simulate -- {} --trace",
-            small.plan.arguments()
-        );
+        eprintln!("replay: cargo xtask simulate {} --trace", small.plan.arguments());
     }
 }
 
@@ -157,101 +93,72 @@ fn many(args: &Args, minutes: f64, depth: Depth) -> ExitCode {
         let _ = getrandom::fill(&mut drawn);
         (u64::from(u32::from_le_bytes(drawn)) << 20) ^ u64::from(std::process::id())
     });
-    eprintln!("seeds from {first_seed} on, {minutes} minutes, {} threads", args.threads);
+    let threads = counted(args.threads as u64, "thread");
+    eprintln!("seeds from {first_seed} on, {minutes} min on {threads}");
     let length = Duration::from_secs_f64(minutes * 60.0);
-    let campaign = Campaign { length, threads: usize::from(args.threads), first_seed, depth, enough: 3 };
+    let changes = changes(args);
+    let campaign = Campaign { length, threads: args.threads, first_seed, depth, enough: 3, changes };
     let summary = campaign.run(leasehold_clock::read, |summary| eprintln!("{}", summary.line()));
-    show(args, first_seed, &summary);
-    for outcome in &summary.failures {
-        report(&Plan::of(outcome.seed), outcome, depth, !args.no_shrink);
-    }
-    let missing = summary.sometimes.missing();
-    for situation in &missing {
-        eprintln!("never reached: {situation:?}: {}", situation.sentence());
-    }
-    // A short campaign cannot reach everything.
-    let is_long = minutes >= 10.0;
-    if summary.failures.is_empty() && (missing.is_empty() || !is_long) {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
-}
-
-fn show(args: &Args, first_seed: u64, summary: &Summary) {
+    let is_long = minutes >= LONG_MINUTES;
+    let verdict = Verdict::of_many(&summary, is_long && changes.is_none());
     if args.json {
-        let totals: Vec<String> =
-            summary.totals.all().iter().map(|(name, number)| format!("\"{name}\":{number}")).collect();
-        let seeds: Vec<String> = summary.failures.iter().map(|outcome| outcome.seed.to_string()).collect();
-        println!(
-            "{{\"first_seed\":{first_seed},\"seeds\":{},\"simulated_s\":{:.0},\"real_s\":{:.1},\"events\":{},{},\"violating\":[{}]}}",
-            summary.seeds,
-            summary.simulated_seconds(),
-            summary.took.as_secs_f64(),
-            summary.events,
-            totals.join(","),
-            seeds.join(",")
-        );
-        return;
+        println!("{}", tell::many_as_json(first_seed, &summary, &verdict));
+    } else {
+        tell::many(&summary, args.situations || is_long);
     }
-    println!("{}", summary.line());
-    println!(
-        "{:.0} simulated s in {:.1} s, {} events ({:.0} per second)",
-        summary.simulated_seconds(),
-        summary.took.as_secs_f64(),
-        summary.events,
-        rate(summary.events, summary.took)
-    );
-    for (name, number) in summary.totals.all() {
-        println!("  {name:<16} {number}");
+    for outcome in &summary.failures {
+        report(&changes.plan(outcome.seed), outcome, depth, !args.no_shrink);
     }
-    println!("  {:<16} {}", "excused", summary.excused);
-    println!("  {:<16} {}", "not_judged", summary.not_judged);
-    for (situation, count) in summary.sometimes.all() {
-        println!("  sometimes {situation:<24} {count}", situation = format!("{situation:?}"));
-    }
-}
-
-fn rate(events: u64, took: Duration) -> f64 {
-    #[expect(clippy::cast_precision_loss, reason = "for people")]
-    let events = events as f64;
-    events / took.as_secs_f64().max(0.001)
-}
-
-fn json(outcome: &Outcome) -> String {
-    let totals: Vec<String> =
-        outcome.totals.all().iter().map(|(name, number)| format!("\"{name}\":{number}")).collect();
-    let violations: Vec<String> = outcome.violations.iter().map(|words| format!("{words:?}")).collect();
-    format!(
-        "{{\"seed\":{},\"hash\":\"{:016x}\",\"events\":{},\"simulated_s\":{:.3},{},\"violations\":[{}]}}",
-        outcome.seed,
-        outcome.hash,
-        outcome.events,
-        seconds(outcome.simulated),
-        totals.join(","),
-        violations.join(",")
-    )
+    verdict.end(args.json)
 }
 
 /// Speed on one core: the world alone, and with its checkers. Counted by the time that this thread computed, so that a machine with
 /// other things to do gives the same figures.
-fn measure() -> ExitCode {
+fn measure(args: &Args) -> ExitCode {
     let plan = Plan::for_speed(1);
-    for (what, depth) in [("quick checkers", Depth::Quick), ("all checkers", Depth::Full)] {
+    let mut measured = Vec::new();
+    for (what, depth) in [("quick", Depth::Quick), ("all", Depth::Full)] {
         let began = computed();
         let mut world = World::new(plan.clone(), Trace::new(false, 0, 0));
         world.run();
         let ran = computed();
         let report = check(world.record(), depth);
         let (running, whole) = (ran - began, computed() - began);
-        println!(
-            "{:.0} simulated s: {:.0} x real time, {:.0} events per second; with {what} {:.0} x; {} violations",
-            seconds(world.now()),
-            seconds(world.now()) / running.as_secs_f64(),
-            rate(world.events(), running),
-            seconds(world.now()) / whole.as_secs_f64(),
-            report.violations.len()
-        );
+        let simulated = seconds(world.now());
+        let (alone, judged) = (simulated / running.as_secs_f64(), simulated / whole.as_secs_f64());
+        let rate = tell::rate(world.events(), running);
+        let violations = report.violations.len() as u64;
+        if args.json {
+            measured.push(format!(
+                "{{\"checkers\":\"{what}\",\"simulated_s\":{simulated:.0},\"times_real_time\":{alone:.0},\"events_per_s\":{rate:.0},\"times_real_time_with_checkers\":{judged:.0},\"violations\":{violations}}}"
+            ));
+        } else {
+            println!(
+                "{simulated:.0} simulated s: {alone:.0} x real time, {rate:.0} events per second; with {what} checkers {judged:.0} x; {}",
+                counted(violations, "violation")
+            );
+        }
+    }
+    if args.json {
+        println!("{{\"speed\":[{}]}}", measured.join(","));
     }
     ExitCode::SUCCESS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_of_the_command_line_are_those_of_the_faults() {
+        let words: Vec<&str> = Fault::ALL.iter().map(|fault| fault.word()).collect();
+        assert_eq!(words, args::FAULTS);
+    }
+
+    #[test]
+    fn faults_clients_and_length_are_changed() {
+        let args = Args::parse_from(["simulate", "--without", "kill", "--without", "cut", "--fault-ms", "7"]);
+        let without = Faults::NONE.with(Fault::Kill).with(Fault::Cut);
+        assert_eq!(changes(&args), Changes { without, clients: None, fault_length: Some(7 * MILLI) });
+    }
 }

@@ -177,12 +177,14 @@ impl World {
                 let jobs = if at_snapshot { 0 } else { self.chance.below(4) };
                 let after = self.chance.one_in(2);
                 self.processes[at].disk.dies = Some(Death { jobs, after, at_snapshot });
+                self.trace.say(self.now, || format!("fault: n{} dies at its disk soon", at + 1));
             }
             Fault::BitFlip => self.flip_bit(),
             Fault::RolledBack => self.roll_back(),
             Fault::PauseNode => self.pause_some_node(),
             Fault::Drain => {
                 if let Some(at) = self.some_node() {
+                    self.trace.say(self.now, || format!("fault: n{} is asked to drain", at + 1));
                     self.ask_to_drain(at);
                 }
             }
@@ -373,6 +375,7 @@ impl World {
             _ => {
                 let after = usize::try_from(self.chance.below(6)).expect("a few");
                 self.processes[at].disk_mut().fail_after(after, leasehold_wal::mem::Fault::Io);
+                self.trace.say(self.now, || format!("fault: the disk of n{} fails soon", at + 1));
             }
         }
     }

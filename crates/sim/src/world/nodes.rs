@@ -29,7 +29,7 @@ use crate::clock::MachineClock;
 use crate::plan::{Fault, Plan};
 use crate::random::Random;
 use crate::record::{self, Event as Noted, LogId, NodeId, Stopped, TrueTime};
-use crate::trace::{MICRO, MILLI, SECOND};
+use crate::trace::{MICRO, MILLI, SECOND, member_name};
 
 pub(super) use stalls::Stalls;
 
@@ -378,8 +378,9 @@ impl World {
         if let Some(vote) = &write.vote {
             if own.term != vote.term {
                 let (term, voted) = (vote.term, vote.vote);
-                self.trace
-                    .say(self.now, || format!("n{} is in term {term}, its vote is for {voted:x}", at + 1));
+                self.trace.say(self.now, || {
+                    format!("n{} is in term {term}, its vote is for {}", at + 1, member_name(voted))
+                });
             }
             own.term = vote.term;
         }

@@ -14,7 +14,7 @@ use crate::plan::Plan;
 use crate::record::{
     Bounds, ClientId, Event, Fault, Machine, NodeId, Published, Record, Stopped, TrueTime, VoterSet,
 };
-use crate::trace::{MILLI, SECOND};
+use crate::trace::{MILLI, SECOND, fault};
 
 /// What a run came to, in numbers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -340,6 +340,8 @@ impl World {
     }
 
     pub(super) fn note_fault(&mut self, machine: Machine, what: Fault, within: bool, begins: bool) {
+        let over = if begins { "" } else { ": over" };
+        self.trace.say(self.now, || format!("fault: {}{over}", fault(machine, what)));
         self.notes.record.push(TrueTime(self.now), Event::Fault { machine, what, within, begins });
     }
 

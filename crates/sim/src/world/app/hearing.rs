@@ -7,13 +7,14 @@ use leasehold_core::{Answer, CommandNumber, Grant, Refusal, Unavailable};
 use super::Held;
 use crate::check::sometimes::Situation;
 use crate::record::{Event as Noted, Place, Told, TrueTime};
-use crate::trace::MILLI;
+use crate::trace::{MILLI, heard};
 use crate::world::{Phase, World};
 
 impl World {
     /// The machine tells the application something.
     pub(in crate::world) fn app_hears(&mut self, client: usize, event: Event) {
-        self.trace.say(self.now, || format!("c{client} hears {event:?}"));
+        let reading = || self.clients[client].clock.read(self.now);
+        self.trace.say(self.now, || format!("c{client} hears {}", heard(&event, reading())));
         let at = TrueTime(self.now);
         let own = &mut self.clients[client];
         match event {
