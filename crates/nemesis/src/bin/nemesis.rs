@@ -5,7 +5,6 @@ mod args;
 
 use std::fs::File;
 use std::io::Write;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
