@@ -377,6 +377,6 @@ mod tests {
     #[test]
     fn lines_of_grants_that_are_not_there_are_counted() {
         let story = story(&[granted(0, 1, "r", 6), confirmed(1, 1, 5), giving_back(2, 1, 5)]);
-        assert_eq!((story.strays, story.first_stray.map(|line| line.get())), (2, Some(2)));
+        assert_eq!((story.strays, story.first_stray.map(super::LineNumber::get)), (2, Some(2)));
     }
 }

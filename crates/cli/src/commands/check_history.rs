@@ -47,7 +47,7 @@ pub(super) fn run(console: &Console, args: &CheckHistoryArgs) -> Result<Exit, Tr
         console.clear_progress();
     }
     told.map_err(|error| unusable(&error))?;
-    let knowledge = Knowledge { skew: args.skew, ..Knowledge::default() };
+    let knowledge = Knowledge { skew: args.skew };
     let verdicts = check::all(&story, knowledge);
     let most = if args.all { usize::MAX } else { SHOWN };
     let wanted: BTreeSet<LineNumber> = verdicts

@@ -52,9 +52,9 @@ pub(super) fn find<'a>(view: View<'_>, mut spans: Vec<Span<'a>>) -> Overlaps<'a>
         }
     }
     // Those that begin so late that nobody has to be compared with them were judged by that.
-    for next in begun..spans.len() {
-        judged += u64::from(reaches.furthest_rival(view, &spans[next]).is_some());
-        reaches.take(view, &spans[next], next);
+    for (place, next) in spans.iter().enumerate().skip(begun) {
+        judged += u64::from(reaches.furthest_rival(view, next).is_some());
+        reaches.take(view, next, place);
     }
     // Two that overlap may each be what the other finds.
     pairs.sort_unstable();

@@ -58,19 +58,22 @@ fn after_a_grant(story: &Story, view: View<'_>, verdict: &mut Verdict) {
     }
 }
 
+/// The grant with the greatest token so far.
+type Greatest<'a> = Top<Token, Owner, &'a Grant>;
+
 /// Writes to registers of whose resource something was granted before, each with a greater token if there was one.
 fn stale(view: View<'_>) -> Vec<(&Write, Option<&Grant>)> {
     let resources = view.resources();
     // Of each resource the grants and, up to each of them, the one with the greatest token.
-    let greatest: HashMap<Name, (&[&Grant], Vec<Top<Token, Owner, &Grant>>)> = resources
+    let greatest: HashMap<Name, (&[&Grant], Vec<Greatest<'_>>)> = resources
         .iter()
-        .filter_map(|grants| {
+        .map(|grants| {
             let mut greatest = Top::default();
             let rising = grants.iter().map(|grant| {
                 greatest.take(grant.fence(), view.owner_of(grant), *grant);
                 greatest
             });
-            Some((grants[0].resource, (&grants[..], rising.collect())))
+            (grants[0].resource, (&grants[..], rising.collect()))
         })
         .collect();
     let mut found = Vec::new();
