@@ -34,7 +34,7 @@ pub struct Excuses {
     clocks: Vec<(Machine, Span)>,
     /// From here on the files of a node were those of an earlier time.
     pub rolled_back: Option<TrueTime>,
-    /// The same, if the log broke apart afterwards: see [`Excuses::note_split`].
+    /// The same, if the log broke apart afterwards: see `note_split`.
     pub files: Option<TrueTime>,
     /// From here on an operator had said what was not so.
     pub told_wrongly: Option<TrueTime>,
