@@ -298,6 +298,15 @@ mod tests {
     }
 
     #[test]
+    fn a_renewal_beside_something_else_that_is_due_is_not_that() {
+        let (mut stage, [first, _], _) = held_and_waited(graceful());
+        let (_, renewal) = stage.at(500).renewal(first);
+        stage.commit(vec![Command::Tidy(vec![Due::Resource(name(0))]), renewal]);
+        let seen = reached(&stage);
+        assert!(!seen.contains(&Situation::RenewalInEntryOfExpiry), "{seen:?}");
+    }
+
+    #[test]
     fn a_waiter_that_is_passed_over_and_one_that_comes_back_are_seen() {
         let (mut stage, [first, second], token) = held_and_waited(graceful());
         stage.at(900);
