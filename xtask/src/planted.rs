@@ -163,8 +163,8 @@ fn hunt(program: &Path, bug: &Bug, minutes: &str) -> Result<String> {
         _ if output.status.signal().is_some_and(|signal| FROM_OUTSIDE.contains(&signal)) => {
             bail!("the hunt for {} was ended from outside: {}", bug.word, output.status)
         }
-        // The process itself did not survive the bug.
-        _ => (format!("process: {}", output.status), "", ""),
+        // The process itself did not survive. Whether it does without the bug is not known, so that it counts for nothing.
+        _ => (format!("{NOT_FOUND}: the process ended ({})", output.status), "", ""),
     };
     Ok(format!("| {} | {} | {found} | {seeds} | {seconds} |", bug.word, bug.sentence))
 }

@@ -87,12 +87,8 @@ impl Node {
             return;
         }
         self.heard.insert(from, self.running);
-        let last = self.raft.raft.raft_log.last_index();
-        if kind == MessageType::MsgHeartbeat && message.commit > last {
-            let commit = message.commit;
-            self.fatal = Some(Fatal::Invariant(format!(
-                "the log ends at entry {last}, and this member has acknowledged entry {commit}: the directory is an old copy"
-            )));
+        if let Some(why) = self.contradiction(&message) {
+            self.fatal = Some(Fatal::Invariant(why));
             return;
         }
         if kind == MessageType::MsgTimeoutNow && self.installing.is_some() {
@@ -101,6 +97,38 @@ impl Node {
         // What raft does not want to hear (from somebody who is no member any more, say) has no effect.
         let _ = self.raft.step(message);
         self.draw_election_timeout();
+    }
+
+    /// What the leader says and what this member's files say, where both cannot be: somebody's directory was set back. Raft itself
+    /// answers some of this as if all were well, and then nothing is committed any more, without a word.
+    fn contradiction(&self, message: &Message) -> Option<String> {
+        let log = &self.raft.raft.raft_log;
+        match message.get_msg_type() {
+            MessageType::MsgHeartbeat if message.commit > log.last_index() => Some(format!(
+                "the log ends at entry {}, and this member has acknowledged entry {}: the directory is an old copy",
+                log.last_index(),
+                message.commit
+            )),
+            // A deposed leader may have had other entries in these places. Whoever leads in this term or a later one has all that is
+            // committed.
+            MessageType::MsgAppend if message.term >= self.raft.raft.term => {
+                let before = (message.index, message.log_term);
+                let entries = message.entries.iter().map(|entry| (entry.index, entry.term));
+                // What was compacted has no term any more.
+                let known = |index: u64| log.term(index).ok().filter(|term| *term != 0);
+                std::iter::once(before).chain(entries).take_while(|(index, _)| *index <= log.committed).find_map(
+                    |(index, theirs)| {
+                        let ours = known(index).filter(|ours| *ours != theirs)?;
+                        Some(format!(
+                            "entry {index} is committed here as one of term {ours}, and the leader has one of term {theirs} in its \
+                             place: the directory of a member was set back to an old copy, of this one or of those that elected the \
+                             leader"
+                        ))
+                    },
+                )
+            }
+            _ => None,
+        }
     }
 
     /// A connection to or from another member has ended.

@@ -154,6 +154,34 @@ fn a_directory_that_was_set_back_stops() {
 }
 
 #[test]
+fn a_member_whose_committed_entries_were_overwritten_by_those_who_forgot_them_stops() {
+    for entries_of_the_others in [1, 20] {
+        let mut world = World::cluster(3);
+        let (leader, followers) = (world.the_leader(), world.followers());
+        let (set_back, behind) = (followers[0], followers[1]);
+        let copy = world.processes[set_back].disk.copy();
+        world.isolate(behind);
+        busy(&mut world, leader, 1, 5);
+        world.crash(leader);
+        world.crash(set_back);
+        world.processes[set_back].disk = copy;
+        world.net.heal_all();
+        world.start(set_back);
+        world.run_until(3_000, |world| world.leader().is_some());
+        // They are fewer entries than were forgotten, or more.
+        let other = world.the_leader();
+        busy(&mut world, other, 2, entries_of_the_others);
+        world.start(leader);
+        world.run(1_500);
+        let fatal = world.processes[leader].fatal.take();
+        assert!(matches!(&fatal, Some(Fatal::Invariant(why)) if why.contains("set back")), "{fatal:?}");
+        // What the checks saw was planted.
+        assert!(!world.checks.violations.is_empty());
+        world.checks.violations.clear();
+    }
+}
+
+#[test]
 fn a_founder_that_is_still_blank_gets_a_snapshot_and_counts() {
     let mut world = World::founded(3, Options::default(), 4, Mistake::None);
     // It crashed after the others had learnt its id, and before it wrote anything.
