@@ -241,7 +241,10 @@ pub enum Answer {
         to: SessionId,
     },
     /// The successor is ready; the grant follows when the holder releases.
-    Accepted,
+    Accepted {
+        /// The command under whose number it follows: the accept itself, or a wait for the same place that was there before.
+        wait: CommandNumber,
+    },
     /// The lease is given back, or its revoke acknowledged.
     Released,
     /// No effect, now or later.

@@ -92,7 +92,7 @@ bugs! {
     RemoveBeforeRecord = "remove-before-record": "Old segments and snapshots go before the snapshot's record is synced.",
     TornTailIsDamage = "torn-tail-is-damage": "A torn tail counts as damage.",
     CutOnDamage = "cut-on-damage": "Damage counts as a torn tail and is cut off.",
-    ChainUnchecked = "chain-unchecked": "A stale record behind a cut is read as if it followed.",
+    CutLeavesRest = "cut-leaves-rest": "A cut empties the first block of a torn batch only: stale blocks stay behind it.",
     ClosedSuccessorRemoved = "closed-successor-removed": "An empty last segment is removed although the one before is closed.",
     SpareKept = "spare-kept": "A segment made ahead by an earlier process is used as it is.",
     CutNotSynced = "cut-not-synced": "A cut is not synced.",

@@ -155,7 +155,9 @@ impl<D: Disk> Wal<D> {
 fn settle<D: Disk>(disk: &mut D, name: &str, tail: &Tail, options: Options) -> Result<(), OpenError> {
     if tail.contents.torn.is_some() {
         let from = u64::from(tail.contents.end) * BLOCK_BYTES as u64;
-        let zeroed = write_zeros(disk, name, from, tail.bytes.len() as u64);
+        let first_alone = options.is_planted(Planted::CutLeavesRest);
+        let to = if first_alone { from + BLOCK_BYTES as u64 } else { tail.bytes.len() as u64 };
+        let zeroed = write_zeros(disk, name, from, to);
         zeroed.map_err(while_opening("zeroing", name))?;
         if options.is_planted(Planted::CutNotSynced) {
             return Ok(());

@@ -21,6 +21,8 @@ pub enum Planted {
     CutOnDamage,
     /// The CRC of the batch before is not compared.
     ChainUnchecked,
+    /// Only the first block of a torn batch is zeroed.
+    CutLeavesRest,
     /// A headless last segment is removed although the one before is closed.
     ClosedSuccessorRemoved,
     /// A segment made ahead by an earlier process is used as it is.
@@ -50,7 +52,7 @@ impl Planting {
             (Bug::RemoveBeforeRecord, Planted::RemoveBeforeRecord),
             (Bug::TornTailIsDamage, Planted::TornTailIsDamage),
             (Bug::CutOnDamage, Planted::CutOnDamage),
-            (Bug::ChainUnchecked, Planted::ChainUnchecked),
+            (Bug::CutLeavesRest, Planted::CutLeavesRest),
             (Bug::ClosedSuccessorRemoved, Planted::ClosedSuccessorRemoved),
             (Bug::SpareKept, Planted::SpareKept),
             (Bug::CutNotSynced, Planted::CutNotSynced),

@@ -60,7 +60,11 @@ impl ClientSession {
                 let wanted = self.take(command, &grants, now);
                 outcome = if wanted { outcome } else { Outcome::Cancelled };
             }
-            (_, Answer::Queued { .. } | Answer::Accepted) => {
+            (_, Answer::Queued { .. }) => {
+                self.waits.insert(command);
+            }
+            // Else what comes of it comes under the number of a wait that is known.
+            (_, Answer::Accepted { wait }) if wait == command => {
                 self.waits.insert(command);
             }
             (Op::Cancel { acquire }, _) => {

@@ -69,8 +69,8 @@ impl LeaseTable {
         let holder =
             self.resources.get(name).and_then(|resource| resource.holder(token)).ok_or_else(no_offer)?;
         let offer = holder.offer.as_ref().filter(|offer| offer.to == id).ok_or_else(no_offer)?;
-        if offer.ready.as_ref().is_some_and(|ready| self.still_ready(id, ready)) {
-            return Ok(Answer::Accepted);
+        if let Some(ready) = offer.ready.as_ref().filter(|ready| self.still_ready(id, ready)) {
+            return Ok(Answer::Accepted { wait: ready.command() });
         }
         let mode = self.mode_of_place(name, holder.shared);
         let session = &self.sessions[&id];
@@ -87,10 +87,11 @@ impl LeaseTable {
                 Ready::Accepting { command: number, value: value.clone() }
             }
         };
+        let wait = ready.command();
         let offer = self.resources.get_mut(name).and_then(|resource| resource.holder_mut(token));
         let offer = offer.and_then(|holder| holder.offer.as_mut());
         offer.expect("the offer was there a moment ago").ready = Some(ready);
-        Ok(Answer::Accepted)
+        Ok(Answer::Accepted { wait })
     }
 
     /// The mode in which the place of a holder is passed on.

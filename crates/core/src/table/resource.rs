@@ -101,6 +101,15 @@ pub(super) enum Ready {
     Accepting { command: CommandNumber, value: Value },
 }
 
+impl Ready {
+    /// The command that is granted.
+    pub(super) const fn command(&self) -> CommandNumber {
+        match self {
+            Self::Waiting(command) | Self::Accepting { command, .. } => *command,
+        }
+    }
+}
+
 /// The place of a lease that ended against its holder's will: granted to nobody up to and including `until`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Cooling {

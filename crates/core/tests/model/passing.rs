@@ -55,8 +55,8 @@ impl Naive {
         let no_offer = Refusal::NoOffer { resource: name.clone() };
         let Some(lease) = self.lease(name, token).cloned() else { return Err(no_offer) };
         let Some(offer) = lease.offer.as_ref().filter(|offer| offer.to == id) else { return Err(no_offer) };
-        if offer.ready.as_ref().is_some_and(|ready| self.still_ready(id, ready)) {
-            return Ok(Answer::Accepted);
+        if let Some(ready) = offer.ready.as_ref().filter(|ready| self.still_ready(id, ready)) {
+            return Ok(Answer::Accepted { wait: ready.command });
         }
         let mode = self.mode_of(&lease);
         let wanted = Request { resource: name.clone(), mode };
@@ -71,9 +71,10 @@ impl Naive {
                 Ready { command: number, own_value: Some(value.clone()) }
             }
         };
+        let wait = ready.command;
         let lease = self.lease_mut(name, token).expect("it was just found");
         lease.offer.as_mut().expect("it was just found").ready = Some(ready);
-        Ok(Answer::Accepted)
+        Ok(Answer::Accepted { wait })
     }
 
     fn mode_of(&self, lease: &Lease) -> Mode {

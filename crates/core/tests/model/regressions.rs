@@ -220,7 +220,7 @@ fn accepting_again_after_the_wait_was_cancelled_makes_ready_again() {
     let accept = || Op::Accept { resource: name("a"), token, value: Value::default() };
     trio.op(1, next, accept());
     trio.op(2, next, Op::Cancel { acquire: CommandNumber::new(1) });
-    assert_eq!(trio.op(3, next, accept()), Answer::Accepted);
+    assert_eq!(trio.op(3, next, accept()), Answer::Accepted { wait: CommandNumber::new(4) });
     trio.op(4, holder, Op::Release { resource: name("a"), token, drained: false });
     assert_eq!(trio.naive.leases_on(&name("a")).next().map(|lease| lease.session), Some(next));
 }

@@ -97,7 +97,7 @@ impl World {
             Answer::ValueSet => "value set".to_owned(),
             Answer::RegisterWritten => "register written".to_owned(),
             Answer::Offered { to } => format!("offered to {}", self.name(*to)),
-            Answer::Accepted => "accepted".to_owned(),
+            Answer::Accepted { wait } => format!("accepted, the grant follows under {wait}"),
             Answer::Released => "released".to_owned(),
             Answer::Refused(refusal) => format!("refused: {}", self.refusal(refusal)),
         }

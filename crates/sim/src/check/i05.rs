@@ -46,7 +46,7 @@ impl Past {
             Op::SetValue { token, .. } => (*token, matches!(answer, Answer::ValueSet)),
             Op::WriteRegister { token, .. } => (*token, matches!(answer, Answer::RegisterWritten)),
             Op::Offer(offer) => (offer.token, matches!(answer, Answer::Offered { .. })),
-            Op::Accept { token, .. } => (*token, matches!(answer, Answer::Accepted)),
+            Op::Accept { token, .. } => (*token, matches!(answer, Answer::Accepted { .. })),
             Op::Release { token, .. } => (*token, matches!(answer, Answer::Released)),
             Op::Acquire(_) | Op::Cancel { .. } | Op::Close => return None,
         };

@@ -1,6 +1,6 @@
 //! What the committed logs say happened: every entry replayed by a fresh table, once, and what checkers ask for put in order.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use leasehold_core::{
     Answer, Applied, Command, Ending, Entry, Event as TableEvent, ItemKind, LeaseTable, LogTime, Millis,
@@ -143,6 +143,8 @@ pub struct Story<'r> {
     pub holders: BTreeMap<(LogId, u64, u32), Option<Token>>,
     /// What replaying itself found wrong.
     pub broken: Vec<Violation>,
+    /// Epochs that were given to a second life, because an operator had forgotten the first, and since when.
+    twice: Vec<(u16, TrueTime)>,
 }
 
 impl<'r> Story<'r> {
@@ -159,6 +161,7 @@ impl<'r> Story<'r> {
             states: BTreeMap::new(),
             holders: BTreeMap::new(),
             broken: Vec::new(),
+            twice: epochs_given_twice(record),
         };
         let asked = Points::of(record);
         for log in 0..record.logs.len() {
@@ -166,6 +169,12 @@ impl<'r> Story<'r> {
         }
         story.hear();
         story
+    }
+
+    /// Whether a session or a token is one of a life whose epoch was used before: the same number was another's there. Nothing is
+    /// promised for it, and what is known of the other must not be taken from it.
+    pub fn is_second_of_its_name(&self, number: u64, moment: TrueTime) -> bool {
+        self.twice.iter().any(|(epoch, since)| number >> EPOCH_SHIFT == u64::from(*epoch) && moment >= *since)
     }
 
     /// When the entry of a step was first applied.
@@ -249,10 +258,12 @@ impl<'r> Story<'r> {
     fn took(&mut self, log: LogId, committed: &Committed, entry: &'r Entry, outcome: Applied) {
         let step = self.steps.len();
         for (command, reply) in entry.commands.iter().zip(&outcome.replies) {
-            self.renewed(log, step, command, reply);
+            self.renewed((log, committed.applied), step, command, reply);
         }
         for event in &outcome.events {
-            self.happened(step, event);
+            if !concerns(event).is_some_and(|number| self.is_second_of_its_name(number, committed.applied)) {
+                self.happened(step, event);
+            }
         }
         for command in &entry.commands {
             if let Command::Operator(Operator::Revoke { token, now: true, .. }) = command {
@@ -263,7 +274,8 @@ impl<'r> Story<'r> {
         self.steps.push(Step { log, index, applied, entry, outcome });
     }
 
-    fn renewed(&mut self, log: LogId, step: usize, command: &Command, reply: &Reply) {
+    fn renewed(&mut self, at: (LogId, TrueTime), step: usize, command: &Command, reply: &Reply) {
+        let (log, applied) = at;
         let (session, number) = match (command, reply) {
             (Command::Open(open), Reply::Opened(opened)) if !opened.repeated => {
                 let renewals = vec![Renewal { number: 0, step, sent: None, heard: None }];
@@ -279,7 +291,9 @@ impl<'r> Story<'r> {
                     client_over: None,
                     died: None,
                 };
-                self.sessions.insert(opened.session, session);
+                if !self.is_second_of_its_name(opened.session.get(), applied) {
+                    self.sessions.insert(opened.session, session);
+                }
                 return;
             }
             (Command::Renew { session, .. } | Command::RenewPlain { session }, Reply::Renewed(renewed)) => {
@@ -287,6 +301,9 @@ impl<'r> Story<'r> {
             }
             _ => return,
         };
+        if self.is_second_of_its_name(session.get(), applied) {
+            return;
+        }
         if let Some(session) = self.sessions.get_mut(session) {
             session.renewals.push(Renewal { number, step, sent: None, heard: None });
         }
@@ -341,6 +358,9 @@ impl<'r> Story<'r> {
         let mut sent: HashMap<(SessionId, u64), TrueTime> = HashMap::new();
         let mut heard: HashMap<(SessionId, u64), TrueTime> = HashMap::new();
         for (now, event) in &self.record.events {
+            if told_of(event).is_some_and(|number| self.is_second_of_its_name(number, *now)) {
+                continue;
+            }
             match event {
                 Event::SessionOpened { client, session, usable_ms, first_sent, .. } => {
                     if let Some(session) = self.sessions.get_mut(session) {
@@ -392,6 +412,43 @@ impl<'r> Story<'r> {
     }
 }
 
+/// Sessions and tokens have the epoch of their life above this bit.
+const EPOCH_SHIFT: u32 = 48;
+
+fn epochs_given_twice(record: &Record) -> Vec<(u16, TrueTime)> {
+    let (mut given, mut twice) = (BTreeSet::new(), Vec::new());
+    for (now, event) in &record.events {
+        if let Event::Restored { epoch, .. } = event
+            && !given.insert(*epoch)
+        {
+            twice.push((*epoch, *now));
+        }
+    }
+    twice
+}
+
+/// The session or token that an event of the table is about.
+const fn concerns(event: &TableEvent) -> Option<u64> {
+    match event {
+        TableEvent::Granted { grant, .. } => Some(grant.token.get()),
+        TableEvent::Ended { token, .. } => Some(token.get()),
+        TableEvent::SessionEnded { session } => Some(session.get()),
+        _ => None,
+    }
+}
+
+/// The session or token that a client did or heard something about.
+const fn told_of(event: &Event) -> Option<u64> {
+    match event {
+        Event::SessionOpened { session, .. }
+        | Event::SessionOver { session }
+        | Event::RenewalSent { session, .. }
+        | Event::PlainRenewed { session, .. } => Some(session.get()),
+        Event::LetGo { token, .. } => Some(token.get()),
+        _ => None,
+    }
+}
+
 /// What a log has from those before it, oldest first.
 pub fn inherited(record: &Record, log: LogId) -> Vec<&Committed> {
     let mut entries = Vec::new();
@@ -403,4 +460,26 @@ pub fn inherited(record: &Record, log: LogId) -> Vec<&Committed> {
     }
     entries.reverse();
     entries
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::stage::Stage;
+
+    #[test]
+    fn a_number_means_the_first_that_had_it_where_an_epoch_is_given_twice() {
+        let mut stage = Stage::new();
+        let (first, again) = (SessionId::from_u64(1 << EPOCH_SHIFT | 7), SessionId::from_u64(7));
+        for (at, epoch) in [(100, 1), (200, 2), (300, 1)] {
+            let log = stage.record.begin_log(LogId(0), stage.index);
+            stage.at(at).push(Event::Restored { log, epoch, truthful: at < 300 });
+        }
+        let story = Story::of(&stage.record);
+        let is_second = |session: SessionId, millis: u64| {
+            story.is_second_of_its_name(session.get(), TrueTime(millis * 1_000_000))
+        };
+        assert_eq!([150, 299, 300].map(|at| is_second(first, at)), [false, false, true]);
+        assert!(!is_second(again, 400));
+    }
 }

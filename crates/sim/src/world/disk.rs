@@ -267,6 +267,7 @@ impl World {
         let own = &mut self.processes[at];
         let (Some(_), Files::Log(wal)) = (own.disk.busy, &mut own.files) else { return };
         let Some(job) = own.disk.jobs.pop_front() else { return };
+        own.interrupted = true;
         wal.disk_mut().stop_after(usize::try_from(stop).expect("a few"));
         match job {
             Job::Write(mut write) => {
@@ -276,6 +277,8 @@ impl World {
                 let _ = wal.save_snapshot(SnapshotKind::Taken, Index(index), Term(term), &bytes, &[]);
             }
         }
+        // What is done between two jobs may be what it is interrupted in.
+        let _ = wal.prepare();
     }
 }
 

@@ -22,7 +22,7 @@ use leasehold_wal::{
 use super::disk::Job;
 use super::faults::rollback;
 use super::plain::is_plain;
-use super::process::{DiskThread, Files, Process, Standing, Unapplied};
+use super::process::{Death, DiskThread, Files, Process, Standing, Unapplied};
 use super::{Event, Phase, World};
 use crate::check::sometimes::Situation;
 use crate::clock::MachineClock;
@@ -120,6 +120,7 @@ impl World {
                 term: 0,
                 leads: None,
                 told_since: 0,
+                interrupted: false,
                 damaged: false,
                 earlier: None,
                 forgot: None,
@@ -187,8 +188,16 @@ impl World {
         let mut disk = own.take_disk();
         disk.restart();
         let must_exist = own.founded;
-        if self.plan.faults.has(Fault::CrashAtDisk) && self.phase == Phase::Faults && self.chance.one_in(4) {
-            return self.dies_while_opening(at, disk, must_exist);
+        let interrupted = std::mem::take(&mut own.interrupted);
+        if self.plan.faults.has(Fault::CrashAtDisk) && self.phase == Phase::Faults {
+            // Who lost power once loses it soon again, often: while what the first loss left is mended.
+            if self.chance.one_in(if interrupted { 2 } else { 4 }) {
+                return self.dies_while_opening(at, disk, must_exist);
+            }
+            if interrupted && self.chance.one_in(2) {
+                let death = Death { jobs: self.chance.below(2), after: false, at_snapshot: false };
+                self.processes[at].disk.dies = Some(death);
+            }
         }
         let own = &mut self.processes[at];
         let kept = disk.clone();
@@ -221,6 +230,7 @@ impl World {
     /// Only some of what opening a log does to the disk happens.
     fn dies_while_opening(&mut self, at: usize, mut disk: MemDisk, must_exist: bool) {
         self.trace.say(self.now, || format!("n{} dies while it opens its log", at + 1));
+        self.processes[at].interrupted = true;
         disk.stop_after(usize::try_from(self.chance.below(24)).expect("a few"));
         let identity = Identity { lock_inode: self.processes[at].lock_inode };
         // Whatever it says, it is not heard.

@@ -70,6 +70,8 @@ pub(super) struct Process {
     pub(super) leads: Option<u64>,
     /// Since when what it told watchers binds it.
     pub(super) told_since: u64,
+    /// Its last life ended in the middle of what its disk did.
+    pub(super) interrupted: bool,
     /// Damage was done to its files, so it may refuse to begin.
     pub(super) damaged: bool,
     /// A copy of its files from an earlier time.

@@ -25,7 +25,7 @@ fn install_finds(options: Options) -> Result<(), String> {
 #[test]
 fn every_planted_bug_is_found() {
     type Check = fn(Options) -> Result<(), String>;
-    let table: [(Planted, &str, Check); 14] = [
+    let table: [(Planted, &str, Check); 15] = [
         (Planted::AckBeforeSync, "crash", crash_finds),
         (Planted::SegmentBeforeDirSync, "crash", crash_finds),
         (Planted::HeadForgetsVote, "crash", crash_finds),
@@ -35,6 +35,7 @@ fn every_planted_bug_is_found() {
         (Planted::TornTailIsDamage, "crash", crash_finds),
         (Planted::CutOnDamage, "flipped byte", flip_in_last_batch),
         (Planted::ChainUnchecked, "transplant", transplant),
+        (Planted::CutLeavesRest, "crash", crash_finds),
         (Planted::ClosedSuccessorRemoved, "crash", crash_finds),
         (Planted::SpareKept, "fault", fault_finds),
         (Planted::CutNotSynced, "crash", crash_finds),

@@ -111,7 +111,7 @@ impl Wire for Answer {
             Self::ValueSet => AnswerMessage::ValueSet(nothing()),
             Self::RegisterWritten => AnswerMessage::RegisterWritten(nothing()),
             Self::Offered { to } => AnswerMessage::OfferedTo(to.get()),
-            Self::Accepted => AnswerMessage::Accepted(nothing()),
+            Self::Accepted { wait } => AnswerMessage::AcceptedFor(wait.get()),
             Self::Released => AnswerMessage::Released(nothing()),
             Self::Refused(refusal) => AnswerMessage::Refused(refusal.to_wire()),
         };
@@ -129,7 +129,7 @@ impl Wire for Answer {
             AnswerMessage::ValueSet(pb::Nothing {}) => Self::ValueSet,
             AnswerMessage::RegisterWritten(pb::Nothing {}) => Self::RegisterWritten,
             AnswerMessage::OfferedTo(to) => Self::Offered { to: SessionId::from_u64(to) },
-            AnswerMessage::Accepted(pb::Nothing {}) => Self::Accepted,
+            AnswerMessage::AcceptedFor(wait) => Self::Accepted { wait: CommandNumber::new(wait) },
             AnswerMessage::Released(pb::Nothing {}) => Self::Released,
             AnswerMessage::Refused(refusal) => Self::Refused(Refusal::from_wire(refusal)?),
         })

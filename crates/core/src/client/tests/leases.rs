@@ -7,6 +7,7 @@ use crate::client::{
 use crate::command::Op;
 use crate::holder::NoGuard;
 use crate::id::CommandNumber;
+use crate::name::Value;
 
 use super::play::*;
 
@@ -54,6 +55,18 @@ fn a_cancel_that_crosses_the_grant_gives_the_lease_back() {
     let over = Event::WaitOver { command, how: WaitOver::Cancelled };
     let outcome = Outcome::Answered(Answer::AlreadyGranted(granted()));
     assert_eq!(play.events, [over, Event::Resolved { command: CommandNumber::new(2), outcome }]);
+}
+
+#[test]
+fn an_accept_by_one_who_waits_leaves_nothing_behind_it() {
+    for wait in [1, 2] {
+        let mut play = Play::waiting();
+        let accept = Op::Accept { resource: name(), token: TOKEN, value: Value::default() };
+        play.submit(accept, 50);
+        play.answer(2, Answer::Accepted { wait: CommandNumber::new(wait) }, 60);
+        let waits = play.machine.waits.iter().map(|command| command.get());
+        assert!(waits.eq(1..=wait));
+    }
 }
 
 #[test]

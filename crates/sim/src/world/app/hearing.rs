@@ -74,13 +74,17 @@ impl World {
     }
 
     fn app_resolved(&mut self, client: usize, command: CommandNumber, outcome: Outcome) {
-        let is_queued = matches!(&outcome, Outcome::Answered(Answer::Queued { .. } | Answer::Accepted));
+        let is_queued = match &outcome {
+            Outcome::Answered(Answer::Queued { .. }) => true,
+            Outcome::Answered(Answer::Accepted { wait }) => *wait == command,
+            _ => false,
+        };
         if !is_queued {
             self.clients[client].app.waits.retain(|known| *known != command);
         }
         let told = match outcome {
             Outcome::Answered(Answer::Granted(grants)) => return self.app_granted(client, command, grants),
-            Outcome::Answered(Answer::Queued { .. } | Answer::Accepted) => Told::Queued,
+            Outcome::Answered(Answer::Queued { .. } | Answer::Accepted { .. }) if is_queued => Told::Queued,
             Outcome::Answered(Answer::Released) => Told::Released,
             Outcome::Answered(Answer::Refused(Refusal::NotFree {
                 why: Unavailable::Held { token, .. },

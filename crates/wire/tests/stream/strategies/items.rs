@@ -1,5 +1,6 @@
 //! Items of sessions, answers, refusals and endings.
 
+use leasehold_core::CommandNumber;
 use leasehold_core::answer::{
     Answer, BadRequest, Ending, Grant, Item, ItemKind, LimitedThing, Refusal, Unavailable, WaitEnding,
 };
@@ -59,7 +60,7 @@ pub(crate) fn answer() -> BoxedStrategy<Answer> {
         Just(Answer::ValueSet),
         Just(Answer::RegisterWritten),
         session().prop_map(|to| Answer::Offered { to }),
-        Just(Answer::Accepted),
+        any::<u64>().prop_map(|wait| Answer::Accepted { wait: CommandNumber::new(wait) }),
         Just(Answer::Released),
         refusal().prop_map(Answer::Refused),
     ]
