@@ -6,7 +6,7 @@ use std::time::Duration;
 use leasehold_core::LeaseTable;
 use leasehold_core::holder::Reading;
 use leasehold_core::planted::{Bug, planted};
-use leasehold_core::protocol::{MAX_PAGE, Query, ReadAnswer, RequestId, TokenCheck};
+use leasehold_core::protocol::{MAX_PAGE, Query, ReadAnswer, Request, RequestId, TokenCheck};
 
 use crate::routes::ConnectionId;
 
@@ -21,11 +21,29 @@ pub(crate) const MAX_PAGES_PER_TURN: usize = 8;
 /// After so long the question how far the leader is, or its answer, counts as lost.
 const ASK_AGAIN: Duration = Duration::from_millis(200);
 
+/// Something that may be answered once it is certain that this node still leads.
 #[derive(Debug)]
 pub(crate) struct Read {
     pub(crate) connection: ConnectionId,
     pub(crate) id: RequestId,
-    pub(crate) query: Query,
+    pub(crate) what: What,
+}
+
+#[derive(Debug)]
+pub(crate) enum What {
+    Query(Query),
+    /// It names a session that this node has not heard of. Whoever leads without knowing that another does has not heard of the newest,
+    /// and must not say that there are none.
+    Unheard(Box<Request>),
+}
+
+impl What {
+    pub(crate) fn into_request(self) -> Request {
+        match self {
+            Self::Query(query) => Request::Read(query),
+            Self::Unheard(request) => *request,
+        }
+    }
 }
 
 /// Reads on their way: not asked for yet, asked for under a context, and those that wait for an index to be applied.
@@ -139,7 +157,7 @@ impl Reads {
 impl Read {
     /// Whether its answer may be large.
     pub(crate) const fn is_listing(&self) -> bool {
-        matches!(self.query, Query::Leases { .. } | Query::Sessions { .. } | Query::Alarms)
+        matches!(self.what, What::Query(Query::Leases { .. } | Query::Sessions { .. } | Query::Alarms))
     }
 }
 

@@ -10,7 +10,7 @@ use super::held::cancelled_wait;
 use super::intake::respond;
 use super::{Node, Output};
 use crate::batch::Origin;
-use crate::reads::{self, MAX_PAGES_PER_TURN};
+use crate::reads::{self, MAX_PAGES_PER_TURN, What};
 use crate::routes::ConnectionId;
 use crate::stats::{Operation, Outcome};
 
@@ -128,8 +128,15 @@ impl Node {
                 later.push(read);
                 continue;
             }
-            let answer = reads::answer(&self.table, &read.query);
-            let answer = answer.unwrap_or_else(|| match read.query {
+            let query = match read.what {
+                What::Query(query) => query,
+                What::Unheard(request) => {
+                    self.take_confirmed(out, read.connection, read.id, *request);
+                    continue;
+                }
+            };
+            let answer = reads::answer(&self.table, &query);
+            let answer = answer.unwrap_or_else(|| match query {
                 Query::Cluster => ReadAnswer::Cluster(self.cluster_view()),
                 _ => ReadAnswer::Status(self.status()),
             });

@@ -8,7 +8,7 @@ use leasehold_core::{Command, Op, Refusal, Reply, Sequence, SessionCommand, Sess
 
 use super::{Early, Input, Node, Output};
 use crate::batch::{MAX_QUEUED, Origin};
-use crate::reads::Read;
+use crate::reads::{Read, What};
 use crate::routes::{CALLS, ConnectionId};
 use crate::stats::{Operation, Outcome};
 
@@ -129,6 +129,24 @@ impl Node {
         id: RequestId,
         request: Request,
     ) {
+        if self.has_not_heard_of(&request) {
+            if self.reads.is_full() {
+                return respond(out, connection, id, unavailable("too many reads are under way"));
+            }
+            let what = What::Unheard(Box::new(request));
+            return self.reads.push(Read { connection, id, what });
+        }
+        self.take_confirmed(out, connection, id, request);
+    }
+
+    /// Takes a request in, or answers it, now that what it names is known, or known not to be there.
+    pub(super) fn take_confirmed(
+        &mut self,
+        out: &mut Vec<Output>,
+        connection: ConnectionId,
+        id: RequestId,
+        request: Request,
+    ) {
         let operation = operation(&request);
         if let Err(response) = self.place_request(connection, id, request) {
             if let Some(operation) = operation {
@@ -151,7 +169,7 @@ impl Node {
                 if self.reads.is_full() {
                     return Err(unavailable("too many reads are under way"));
                 }
-                self.reads.push(Read { connection, id, query });
+                self.reads.push(Read { connection, id, what: What::Query(query) });
                 return Ok(());
             }
             Request::Open(open) => Command::Open(open),
@@ -225,6 +243,17 @@ impl Node {
         }
         self.queue.push(Origin::Client { connection, id }, command);
         Ok(())
+    }
+
+    /// Whether a request names a session newer than all that this node has heard of.
+    fn has_not_heard_of(&self, request: &Request) -> bool {
+        let session = match request {
+            Request::Attach { attach, .. } => attach.session,
+            Request::Renew { session, .. } | Request::Plain { session, .. } => *session,
+            Request::Command(command) => command.session,
+            _ => return false,
+        };
+        session.get() > self.table.newest()
     }
 
     /// Refuses what names a session that is over: that never changes again.

@@ -3,7 +3,7 @@
 use leasehold_core::answer::Renewed;
 use leasehold_core::holder::Reading;
 use leasehold_core::planted::{Bug, planted};
-use leasehold_core::protocol::{Failure, Request, Response};
+use leasehold_core::protocol::{Failure, Response};
 use leasehold_core::{Command, Entry, LogTime, Reply, System};
 
 use super::intake::{respond, unavailable};
@@ -183,8 +183,9 @@ impl Node {
         let attached =
             self.routes.clear().into_iter().filter(|connection| !self.visitors.is_calls(*connection));
         out.extend(attached.map(Output::Close));
-        for Read { connection, id, query } in self.reads.take_unconfirmed() {
-            self.early.push_back(Early { connection, id, request: Request::Read(query), since: self.now });
+        for Read { connection, id, what } in self.reads.take_unconfirmed() {
+            let request = what.into_request();
+            self.early.push_back(Early { connection, id, request, since: self.now });
         }
         self.forget_change(out);
         let proposed = self.proposed.drain(..).flat_map(|proposed| proposed.origins);

@@ -2,7 +2,7 @@
 
 use leasehold_core::protocol::{Response, ToClient};
 use leasehold_core::{Drift, Millis, Reply};
-use leasehold_node::{CALLS, Input, Options};
+use leasehold_node::{CALLS, ConnectionId, Input, Options};
 
 use crate::actor::{Actor, holder, look};
 use crate::mistake::Mistake;
@@ -87,6 +87,37 @@ fn a_new_leader_goes_on_from_the_last_stamp_and_gives_no_fresh_ttl() {
     let least = Drift::DEFAULT.stretch(Millis::new(ttl)).get();
     let most = least + 3 * (ttl / 8).min(1_000) + ttl / 8 + 100;
     assert!((least - 50..=most).contains(&served), "it ended after {served} ms, not {least} to {most}");
+}
+
+#[test]
+fn an_old_leader_does_not_say_that_a_session_is_not_there_which_it_has_not_heard_of() {
+    let mut world = World::cluster(3);
+    let old = world.the_leader();
+    world.processes[old].stalled = true;
+    world.run_until(3_000, |world| world.leader().is_some_and(|leader| leader != old));
+    let leader = world.the_leader();
+    let mut client = Actor::streamed(&mut world, leader, 1, 60_000);
+    // It wakes, and is asked before it can hear that another leads.
+    world.isolate(old);
+    world.processes[old].inbox.retain(|input| !matches!(input, Input::Peer { .. } | Input::PeerLost(_)));
+    world.processes[old].stalled = false;
+    let connection = world.connection();
+    let attach = client.attach();
+    world.ask(old, connection, attach.clone());
+    let plain = Actor::plain(&mut world, leader, 2, 60_000);
+    world.ask(old, CALLS, plain.plain_renew());
+    world.run(1_500);
+    let said = |to: ConnectionId, world: &World| {
+        let answers = world.sent.iter().filter(|(at, connection, _)| (*at, *connection) == (old, to));
+        answers.map(|(_, _, message)| format!("{message:?}")).collect::<String>()
+    };
+    assert!(!said(connection, &world).contains("NotYourSession"), "{}", said(connection, &world));
+    assert!(!said(CALLS, &world).contains("NotYourSession"), "{}", said(CALLS, &world));
+    // Once it hears from the others, what it could not answer is.
+    world.net.heal_all();
+    world.run(1_500);
+    client.attaches(&mut world, old);
+    client.renewed(&mut world);
 }
 
 #[test]
