@@ -251,7 +251,7 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) acquire: AcquireArgs,
     /// Write down what this holder sees, at the end of FILE: for `leasehold check-history`
-    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    #[arg(long, value_name = "FILE", hide_short_help = true, value_parser = values::history_file)]
     pub(crate) history: Option<PathBuf>,
     /// The command and its arguments, behind --
     #[arg(last = true, required = true, value_name = "CMD")]

@@ -17,7 +17,7 @@ use crate::time::At;
 pub fn parse(text: &[u8]) -> Result<Line<'_>, String> {
     if !text.trim_ascii_start().starts_with(b"{") {
         // Otherwise a list would be taken for the values of the fields.
-        return Err("a JSON object was expected".to_owned());
+        return Err(format!("it begins with {}; a JSON object was expected", beginning(text)));
     }
     let mut raw: Raw<'_> = serde_json::from_slice(text).map_err(|error| {
         // The parser counts lines of its own, of which there is one.
@@ -35,6 +35,23 @@ pub fn parse(text: &[u8]) -> Result<Line<'_>, String> {
     let event = raw.event(&what).map_err(|wrong| format!("`{what}`: {wrong}"))?;
     Ok(Line { at, clock, process, event })
 }
+
+/// What stands where an object should begin, in words.
+fn beginning(text: &[u8]) -> String {
+    let text = text.trim_ascii_start();
+    match text {
+        [0xef, 0xbb, 0xbf, ..] => "a byte order mark (write UTF-8 without one)".to_owned(),
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "the mark of UTF-16 (write UTF-8)".to_owned(),
+        [b'[', ..] => "a list (write each object on a line of its own)".to_owned(),
+        _ => {
+            let first: String = String::from_utf8_lossy(text).chars().take(FIRST_SHOWN).collect();
+            format!("{first:?}")
+        }
+    }
+}
+
+/// So much of a line is shown that is not one.
+const FIRST_SHOWN: usize = 20;
 
 const NANOSECONDS: &str = "nanoseconds";
 
@@ -273,9 +290,17 @@ mod tests {
         );
         assert_eq!(
             wrong(r#"{"at_ns":1,"what":"giving-back","client":1,"token":3}"#),
-            "`giving-back`: `token` is the number 3; a token in quotes, such as \"17\", was expected"
+            "`giving-back`: `token` is the number 3; a token in quotes, a number below 2^64 such as \"17\", was expected"
         );
-        assert!(wrong(r#"{"at_ns":1.5,"what":"finishing"}"#).contains("a number with a fraction"));
+        assert!(wrong(r#"{"at_ns":1.5,"what":"finishing"}"#).contains("is the number 1.5, with a fraction;"));
+        assert!(wrong(r#"{"at_ns":-1,"what":"finishing"}"#).contains("is the negative number -1;"));
+        let great = wrong(r#"{"at_ns":1,"what":"giving-back","client":1,"token":"18446744073709551616"}"#);
+        assert!(
+            great.contains("\"18446744073709551616\"; a token in quotes, a number below 2^64"),
+            "{great}"
+        );
+        assert!(wrong("\u{feff}{}").starts_with("it begins with a byte order mark"));
+        assert!(wrong("hello").starts_with("it begins with \"hello\"; a JSON object"));
         assert!(wrong(r#"{"at_ns":1,"at_ns":1,"what":"finishing"}"#).contains("duplicate field `at_ns`"));
         assert!(
             wrong(r#"{"at_ns":1,"what":"looked","asked_ns":1,"resource":"r"}"#)

@@ -25,7 +25,7 @@ pub(crate) struct CheckHistoryArgs {
     /// Clocks of different names show different times at one moment, but differ by this at most [default: they are not compared]
     #[arg(long, value_name = "LENGTH", value_parser = values::length, allow_hyphen_values = true)]
     pub(crate) skew: Option<Duration>,
-    /// Show every violation, and not only the first of each check
+    /// Show every violation, and not only the first five of each check
     #[arg(long)]
     pub(crate) all: bool,
 }

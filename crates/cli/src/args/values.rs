@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
@@ -13,6 +14,18 @@ use leasehold_service::config::LogFormat;
 
 /// More of a value than this is not repeated in a message.
 const LONGEST_QUOTE: usize = 40;
+
+/// A file for a history. Standard output is the command's own.
+pub(super) fn history_file(text: &str) -> Result<PathBuf, String> {
+    match text {
+        "" => Err("the name of the file is empty; name one, such as run.jsonl".to_owned()),
+        "-" => Err(
+            "a history is not written to standard output, which is the command's; name a file, such as run.jsonl"
+                .to_owned(),
+        ),
+        name => Ok(name.into()),
+    }
+}
 
 /// A length of time such as `10s` or `1m 30s`.
 pub(super) fn length(text: &str) -> Result<Duration, String> {

@@ -39,7 +39,8 @@ pub(super) fn run(console: &Console, args: &CheckHistoryArgs) -> Result<Exit, Tr
         true => "standard input".to_owned(),
         false => args.file.display().to_string(),
     };
-    let unusable = |error: &dyn std::fmt::Display| Trouble::History(format!("{shown_name}: {error}"));
+    let unusable =
+        |error: &dyn std::fmt::Display| Trouble::History(report::visible(&format!("{shown_name}: {error}")));
     let mut input = Input::open(&args.file).map_err(|error| unusable(&error))?;
     let mut story = Story::default();
     let told = take_in(console, &mut input, &mut story);

@@ -70,6 +70,19 @@ fn a_violation_is_shown_with_its_lines() {
 }
 
 #[test]
+fn what_a_history_says_is_not_obeyed_by_the_terminal() {
+    let stage = Stage::new();
+    let escape = "\\u001b[2J\u{202e}";
+    let text = lease(escape, 2, 100, 300) + &lease("b", 3, 290, 400);
+    let said = check(&stage, &text, &[]);
+    assert_eq!(said.code, Some(3), "{said:?}");
+    assert!(said.out.contains("client \\u{1b}[2J\\u{202e} believes in token 2"), "{}", said.out);
+    assert!(!said.out.contains(['\u{1b}', '\u{202e}']), "{}", said.out);
+    let said = check(&stage, "{\"at_ns\":1,\"what\":\"\\u001b[2J\"}\n", &[]);
+    assert!(said.err.contains("`\\u{1b}[2J`: not a kind") && !said.err.contains('\u{1b}'), "{said:?}");
+}
+
+#[test]
 fn an_empty_history_is_no_proof() {
     let stage = Stage::new();
     for text in ["", "\n\n", "{\"at_ns\":1,\"what\":\"finishing\"}\n"] {
@@ -290,6 +303,14 @@ fn a_lease_that_is_lost_or_refused_is_in_the_history() {
     let said = stage.say(&["check-history", &file]);
     assert_eq!(said.code, Some(4), "{said:?}");
     assert!(!said.out.contains("VIOLATED"), "{said:?}");
+}
+
+#[test]
+fn a_history_is_not_written_to_standard_output() {
+    let stage = Stage::new();
+    let said = stage.say(&["run", "job", "--history", "-", "--", "true"]);
+    assert_eq!(said.code, Some(2), "{said:?}");
+    assert!(said.err.contains("name a file, such as run.jsonl"), "{said:?}");
 }
 
 #[test]

@@ -17,7 +17,7 @@ pub(super) enum Field<'a> {
     Flag(bool),
     Null,
     /// Something that no field takes, in words.
-    Other(&'static str),
+    Other(Cow<'static, str>),
 }
 
 /// Of a text that is no help, so many characters are shown.
@@ -69,7 +69,7 @@ impl<'a> Field<'a> {
     }
 
     pub(super) fn token(&self, name: &str) -> Result<Token, String> {
-        let expected = "a token in quotes, such as \"17\",";
+        let expected = "a token in quotes, a number below 2^64 such as \"17\",";
         match self {
             Self::Text(text) => text.parse().map_err(|_| self.instead_of(name, expected)),
             other => Err(other.instead_of(name, expected)),
@@ -104,7 +104,7 @@ impl<'a> Field<'a> {
             Self::Flag(flag) => flag.to_string(),
             Self::Null => "null".to_owned(),
             Self::Missing => "missing".to_owned(),
-            Self::Other(words) => (*words).to_owned(),
+            Self::Other(words) => words.clone().into_owned(),
         };
         format!("`{name}` is {found}; {expected} was expected")
     }
@@ -137,12 +137,14 @@ impl<'de> Visitor<'de> for FieldVisitor {
         Ok(Field::Whole(number))
     }
 
-    fn visit_i64<E>(self, _: i64) -> Result<Field<'de>, E> {
-        Ok(Field::Other("a negative number"))
+    fn visit_i64<E>(self, number: i64) -> Result<Field<'de>, E> {
+        Ok(Field::Other(format!("the negative number {number}").into()))
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<Field<'de>, E> {
-        Ok(Field::Other("a number with a fraction or an exponent, or one that is too great"))
+    fn visit_f64<E>(self, number: f64) -> Result<Field<'de>, E> {
+        let how =
+            if number.fract() == 0.0 { "with an exponent, or greater than 2^64" } else { "with a fraction" };
+        Ok(Field::Other(format!("the number {number:?}, {how}").into()))
     }
 
     fn visit_bool<E>(self, flag: bool) -> Result<Field<'de>, E> {
@@ -155,11 +157,11 @@ impl<'de> Visitor<'de> for FieldVisitor {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Field<'de>, A::Error> {
         while list.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(Field::Other("a list"))
+        Ok(Field::Other("a list".into()))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Field<'de>, A::Error> {
         while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(Field::Other("an object"))
+        Ok(Field::Other("an object".into()))
     }
 }

@@ -123,7 +123,7 @@ impl World {
             let (soon, life) = (self.chance.below(LATER), self.processes[at].life);
             self.queue.push(self.now + soon, Event::Undo(Undo::Lives { at, life }));
         } else {
-            let end = if self.chance.one_in(4) { End::Killed } else { End::PowerLost };
+            let end = if self.chance.one_in(2) { End::Killed } else { End::PowerLost };
             self.kill(at, end);
         }
         !after
@@ -263,7 +263,9 @@ impl World {
 
     /// The process ends in the middle of what its disk was doing: some operations happened, the rest did not.
     pub(super) fn interrupt_disk(&mut self, at: usize) {
-        let stop = self.chance.below(9);
+        // Most of what is done takes two or three operations.
+        let most = if self.chance.one_in(2) { 3 } else { 9 };
+        let stop = self.chance.below(most);
         let own = &mut self.processes[at];
         let (Some(_), Files::Log(wal)) = (own.disk.busy, &mut own.files) else { return };
         let Some(job) = own.disk.jobs.pop_front() else { return };

@@ -173,7 +173,7 @@ impl World {
             Fault::CrashAtDisk => {
                 let Some(at) = self.some_node() else { return };
                 // Snapshots are rare among what a disk does, and more is at stake there.
-                let at_snapshot = self.chance.one_in(3);
+                let at_snapshot = self.chance.one_in(2);
                 let jobs = if at_snapshot { 0 } else { self.chance.below(4) };
                 let after = self.chance.one_in(2);
                 self.processes[at].disk.dies = Some(Death { jobs, after, at_snapshot });

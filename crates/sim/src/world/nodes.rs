@@ -231,7 +231,8 @@ impl World {
     fn dies_while_opening(&mut self, at: usize, mut disk: MemDisk, must_exist: bool) {
         self.trace.say(self.now, || format!("n{} dies while it opens its log", at + 1));
         self.processes[at].interrupted = true;
-        disk.stop_after(usize::try_from(self.chance.below(24)).expect("a few"));
+        let most = if self.chance.one_in(2) { 6 } else { 24 };
+        disk.stop_after(usize::try_from(self.chance.below(most)).expect("a few"));
         let identity = Identity { lock_inode: self.processes[at].lock_inode };
         // Whatever it says, it is not heard.
         let _ = Wal::open(&mut disk, identity, wal_options(must_exist));

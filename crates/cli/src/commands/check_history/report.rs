@@ -82,9 +82,9 @@ impl Report<'_> {
         for verdict in self.verdicts.iter().filter(|verdict| !verdict.is_good()) {
             let _ = writeln!(text, "\n{}:", verdict.check.name);
             for violation in verdict.violations.iter().take(self.most) {
-                let _ = writeln!(text, "  {}", violation.words);
+                let _ = writeln!(text, "  {}", visible(&violation.words));
                 for (line, shown) in self.lines(violation) {
-                    let _ = writeln!(text, "    line {}: {}", line.get(), cut(shown));
+                    let _ = writeln!(text, "    line {}: {}", line.get(), visible(&cut(shown)));
                 }
             }
             let shown = verdict.violations.len().min(self.most);
@@ -157,6 +157,19 @@ fn times(count: u64) -> String {
 fn counted(verdict: &Verdict) -> String {
     let unit = if verdict.judged == 1 { verdict.check.one } else { verdict.check.unit };
     format!("{} {unit}", verdict.judged)
+}
+
+/// What a history says is shown to people, and not obeyed by their terminals.
+pub(super) fn visible(text: &str) -> String {
+    let turns_text = |c: char| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    text.chars().fold(String::with_capacity(text.len()), |mut shown, c| {
+        if c.is_control() || turns_text(c) {
+            shown.extend(c.escape_unicode());
+        } else {
+            shown.push(c);
+        }
+        shown
+    })
 }
 
 fn cut(text: &str) -> String {
