@@ -15,6 +15,7 @@ use anyhow::{Context, Result, bail};
 use clap::builder::PossibleValuesParser;
 
 use crate::run::{cargo, minutes, root, step, target_directory};
+use crate::simulate::CAMPAIGN;
 
 /// Bugs that are hunted at the same time.
 const AT_ONCE: usize = 2;
@@ -91,9 +92,9 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
         return Ok(true);
     }
     let mut build = cargo();
-    build.args(["build", "--release", "-p", "leasehold-sim", "--features", "planted", "--bin", "planted"]);
+    build.args(["build", "--profile", CAMPAIGN, "-p", "leasehold-sim", "--features", "planted", "--bin", "planted"]);
     step("simulator with known bugs", &mut build)?;
-    let program = target_directory().join("release/planted");
+    let program = target_directory().join(CAMPAIGN).join("planted");
     let all = list(&program)?;
     if all != known() {
         bail!("the simulator has other bugs than crates/core/src/planted.rs: build both from the same files");

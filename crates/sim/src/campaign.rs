@@ -13,11 +13,20 @@ use crate::run::{Outcome, run};
 use crate::trace::{Trace, seconds};
 use crate::world::Totals;
 
+/// When a campaign is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Length {
+    /// After so much time, and the worlds that are under way then.
+    Time(Duration),
+    /// After so many seeds.
+    Seeds(u64),
+}
+
 /// How long, how wide, and with which seeds.
 #[derive(Debug, Clone, Copy)]
 pub struct Campaign {
-    /// For how long.
-    pub length: Duration,
+    /// For how long, or how many.
+    pub length: Length,
     /// On how many threads.
     pub threads: usize,
     /// The first seed; the others follow it.
@@ -54,10 +63,10 @@ pub struct Summary {
 }
 
 impl Campaign {
-    /// Runs seeds until the time is over. `now` reads the clocks, `tell` is told how it stands about every ten seconds.
+    /// Runs seeds until it is over. `now` reads the clocks, `tell` is told how it stands about every ten seconds.
     pub fn run(&self, now: fn() -> Reading, tell: impl Fn(&Summary) + Sync) -> Summary {
         let began = now();
-        let next = AtomicU64::new(self.first_seed);
+        let begun = AtomicU64::new(0);
         let ends = AtomicBool::new(false);
         let summary = Mutex::new(Summary::default());
         let told = Mutex::new(began);
@@ -65,8 +74,16 @@ impl Campaign {
         std::thread::scope(|scope| {
             for _ in 0..self.threads {
                 scope.spawn(|| {
-                    while passed() < self.length && !ends.load(Ordering::Relaxed) {
-                        let plan = self.changes.plan(next.fetch_add(1, Ordering::Relaxed));
+                    loop {
+                        let number = begun.fetch_add(1, Ordering::Relaxed);
+                        let goes_on = match self.length {
+                            Length::Time(length) => passed() < length,
+                            Length::Seeds(seeds) => number < seeds,
+                        };
+                        if !goes_on || ends.load(Ordering::Relaxed) {
+                            break;
+                        }
+                        let plan = self.changes.plan(self.first_seed.wrapping_add(number));
                         let outcome = run(&plan, Trace::new(false, 0, 0), self.depth);
                         let mut whole = lock(&summary);
                         whole.add(outcome);

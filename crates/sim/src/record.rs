@@ -153,6 +153,8 @@ pub struct Published {
     pub node: NodeId,
     /// When it started or took a snapshot last: what it said before does not bind it.
     pub since: TrueTime,
+    /// When it told this.
+    pub at: TrueTime,
     /// What.
     pub changes: Arc<Changes>,
 }

@@ -89,6 +89,8 @@ enum Event {
     Fault,
     /// An interesting instant: a fault right now.
     FaultNow,
+    /// A node that has just voted dies.
+    VoterDies { at: usize, life: u32, candidate: usize },
     /// A fault is over.
     Undo(Undo),
     /// Time for whoever looks after the cluster.
@@ -241,6 +243,7 @@ impl World {
             Event::Sealed { client, life, token } => self.sealed(client, life, token),
             Event::Fault => self.next_fault(),
             Event::FaultNow => self.fault_now(),
+            Event::VoterDies { at, life, candidate } => self.voter_dies(at, life, candidate),
             Event::Undo(undo) => self.undo(undo),
             Event::Operator => self.operate(),
             Event::CallTimesOut { id } => self.call_times_out(id),

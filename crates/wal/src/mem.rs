@@ -59,6 +59,8 @@ pub struct MemDisk {
     journal: Option<Vec<Op>>,
     stop_after: Option<usize>,
     faults: Vec<(usize, Fault)>,
+    /// After so many more operations other than those of batches, one fails.
+    rare_fault: Option<(usize, Fault)>,
     full: bool,
     capacity: Option<u64>,
 }
@@ -119,6 +121,12 @@ impl MemDisk {
         self.faults.push((self.operations + operations, fault));
     }
 
+    /// The same, but only operations count that make, rename, remove or finish files, or sync the directory: they are rare among those
+    /// that write batches.
+    pub fn fail_rare_after(&mut self, operations: usize, fault: Fault) {
+        self.rare_fault = Some((operations, fault));
+    }
+
     /// From now on (or no longer) the disk is full: files cannot be made or made longer, what exists can be overwritten.
     pub fn set_full(&mut self, full: bool) {
         self.full = full;
@@ -139,6 +147,7 @@ impl MemDisk {
         self.stop_after = None;
         self.full = false;
         self.faults.clear();
+        self.rare_fault = None;
     }
 
     /// The content of a file as reads see it.
@@ -170,12 +179,25 @@ impl MemDisk {
         if self.stop_after.is_some_and(|last| self.operations >= last) {
             return Err(io::Error::other("the process was killed"));
         }
-        let fault = self.faults.iter().find(|(at, _)| *at == self.operations).map(|(_, fault)| *fault);
+        let mut fault = self.faults.iter().find(|(at, _)| *at == self.operations).map(|(_, fault)| *fault);
         self.operations += 1;
+        if self.journal.is_none() && self.rare_fault.is_none() {
+            return Ok(fault);
+        }
+        let op = op();
+        if !matches!(op, Op::Write(..) | Op::SyncData(_)) {
+            fault = fault.or(self.rare_fault_now());
+        }
         if let Some(journal) = &mut self.journal {
-            journal.push(op());
+            journal.push(op);
         }
         Ok(fault)
+    }
+
+    fn rare_fault_now(&mut self) -> Option<Fault> {
+        let (left, fault) = self.rare_fault?;
+        self.rare_fault = left.checked_sub(1).map(|left| (left, fault));
+        (left == 0).then_some(fault)
     }
 
     fn change(&mut self, names: Vec<(String, Option<FileId>)>) {

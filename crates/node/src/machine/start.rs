@@ -209,11 +209,11 @@ impl Node {
         // Votes are written down on both sides before they count. Whoever campaigns with a slow disk, which others may have as well,
         // waits for that, or no election would ever end.
         let slow = if raft.state == StateRole::Candidate {
-            2 * self.write_took.min(SLOWEST_VOTE)
+            let slow = 2 * self.write_took.min(SLOWEST_VOTE);
+            usize::try_from(slow.as_nanos() / u128::from(TICK_NANOS)).expect("it is bounded")
         } else {
-            Duration::ZERO
+            0
         };
-        let slow = usize::try_from(slow.as_nanos() / u128::from(TICK_NANOS)).expect("it is bounded");
         self.raft.raft.set_randomized_election_timeout(ELECTION_TICKS + extra + slow);
     }
 }

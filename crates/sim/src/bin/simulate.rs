@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use clap::{CommandFactory as _, Parser as _};
 use leasehold_clock::computed;
-use leasehold_sim::campaign::{Campaign, counted};
+use leasehold_sim::campaign::{Campaign, Length, counted};
 use leasehold_sim::changes::Changes;
 use leasehold_sim::check::{Depth, check};
 use leasehold_sim::plan::{Fault, Faults, Plan};
@@ -30,10 +30,10 @@ fn main() -> ExitCode {
         Args::command().error(clap::error::ErrorKind::ArgumentConflict, why).exit();
     }
     let depth = if args.quick { Depth::Quick } else { Depth::Full };
-    match (args.seed, args.minutes) {
+    match args.seed {
         _ if args.speed => measure(&args),
-        (Some(seed), _) => one(&args, seed, depth),
-        (None, minutes) => many(&args, minutes.unwrap_or(1.0), depth),
+        Some(seed) => one(&args, seed, depth),
+        None => many(&args, depth),
     }
 }
 
@@ -86,7 +86,7 @@ fn report(plan: &Plan, outcome: &Outcome, depth: Depth, shrinks: bool) {
     }
 }
 
-fn many(args: &Args, minutes: f64, depth: Depth) -> ExitCode {
+fn many(args: &Args, depth: Depth) -> ExitCode {
     let first_seed = args.first_seed.unwrap_or_else(|| {
         let mut drawn = [0; 4];
         // Without chance there is still the process's number.
@@ -94,8 +94,12 @@ fn many(args: &Args, minutes: f64, depth: Depth) -> ExitCode {
         (u64::from(u32::from_le_bytes(drawn)) << 20) ^ u64::from(std::process::id())
     });
     let threads = counted(args.threads as u64, "thread");
-    eprintln!("seeds from {first_seed} on, {minutes} min on {threads}");
-    let length = Duration::from_secs_f64(minutes * 60.0);
+    let minutes = args.minutes.unwrap_or(1.0);
+    let (length, for_long) = match args.seeds {
+        Some(seeds) => (Length::Seeds(seeds), format!("{seeds} of them")),
+        None => (Length::Time(Duration::from_secs_f64(minutes * 60.0)), format!("{minutes} min")),
+    };
+    eprintln!("seeds from {first_seed} on, {for_long} on {threads}");
     let changes = changes(args);
     let campaign = Campaign { length, threads: args.threads, first_seed, depth, enough: 3, changes };
     let summary = campaign.run(leasehold_clock::read, |summary| eprintln!("{}", summary.line()));

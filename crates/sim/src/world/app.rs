@@ -249,7 +249,8 @@ impl World {
                 Asked::Others { resource: first, count, wait: length }
             }
         };
-        let acquire = Acquire { requests, value: Value::default(), wait };
+        let value = draw_value(&mut self.clients[client].random);
+        let acquire = Acquire { requests, value, wait };
         if let Some(command) = self.app_submits(client, Op::Acquire(acquire), asked) {
             self.clients[client].app.waits.push(command);
         }
@@ -451,6 +452,12 @@ impl World {
             _ => app.unsent_reads.push((read, query)),
         }
     }
+}
+
+/// What is shown with a lease: nothing, or more than a block of the log.
+fn draw_value(random: &mut Random) -> Value {
+    let length = if random.one_in(8) { random.between(200, 2_000) } else { 0 };
+    Value::new(vec![b'v'; usize::try_from(length).expect("short")]).expect("a short value")
 }
 
 fn draw_policies(random: &mut Random, ttl: u64) -> Policies {

@@ -263,9 +263,11 @@ impl World {
 
     /// The process ends in the middle of what its disk was doing: some operations happened, the rest did not.
     pub(super) fn interrupt_disk(&mut self, at: usize) {
-        // Most of what is done takes two or three operations.
-        let most = if self.chance.one_in(2) { 3 } else { 9 };
-        let stop = self.chance.below(most);
+        let snapshot = self.processes[at].disk.jobs.front().is_some_and(Job::is_snapshot);
+        // The time goes into what syncs: after the write of a batch; after a file was written, after it was renamed, and after it was
+        // recorded.
+        let syncs: &[u64] = if snapshot { &[3, 5, 7] } else { &[1] };
+        let stop = if self.chance.one_in(2) { *self.chance.pick(syncs) } else { self.chance.below(9) };
         let own = &mut self.processes[at];
         let (Some(_), Files::Log(wal)) = (own.disk.busy, &mut own.files) else { return };
         let Some(job) = own.disk.jobs.pop_front() else { return };

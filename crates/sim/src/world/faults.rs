@@ -241,7 +241,7 @@ impl World {
     }
 
     /// Lengths that matter: moments, about an election, about a ttl.
-    fn some_length(&mut self) -> u64 {
+    pub(super) fn some_length(&mut self) -> u64 {
         let ttl = self.plan.ttl.0 * MILLI;
         match self.chance.below(4) {
             0 => self.chance.around(30 * MILLI),
@@ -251,7 +251,7 @@ impl World {
     }
 
     /// Notes a fault that begins now and is over after so long.
-    fn note_for(&mut self, machine: Machine, what: What, within: bool, length: u64) {
+    pub(super) fn note_for(&mut self, machine: Machine, what: What, within: bool, length: u64) {
         self.note_fault(machine, what, within, true);
         self.faults.open.push((machine, what));
         self.undo_after(length, Undo::Noted { machine, what });
@@ -280,7 +280,7 @@ impl World {
         self.queue.push(self.now + length, Event::Undo(undo));
     }
 
-    fn cut_one(&mut self, from: usize, to: usize, length: u64) {
+    pub(super) fn cut_one(&mut self, from: usize, to: usize, length: u64) {
         if from != to {
             self.set_cut(from, to, true);
             self.undo_after(length, Undo::Cut { from, to });
@@ -374,7 +374,13 @@ impl World {
             }
             _ => {
                 let after = usize::try_from(self.chance.below(6)).expect("a few");
-                self.processes[at].disk_mut().fail_after(after, leasehold_wal::mem::Fault::Io);
+                let rare = self.chance.one_in(2);
+                let disk = self.processes[at].disk_mut();
+                if rare {
+                    disk.fail_rare_after(after, leasehold_wal::mem::Fault::Io);
+                } else {
+                    disk.fail_after(after, leasehold_wal::mem::Fault::Io);
+                }
                 self.trace.say(self.now, || format!("fault: the disk of n{} fails soon", at + 1));
             }
         }

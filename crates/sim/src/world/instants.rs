@@ -1,14 +1,21 @@
 //! Instants at which faults find most: around an election, an installed snapshot, an answer, an expiry.
 
-use leasehold_core::protocol::{Response, ToClient};
+use leasehold_core::protocol::{MemberId, Response, ToClient};
 use leasehold_core::{ItemKind, Reply};
+use leasehold_node::PeerMessage;
+use raft::eraftpb::MessageType;
 
 use super::faults::NEAR;
+use super::nodes::End;
 use super::{Event, Phase, World};
+use crate::plan::Fault;
+use crate::record::{Fault as What, Machine};
 use crate::trace::{MICRO, MILLI};
 
 /// One answer of so many is followed by a fault.
 const ANSWERS: u64 = 500;
+/// One vote of so many is the last thing its voter does.
+const VOTES: u64 = 3;
 
 impl World {
     /// Something just happened after which a fault is worth more than at any other time.
@@ -34,6 +41,38 @@ impl World {
             let soon = self.now + self.chance.below(500 * MICRO);
             self.queue.push(soon, Event::FaultNow);
         }
+    }
+
+    /// A vote leaves a node, which may die right behind it.
+    pub(super) fn vote_leaves(&mut self, at: usize, to: MemberId, message: &PeerMessage) {
+        let PeerMessage::Raft(raft) = message else { return };
+        let is_vote = raft.get_msg_type() == MessageType::MsgRequestVoteResponse && !raft.reject;
+        let dies = is_vote && self.phase == Phase::Faults && self.plan.faults.has(Fault::Kill);
+        if let Some(candidate) = self.slot_of(to).filter(|_| dies && self.chance.one_in(VOTES)) {
+            let (life, soon) = (self.processes[at].life, self.now + self.chance.below(2 * MILLI));
+            self.queue.push(soon, Event::VoterDies { at, life, candidate });
+        }
+    }
+
+    /// A voter dies and is back before the election is over; often the rest of the members hear nothing of the one it voted for.
+    pub(super) fn voter_dies(&mut self, at: usize, life: u32, candidate: usize) {
+        let own = &self.processes[at];
+        if self.phase != Phase::Faults || own.life != life || !own.is_running() {
+            return;
+        }
+        self.totals.faults += 1;
+        self.trace.say(self.now, || format!("fault: n{} dies behind its vote for n{}", at + 1, candidate + 1));
+        if self.plan.faults.has(Fault::Cut) && self.chance.one_in(2) {
+            let length = self.some_length();
+            self.note_for(Machine::World, What::Network, true, length);
+            for other in (0..self.processes.len()).filter(|other| *other != at) {
+                self.cut_one(candidate, other, length);
+                self.cut_one(other, candidate, length);
+            }
+        }
+        self.kill(at, End::Killed);
+        let (life, soon) = (self.processes[at].life, self.now + self.chance.below(20 * MILLI));
+        self.queue.push(soon, Event::Starts { at, life });
     }
 
     /// A point near the end of somebody's belief, or near the moment at which the service may give the lease to the next.

@@ -34,8 +34,8 @@ use crate::trace::{MICRO, MILLI, SECOND, member_name};
 pub(super) use stalls::Stalls;
 
 /// Small segments: worlds write little, and must change segments often.
-const FIRST_SEGMENT_BYTES: u64 = 16 << 10;
-const SEGMENT_BYTES: u64 = 64 << 10;
+const FIRST_SEGMENT_BYTES: u64 = 8 << 10;
+const SEGMENT_BYTES: u64 = 16 << 10;
 
 /// How a process ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -195,7 +195,8 @@ impl World {
                 return self.dies_while_opening(at, disk, must_exist);
             }
             if interrupted && self.chance.one_in(2) {
-                let death = Death { jobs: self.chance.below(2), after: false, at_snapshot: false };
+                let jobs = self.chance.below(4) / 3;
+                let death = Death { jobs, after: false, at_snapshot: false };
                 self.processes[at].disk.dies = Some(death);
             }
         }
@@ -363,7 +364,10 @@ impl World {
                         None => outgoing.push((connection.0, vec![message])),
                     }
                 }
-                Output::SendPeer { to, message } => self.send_peer(at, to, message),
+                Output::SendPeer { to, message } => {
+                    self.vote_leaves(at, to, &message);
+                    self.send_peer(at, to, message);
+                }
                 Output::Close(connection) => closed.push(connection.0),
                 Output::Members(membership) => {
                     self.processes[at].membership = membership;

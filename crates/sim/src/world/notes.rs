@@ -286,7 +286,7 @@ impl World {
     pub(super) fn note_changes(&mut self, at: usize, changes: Arc<Changes>) {
         let (node, own) = (self.node_id(at), &self.processes[at]);
         let (log, since) = (own.state, TrueTime(own.told_since));
-        self.notes.record.published.push(Published { log, node, since, changes });
+        self.notes.record.published.push(Published { log, node, since, at: TrueTime(self.now), changes });
     }
 
     /// A life of a node begins: what it has for watchers who were told by an earlier one, up to what it tells by itself.

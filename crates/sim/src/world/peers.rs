@@ -178,7 +178,14 @@ impl World {
         if is_raft && !calm && self.net.millionths(self.plan.peer_loss) {
             return;
         }
-        let disorder = if is_raft && !calm { self.plan.disorder } else { 0 };
+        let disorder = match &message {
+            PeerMessage::Raft(raft) if !calm => {
+                // What confirms that somebody leads must be worth nothing when it comes once more.
+                let confirms = raft.get_msg_type() == MessageType::MsgHeartbeatResponse && !raft.context.is_empty();
+                self.plan.disorder * if confirms { 10 } else { 1 }
+            }
+            _ => 0,
+        };
         let takes = self.net.between(self.plan.peer_delay.0, self.peer_delay_now());
         if self.net.millionths(disorder) {
             self.disorder(at, to, &message);
@@ -221,7 +228,8 @@ impl World {
             self.queue.push(at, Event::PeerArrives { from, to, link, message: Box::new(message.clone()) });
         }
         if again {
-            let at = self.now + self.net.below(5 * SECOND);
+            let latest = if self.net.one_in(2) { SECOND } else { 5 * SECOND };
+            let at = self.now + self.net.below(latest);
             self.queue.push(at, Event::PeerArrives { from, to, link, message: Box::new(message.clone()) });
         }
     }

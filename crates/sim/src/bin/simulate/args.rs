@@ -11,7 +11,7 @@ use clap::builder::PossibleValuesParser;
 #[command(name = "simulate", bin_name = "cargo xtask simulate", after_help = ENDS, max_term_width = 120)]
 pub(crate) struct Args {
     /// Run this seed alone
-    #[arg(long, value_name = "N", value_parser = seed, conflicts_with_all = ["minutes", "threads", "first_seed"])]
+    #[arg(long, value_name = "N", value_parser = seed, conflicts_with_all = ["minutes", "seeds", "threads", "first_seed"])]
     pub(crate) seed: Option<u64>,
     /// Print what happens in it
     #[arg(long, requires = "seed")]
@@ -37,6 +37,9 @@ pub(crate) struct Args {
     /// Run fresh seeds for so many minutes; 1 if nothing is said
     #[arg(long, value_name = "N", value_parser = minutes, allow_hyphen_values = true)]
     pub(crate) minutes: Option<f64>,
+    /// Run so many fresh seeds, however long it takes
+    #[arg(long, value_name = "N", value_parser = seeds, conflicts_with = "minutes", allow_hyphen_values = true)]
+    pub(crate) seeds: Option<u64>,
     /// On so many threads
     #[arg(long, value_name = "N", default_value = "1", value_parser = threads, allow_hyphen_values = true)]
     pub(crate) threads: usize,
@@ -51,7 +54,8 @@ pub(crate) struct Args {
     pub(crate) situations: bool,
     /// Measure the speed with three nodes, twenty clients and no faults
     #[arg(long, conflicts_with_all = [
-        "seed", "without", "clients", "fault_ms", "no_shrink", "minutes", "threads", "first_seed", "quick", "situations",
+        "seed", "without", "clients", "fault_ms", "no_shrink", "minutes", "seeds", "threads", "first_seed", "quick",
+        "situations",
     ])]
     pub(crate) speed: bool,
     /// Results as one line of JSON on standard output
@@ -76,6 +80,8 @@ pub(crate) const LONG_MINUTES: f64 = 10.0;
 
 /// More than a week is a slip of the hand.
 const MAX_MINUTES: f64 = 10_080.0;
+/// Some weeks on one core.
+const MAX_SEEDS: u64 = 1_000_000;
 /// More threads than any machine here has cores; each has a world in memory.
 const MAX_THREADS: u64 = 256;
 /// Ten times what seeds decide. Each client costs time in every step.
@@ -106,6 +112,10 @@ fn seed(text: &str) -> Result<u64, String> {
 fn minutes(text: &str) -> Result<f64, String> {
     let number = text.parse().ok().filter(|minutes| *minutes > 0.0 && *minutes <= MAX_MINUTES);
     number.ok_or_else(|| format!("give a number of minutes above 0 and up to {MAX_MINUTES}"))
+}
+
+fn seeds(text: &str) -> Result<u64, String> {
+    whole(text, "seeds", MAX_SEEDS)
 }
 
 fn threads(text: &str) -> Result<usize, String> {
@@ -208,6 +218,7 @@ mod tests {
             (&["--minutes", "NaN"], "above 0"),
             (&["--threads", "0"], "'0' for '--threads <N>': give a whole number of threads from 1 to 256"),
             (&["--threads", "257"], "from 1 to 256"),
+            (&["--seeds", "0"], "'0' for '--seeds <N>': give a whole number of seeds from 1 to 1000000"),
             (&["--clients", "0"], "from 1 to 240"),
             (&["--clients", "241"], "from 1 to 240"),
             (
@@ -232,6 +243,8 @@ mod tests {
             &["--seed", "1", "--to", "1"],
             &["--seed", "1", "--minutes", "1"],
             &["--seed", "1", "--threads", "2"],
+            &["--seed", "1", "--seeds", "2"],
+            &["--seeds", "2", "--minutes", "1"],
             &["--seed", "1", "--first-seed", "2"],
             &["--speed", "--clients", "2"],
         ] {
