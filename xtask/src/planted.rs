@@ -92,7 +92,17 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
         return Ok(true);
     }
     let mut build = cargo();
-    build.args(["build", "--profile", CAMPAIGN, "-p", "leasehold-sim", "--features", "planted", "--bin", "planted"]);
+    build.args([
+        "build",
+        "--profile",
+        CAMPAIGN,
+        "-p",
+        "leasehold-sim",
+        "--features",
+        "planted",
+        "--bin",
+        "planted",
+    ]);
     step("simulator with known bugs", &mut build)?;
     let program = target_directory().join(CAMPAIGN).join("planted");
     let all = list(&program)?;

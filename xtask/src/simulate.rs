@@ -36,7 +36,8 @@ const FRESH_TIME_LIMIT: &str = "12m";
 /// They follow from the commit: each one sees worlds that none before it has seen, and who runs its tests again sees the same ones, so that
 /// a verdict is about the commit and not about the day.
 pub(crate) fn fresh() -> Result<bool> {
-    let mut words = vec!["--seeds".to_owned(), FRESH_SEEDS.to_owned(), "--threads".to_owned(), "2".to_owned()];
+    let mut words =
+        vec!["--seeds".to_owned(), FRESH_SEEDS.to_owned(), "--threads".to_owned(), "2".to_owned()];
     if let Some(seed) = seed_of_commit() {
         words.extend(["--first-seed".to_owned(), seed.to_string()]);
     }
@@ -56,6 +57,9 @@ fn seed_of_commit() -> Option<u64> {
 /// is built more slowly and runs faster.
 fn program(profile: &str) -> Result<PathBuf> {
     let mut build = cargo();
-    step("simulator", build.args(["build", "--profile", profile, "-p", "leasehold-sim", "--bin", "simulate"]))?;
+    step(
+        "simulator",
+        build.args(["build", "--profile", profile, "-p", "leasehold-sim", "--bin", "simulate"]),
+    )?;
     Ok(target_directory().join(profile).join("simulate"))
 }

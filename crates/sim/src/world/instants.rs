@@ -61,7 +61,8 @@ impl World {
             return;
         }
         self.totals.faults += 1;
-        self.trace.say(self.now, || format!("fault: n{} dies behind its vote for n{}", at + 1, candidate + 1));
+        self.trace
+            .say(self.now, || format!("fault: n{} dies behind its vote for n{}", at + 1, candidate + 1));
         if self.plan.faults.has(Fault::Cut) && self.chance.one_in(2) {
             let length = self.some_length();
             self.note_for(Machine::World, What::Network, true, length);

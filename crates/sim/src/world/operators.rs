@@ -434,18 +434,27 @@ impl World {
         self.note_fault(self.node_machine(at), crate::record::Fault::Damage, true, true);
         self.processes[at].damaged = true;
         let (which, place, bit) = (self.chance.bits(), self.chance.bits(), self.chance.below(8));
+        let (where_to, newest) = (self.chance.below(4), self.chance.one_in(2));
         let disk = self.processes[at].disk_mut();
         let Ok(names) = leasehold_wal::Disk::list(disk) else { return };
         let names: Vec<String> = names.into_iter().filter(|name| !name.starts_with("reserve")).collect();
-        let name = &names[usize::try_from(which % names.len() as u64).expect("few files")];
+        // The newest segment is often empty: made ahead.
+        let segments: Vec<&String> =
+            names.iter().filter(|name| name.starts_with("segment")).rev().take(2).collect();
+        let name = if newest && !segments.is_empty() {
+            segments[usize::try_from(which % segments.len() as u64).expect("few files")]
+        } else {
+            &names[usize::try_from(which % names.len() as u64).expect("few files")]
+        };
         disk.edit(name, |bytes| {
             if !bytes.is_empty() {
                 // Most of a segment is empty, and what is there to be lost stands at the end of what is written.
                 let written = bytes.iter().rposition(|byte| *byte != 0).map_or(1, |last| last + 1) as u64;
-                let place = match bit % 3 {
+                let place = match where_to {
                     0 => place % bytes.len() as u64,
                     1 => place % written,
-                    _ => written - 1 - place % written.min(4096),
+                    2 => written - 1 - place % written.min(4096),
+                    _ => written - 1 - place % written.min(256),
                 };
                 let place = usize::try_from(place).expect("small files");
                 bytes[place] ^= 1 << bit;

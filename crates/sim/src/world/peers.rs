@@ -181,7 +181,8 @@ impl World {
         let disorder = match &message {
             PeerMessage::Raft(raft) if !calm => {
                 // What confirms that somebody leads must be worth nothing when it comes once more.
-                let confirms = raft.get_msg_type() == MessageType::MsgHeartbeatResponse && !raft.context.is_empty();
+                let confirms =
+                    raft.get_msg_type() == MessageType::MsgHeartbeatResponse && !raft.context.is_empty();
                 self.plan.disorder * if confirms { 10 } else { 1 }
             }
             _ => 0,
