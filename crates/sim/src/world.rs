@@ -89,6 +89,8 @@ enum Event {
     Fault,
     /// An interesting instant: a fault right now.
     FaultNow,
+    /// A node would vote for a candidate, whom the others do not hear any more.
+    CandidateCut { at: usize, candidate: usize },
     /// A node that has just voted dies.
     VoterDies { at: usize, life: u32, candidate: usize },
     /// A fault is over.
@@ -243,6 +245,7 @@ impl World {
             Event::Sealed { client, life, token } => self.sealed(client, life, token),
             Event::Fault => self.next_fault(),
             Event::FaultNow => self.fault_now(),
+            Event::CandidateCut { at, candidate } => self.candidate_cut(at, candidate),
             Event::VoterDies { at, life, candidate } => self.voter_dies(at, life, candidate),
             Event::Undo(undo) => self.undo(undo),
             Event::Operator => self.operate(),

@@ -14,6 +14,8 @@ use crate::trace::{MICRO, MILLI};
 
 /// One answer of so many is followed by a fault.
 const ANSWERS: u64 = 500;
+/// One word of so many that a node would vote for somebody is the last that others hear of the candidate.
+const PROMISES: u64 = 6;
 /// One vote of so many is the last thing its voter does.
 const VOTES: u64 = 3;
 
@@ -43,18 +45,47 @@ impl World {
         }
     }
 
-    /// A vote leaves a node, which may die right behind it.
+    /// A vote leaves a node, or its word that it would vote so: right behind it something may go wrong.
     pub(super) fn vote_leaves(&mut self, at: usize, to: MemberId, message: &PeerMessage) {
         let PeerMessage::Raft(raft) = message else { return };
-        let is_vote = raft.get_msg_type() == MessageType::MsgRequestVoteResponse && !raft.reject;
-        let dies = is_vote && self.phase == Phase::Faults && self.plan.faults.has(Fault::Kill);
-        if let Some(candidate) = self.slot_of(to).filter(|_| dies && self.chance.one_in(VOTES)) {
-            let (life, soon) = (self.processes[at].life, self.now + self.chance.below(2 * MILLI));
+        let (fault, of) = match raft.get_msg_type() {
+            MessageType::MsgRequestPreVoteResponse => (Fault::Cut, PROMISES),
+            MessageType::MsgRequestVoteResponse => (Fault::Kill, VOTES),
+            _ => return,
+        };
+        if raft.reject
+            || self.phase != Phase::Faults
+            || !self.plan.faults.has(fault)
+            || !self.chance.one_in(of)
+        {
+            return;
+        }
+        let Some(candidate) = self.slot_of(to) else { return };
+        let life = self.processes[at].life;
+        if fault == Fault::Cut {
+            self.queue.push(self.now + 1, Event::CandidateCut { at, candidate });
+        } else {
+            let soon = self.now + self.chance.below(2 * MILLI);
             self.queue.push(soon, Event::VoterDies { at, life, candidate });
         }
     }
 
-    /// A voter dies and is back before the election is over; often the rest of the members hear nothing of the one it voted for.
+    /// A candidate is heard by one voter and by nobody else.
+    pub(super) fn candidate_cut(&mut self, at: usize, candidate: usize) {
+        if self.phase != Phase::Faults {
+            return;
+        }
+        self.totals.faults += 1;
+        self.trace.say(self.now, || format!("fault: n{} is heard by n{} alone", candidate + 1, at + 1));
+        let length = self.some_length();
+        self.note_for(Machine::World, What::Network, true, length);
+        for other in (0..self.processes.len()).filter(|other| *other != at) {
+            self.cut_one(candidate, other, length);
+            self.cut_one(other, candidate, length);
+        }
+    }
+
+    /// A voter dies and is back before the election is over: it must not vote for another.
     pub(super) fn voter_dies(&mut self, at: usize, life: u32, candidate: usize) {
         let own = &self.processes[at];
         if self.phase != Phase::Faults || own.life != life || !own.is_running() {
@@ -63,14 +94,6 @@ impl World {
         self.totals.faults += 1;
         self.trace
             .say(self.now, || format!("fault: n{} dies behind its vote for n{}", at + 1, candidate + 1));
-        if self.plan.faults.has(Fault::Cut) && self.chance.one_in(2) {
-            let length = self.some_length();
-            self.note_for(Machine::World, What::Network, true, length);
-            for other in (0..self.processes.len()).filter(|other| *other != at) {
-                self.cut_one(candidate, other, length);
-                self.cut_one(other, candidate, length);
-            }
-        }
         self.kill(at, End::Killed);
         let (life, soon) = (self.processes[at].life, self.now + self.chance.below(20 * MILLI));
         self.queue.push(soon, Event::Starts { at, life });

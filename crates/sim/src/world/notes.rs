@@ -6,6 +6,7 @@ use leasehold_core::SessionId;
 use leasehold_core::protocol::Changes;
 use leasehold_node::LogEntry;
 use leasehold_node::payload::{NodeSnapshot, Payload};
+use leasehold_wal::Space;
 
 use super::World;
 use super::clients::client_number;
@@ -223,6 +224,10 @@ impl World {
                 self.notes.record.push(now, Event::Leads { node: id, term });
                 self.totals.elections += 1;
                 self.trace.say(self.now, || format!("n{} leads in term {term}", at + 1));
+            }
+            if leads.is_some() && self.processes[at].disk.told == Some(Space::Reserved) {
+                // Who has no room lets the next one try.
+                self.note_handover();
             }
             self.interesting();
         }
