@@ -222,6 +222,11 @@ impl Node {
         opening.is_some_and(|opening| self.applied >= opening || planted(Bug::ServesBeforeOpening))
     }
 
+    /// Whether this leader is about to let another lead: it proposes nothing until that is over.
+    pub const fn is_handing_over(&self) -> bool {
+        self.handover.is_some()
+    }
+
     /// Whether everything that was taken in before [`Input::Drain`] is answered and on disk.
     pub fn is_drained(&self) -> bool {
         self.draining

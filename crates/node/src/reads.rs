@@ -15,6 +15,9 @@ const MAX_PAGE_BYTES: usize = 1024 * 1024;
 
 /// Reads that may be under way at once: each costs memory until it is answered.
 pub(crate) const MAX_READS: usize = 4_096;
+/// Requests that name a session this node has not heard of and wait for a quorum at once: there are hardly any but right behind an
+/// election, each may have a long value, and anybody can send them.
+pub(crate) const MAX_UNHEARD: usize = 256;
 /// Listings answered in one turn at most: a page may have a megabyte, and renewals wait for the turn to end.
 pub(crate) const MAX_PAGES_PER_TURN: usize = 8;
 
@@ -35,15 +38,6 @@ pub(crate) enum What {
     /// It names a session that this node has not heard of. Whoever leads without knowing that another does has not heard of the newest,
     /// and must not say that there are none.
     Unheard(Box<Request>),
-}
-
-impl What {
-    pub(crate) fn into_request(self) -> Request {
-        match self {
-            Self::Query(query) => Request::Read(query),
-            Self::Unheard(request) => *request,
-        }
-    }
 }
 
 /// Reads on their way: not asked for yet, asked for under a context, and those that wait for an index to be applied.
@@ -76,6 +70,30 @@ impl Reads {
         let asked = self.asked.iter().map(|(_, reads)| reads.len()).sum::<usize>();
         let confirmed = self.confirmed.iter().map(|(_, reads)| reads.len()).sum::<usize>();
         self.new.len() + asked + confirmed >= MAX_READS
+    }
+
+    /// Whether no more may wait that name a session which nobody here has heard of.
+    pub(crate) fn is_full_of_unheard(&self) -> bool {
+        self.is_full() || self.all().filter(|read| read.is_unheard()).count() >= MAX_UNHEARD
+    }
+
+    /// Whether something of this connection waits that names a session which nobody here has heard of.
+    pub(crate) fn has_unheard(&self, connection: ConnectionId) -> bool {
+        self.all().any(|read| read.connection == connection && read.is_unheard())
+    }
+
+    /// Nobody waits any more for what this connection asked for; with an id, for that alone.
+    pub(crate) fn forget(&mut self, connection: ConnectionId, id: Option<RequestId>) {
+        let is_wanted = |read: &Read| read.connection != connection || id.is_some_and(|id| read.id != id);
+        self.new.retain(is_wanted);
+        self.asked.iter_mut().for_each(|(_, reads)| reads.retain(is_wanted));
+        self.confirmed.iter_mut().for_each(|(_, reads)| reads.retain(is_wanted));
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Read> {
+        let asked = self.asked.iter().flat_map(|(_, reads)| reads);
+        let confirmed = self.confirmed.iter().flat_map(|(_, reads)| reads);
+        self.new.iter().chain(asked).chain(confirmed)
     }
 
     /// These may be answered in a later turn: what was true then is true enough for them, and newer.
@@ -155,6 +173,10 @@ impl Reads {
 }
 
 impl Read {
+    const fn is_unheard(&self) -> bool {
+        matches!(self.what, What::Unheard(_))
+    }
+
     /// Whether its answer may be large.
     pub(crate) const fn is_listing(&self) -> bool {
         matches!(self.what, What::Query(Query::Leases { .. } | Query::Sessions { .. } | Query::Alarms))

@@ -131,7 +131,7 @@ impl Node {
             let query = match read.what {
                 What::Query(query) => query,
                 What::Unheard(request) => {
-                    self.take_confirmed(out, read.connection, read.id, *request);
+                    self.take_unheard(out, (read.connection, read.id), *request);
                     continue;
                 }
             };

@@ -116,16 +116,20 @@ impl Node {
                 let entries = message.entries.iter().map(|entry| (entry.index, entry.term));
                 // What was compacted has no term any more.
                 let known = |index: u64| log.term(index).ok().filter(|term| *term != 0);
-                std::iter::once(before).chain(entries).take_while(|(index, _)| *index <= log.committed).find_map(
-                    |(index, theirs)| {
+                std::iter::once(before)
+                    .chain(entries)
+                    .take_while(|(index, _)| *index <= log.committed)
+                    .find_map(|(index, theirs)| {
                         let ours = known(index).filter(|ours| *ours != theirs)?;
-                        Some(format!(
-                            "entry {index} is committed here as one of term {ours}, and the leader has one of term {theirs} in its \
-                             place: the directory of a member was set back to an old copy, of this one or of those that elected the \
-                             leader"
-                        ))
-                    },
-                )
+                        Some(contradicted(index, ours, theirs))
+                    })
+            }
+            MessageType::MsgSnapshot if message.term >= self.raft.raft.term => {
+                let theirs = message.get_snapshot().get_metadata();
+                let ours =
+                    log.term(theirs.index).ok().filter(|term| *term != 0 && theirs.index <= log.committed);
+                ours.filter(|ours| *ours != theirs.term)
+                    .map(|ours| contradicted(theirs.index, ours, theirs.term))
             }
             _ => None,
         }
@@ -251,6 +255,10 @@ impl Node {
             let message = PeerMessage::NotLeading { connection, id };
             return out.push(Output::SendPeer { to, message });
         }
+        if Visitors::is_visitor(connection) {
+            // Gone meanwhile: nobody asks for this any more.
+            return;
+        }
         let Some(to) = self.leader() else { return };
         let leader = (to, self.raft.raft.term);
         if self.forwards.leader().is_some_and(|before| before != leader) {
@@ -333,4 +341,11 @@ impl Node {
         let lately = |at: &Duration| self.running.saturating_sub(*at) < ELECTION_TIMEOUT;
         noted || self.heard.get(&id).is_some_and(lately)
     }
+}
+
+fn contradicted(index: u64, ours: u64, theirs: u64) -> String {
+    format!(
+        "entry {index} is committed here as one of term {ours}, and the leader has one of term {theirs} in its place: the directory of a \
+         member was set back to an old copy, of this one or of those that elected the leader"
+    )
 }

@@ -26,8 +26,8 @@ impl Node {
                 }
             }
             Input::Request { connection, id, request } => {
-                // Nothing overtakes what waits already.
-                let now = self.early.is_empty();
+                // Nothing overtakes what waits already, also where it waits for a quorum that a leader does not find any more.
+                let now = self.early.is_empty() && (self.is_serving() || !self.reads.has_unheard(connection));
                 if (now && self.is_serving() && self.handover.is_none())
                     || self.may_overtake(connection, &request)
                 {
@@ -43,6 +43,7 @@ impl Node {
             }
             Input::Abandoned { connection, id } => {
                 self.early.retain(|early| (early.connection, early.id) != (connection, id));
+                self.reads.forget(connection, Some(id));
                 self.abandon_forwarded(out, connection, id);
                 let cancel = self.holds.abandon((connection, id));
                 self.push_own(cancel);
@@ -52,6 +53,7 @@ impl Node {
                 self.disconnect_forwarded(out, connection);
                 // A call that is kept waiting would find nobody to tell, and leave a wait that nobody waits for.
                 self.early.retain(|early| early.connection != connection);
+                self.reads.forget(connection, None);
                 let cancels = self.holds.abandon_all(connection);
                 self.push_own(cancels);
             }
@@ -130,8 +132,9 @@ impl Node {
         request: Request,
     ) {
         if self.has_not_heard_of(&request) {
-            if self.reads.is_full() {
-                return respond(out, connection, id, unavailable("too many reads are under way"));
+            if self.reads.is_full_of_unheard() {
+                let response = unavailable("too many requests name sessions that this node has not heard of");
+                return self.answer_now(out, (connection, id), operation(&request), response);
             }
             let what = What::Unheard(Box::new(request));
             return self.reads.push(Read { connection, id, what });
@@ -140,7 +143,7 @@ impl Node {
     }
 
     /// Takes a request in, or answers it, now that what it names is known, or known not to be there.
-    pub(super) fn take_confirmed(
+    fn take_confirmed(
         &mut self,
         out: &mut Vec<Output>,
         connection: ConnectionId,
@@ -149,10 +152,36 @@ impl Node {
     ) {
         let operation = operation(&request);
         if let Err(response) = self.place_request(connection, id, request) {
-            if let Some(operation) = operation {
-                self.stats.count(operation, Outcome::of_response(&response));
-            }
-            respond(out, connection, id, response);
+            self.answer_now(out, (connection, id), operation, response);
+        }
+    }
+
+    fn answer_now(
+        &mut self,
+        out: &mut Vec<Output>,
+        (connection, id): (ConnectionId, RequestId),
+        operation: Option<Operation>,
+        response: Response,
+    ) {
+        if let Some(operation) = operation {
+            self.stats.count(operation, Outcome::of_response(&response));
+        }
+        respond(out, connection, id, response);
+    }
+
+    /// What waited for a quorum is judged by whoever leads: here, or where it is sent on to.
+    pub(super) fn take_unheard(
+        &mut self,
+        out: &mut Vec<Output>,
+        (connection, id): (ConnectionId, RequestId),
+        request: Request,
+    ) {
+        if self.draining {
+            respond(out, connection, id, unavailable("the service is stopping"));
+        } else if self.is_serving() && self.handover.is_none() {
+            self.take_confirmed(out, connection, id, request);
+        } else {
+            self.early.push_back(Early { connection, id, request, since: self.now });
         }
     }
 

@@ -3,7 +3,7 @@
 use leasehold_core::answer::Renewed;
 use leasehold_core::holder::Reading;
 use leasehold_core::planted::{Bug, planted};
-use leasehold_core::protocol::{Failure, Response};
+use leasehold_core::protocol::{Failure, Request, Response};
 use leasehold_core::{Command, Entry, LogTime, Reply, System};
 
 use super::intake::{respond, unavailable};
@@ -12,7 +12,7 @@ use crate::anchor::{Anchor, Resume, resume};
 use crate::batch::{Origin, Proposed};
 use crate::clock::{LogClock, STALL_CAP};
 use crate::payload::Payload;
-use crate::reads::Read;
+use crate::reads::{Read, What};
 
 impl Node {
     /// Proposes what is to be proposed, if this node leads and the last write is done. Says whether it did.
@@ -183,10 +183,18 @@ impl Node {
         let attached =
             self.routes.clear().into_iter().filter(|connection| !self.visitors.is_calls(*connection));
         out.extend(attached.map(Output::Close));
+        // In front: what waits already came later.
+        let behind = std::mem::take(&mut self.early);
         for Read { connection, id, what } in self.reads.take_unconfirmed() {
-            let request = what.into_request();
-            self.early.push_back(Early { connection, id, request, since: self.now });
+            match what {
+                What::Unheard(request) => self.take_unheard(out, (connection, id), *request),
+                What::Query(query) => {
+                    let request = Request::Read(query);
+                    self.early.push_back(Early { connection, id, request, since: self.now });
+                }
+            }
         }
+        self.early.extend(behind);
         self.forget_change(out);
         let proposed = self.proposed.drain(..).flat_map(|proposed| proposed.origins);
         answer_all(out, proposed, &Response::Failed(Failure::OutcomeUnknown));

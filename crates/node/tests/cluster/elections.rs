@@ -91,16 +91,10 @@ fn a_new_leader_goes_on_from_the_last_stamp_and_gives_no_fresh_ttl() {
 
 #[test]
 fn an_old_leader_does_not_say_that_a_session_is_not_there_which_it_has_not_heard_of() {
-    let mut world = World::cluster(3);
-    let old = world.the_leader();
-    world.processes[old].stalled = true;
-    world.run_until(3_000, |world| world.leader().is_some_and(|leader| leader != old));
-    let leader = world.the_leader();
+    let (mut world, old, leader) = deposed_unheard();
     let mut client = Actor::streamed(&mut world, leader, 1, 60_000);
     // It wakes, and is asked before it can hear that another leads.
-    world.isolate(old);
-    world.processes[old].inbox.retain(|input| !matches!(input, Input::Peer { .. } | Input::PeerLost(_)));
-    world.processes[old].stalled = false;
+    wakes(&mut world, old);
     let connection = world.connection();
     let attach = client.attach();
     world.ask(old, connection, attach.clone());
@@ -118,6 +112,74 @@ fn an_old_leader_does_not_say_that_a_session_is_not_there_which_it_has_not_heard
     world.run(1_500);
     client.attaches(&mut world, old);
     client.renewed(&mut world);
+}
+
+/// A leader that stood still while another was elected, wakes, and hears nothing from the others.
+fn deposed_unheard() -> (World, usize, usize) {
+    let mut world = World::cluster(3);
+    let old = world.the_leader();
+    world.processes[old].stalled = true;
+    world.run_until(3_000, |world| world.leader().is_some_and(|leader| leader != old));
+    let leader = world.the_leader();
+    world.isolate(old);
+    (world, old, leader)
+}
+
+fn wakes(world: &mut World, old: usize) {
+    world.processes[old].inbox.retain(|input| !matches!(input, Input::Peer { .. } | Input::PeerLost(_)));
+    world.processes[old].stalled = false;
+}
+
+#[test]
+fn a_call_that_waits_for_a_quorum_goes_with_its_caller() {
+    for hangs_up in [true, false] {
+        let (mut world, old, leader) = deposed_unheard();
+        let holder = Actor::plain(&mut world, leader, 1, 60_000);
+        holder.take(&mut world, "job");
+        let plain = Actor::plain(&mut world, leader, 2, 60_000);
+        wakes(&mut world, old);
+        let connection = if hangs_up { world.connection() } else { CALLS };
+        let id = world.ask(old, connection, plain.held_acquire("job", 60_000, 1));
+        world.run(20);
+        let gone =
+            if hangs_up { Input::Disconnected(connection) } else { Input::Abandoned { connection, id } };
+        world.processes[old].inbox.push(gone);
+        world.run(20);
+        world.net.heal_all();
+        world.run(3_000);
+        let queue =
+            world.node(leader).table().lease(&"job".parse().unwrap()).map_or(0, |lease| lease.queue.len());
+        assert_eq!(queue, 0, "nobody waits, and it was sent on all the same");
+    }
+}
+
+#[test]
+fn a_node_that_stops_does_not_keep_calls_that_wait_for_a_quorum() {
+    let (mut world, old, leader) = deposed_unheard();
+    let holder = Actor::plain(&mut world, leader, 1, 60_000);
+    holder.take(&mut world, "job");
+    let plain = Actor::plain(&mut world, leader, 2, 60_000);
+    wakes(&mut world, old);
+    let call = world.ask(old, CALLS, plain.held_acquire("job", 60_000, 1));
+    world.run(20);
+    world.processes[old].inbox.push(Input::Drain);
+    world.run(20);
+    world.net.heal_all();
+    world.run(5_000);
+    assert!(world.response(call).is_some(), "a caller is told");
+    assert!(!world.is_up(old) || world.node(old).is_drained(), "it stops");
+}
+
+#[test]
+fn few_requests_wait_that_name_sessions_nobody_has_heard_of() {
+    let (mut world, old, leader) = deposed_unheard();
+    let plain = Actor::plain(&mut world, leader, 1, 60_000);
+    wakes(&mut world, old);
+    let asked: Vec<_> = (0..257).map(|_| world.ask(old, CALLS, plain.plain_renew())).collect();
+    world.run(20);
+    let refused: Vec<_> = asked.iter().filter_map(|id| world.response(*id)).collect();
+    assert_eq!(refused.len(), 1, "{refused:?}");
+    assert!(format!("{refused:?}").contains("has not heard of"), "{refused:?}");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use leasehold_core::{Command, Sequence, SessionId};
 
+use super::model::is_over;
 use super::{Id, Run, Violation};
 use crate::record::{Event, RequestKey, Told, TrueTime};
 
@@ -76,11 +77,9 @@ fn refused(run: Run<'_>) -> Vec<Violation> {
     let mut found = Vec::new();
     for (now, event) in &run.record.events {
         let Event::SessionRefused { session: id } = event else { continue };
-        let Some(session) = run.story.sessions.get(id) else { continue };
         // A new life of the state has ended what it does not know.
-        let is_last_life = usize::from(session.log.0) + 1 == run.record.logs.len();
-        let is_over = session.over.is_some_and(|step| run.story.time(step) <= *now);
-        if is_last_life && !is_over && run.excuses.covers_nodes(*now) {
+        let is_known = run.story.sessions.contains_key(id);
+        if is_known && !is_over(run, *id, *now) && run.excuses.covers_tokens(*now) {
             let what = format!("session {id} was said to be over, and no log has ended it");
             found.push(Violation::new(Id::I15, *now, what));
         }

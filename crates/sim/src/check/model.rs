@@ -115,7 +115,8 @@ fn is_before_the_log(run: Run<'_>, replied: &Replied) -> bool {
     }
 }
 
-fn is_over(run: Run<'_>, id: SessionId, moment: TrueTime) -> bool {
+/// Whether a session was over at a moment: ended by an entry or by another life of the state, or past its hard limit.
+pub fn is_over(run: Run<'_>, id: SessionId, moment: TrueTime) -> bool {
     let Some(session) = run.story.sessions.get(&id) else { return false };
     let by_event = session.over.is_some_and(|step| run.story.time(step) <= moment);
     let in_later_life = run.record.events.iter().any(

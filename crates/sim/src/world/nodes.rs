@@ -119,6 +119,7 @@ impl World {
                 state: LogId(0),
                 term: 0,
                 leads: None,
+                hands_over: false,
                 told_since: 0,
                 interrupted: false,
                 damaged: false,

@@ -6,7 +6,6 @@ use leasehold_core::SessionId;
 use leasehold_core::protocol::Changes;
 use leasehold_node::LogEntry;
 use leasehold_node::payload::{NodeSnapshot, Payload};
-use leasehold_wal::Space;
 
 use super::World;
 use super::clients::client_number;
@@ -190,6 +189,7 @@ impl World {
         let own = &mut self.processes[at];
         let Some(node) = &own.node else { return };
         let (applied, leads) = (node.applied(), (node.leader() == Some(node.id())).then_some(own.term));
+        let hands_over = node.is_handing_over();
         while own.noted < applied {
             own.noted += 1;
             let index = own.noted;
@@ -225,11 +225,10 @@ impl World {
                 self.totals.elections += 1;
                 self.trace.say(self.now, || format!("n{} leads in term {term}", at + 1));
             }
-            if leads.is_some() && self.processes[at].disk.told == Some(Space::Reserved) {
-                // Who has no room lets the next one try.
-                self.note_handover();
-            }
             self.interesting();
+        }
+        if std::mem::replace(&mut self.processes[at].hands_over, hands_over) != hands_over && hands_over {
+            self.note_handover();
         }
     }
 

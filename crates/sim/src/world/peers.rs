@@ -16,6 +16,8 @@ use crate::trace::{MICRO, MILLI, SECOND};
 
 /// Data that is not acknowledged for so long breaks a connection.
 const UNACKNOWLEDGED: u64 = 1_500 * MILLI;
+/// In millionths: something of everything arrives as it was sent.
+const MOST_DISORDER: u64 = 500_000;
 /// Pauses between attempts to connect.
 const SHORTEST_PAUSE: u64 = 20 * MILLI;
 const LONGEST_PAUSE: u64 = 250 * MILLI;
@@ -183,7 +185,7 @@ impl World {
                 // What confirms that somebody leads must be worth nothing when it comes once more.
                 let confirms =
                     raft.get_msg_type() == MessageType::MsgHeartbeatResponse && !raft.context.is_empty();
-                self.plan.disorder * if confirms { 10 } else { 1 }
+                if confirms { (self.plan.disorder * 10).min(MOST_DISORDER) } else { self.plan.disorder }
             }
             _ => 0,
         };

@@ -296,6 +296,9 @@ impl World {
                 let definite = !matches!(failure, Failure::OutcomeUnknown);
                 self.notes.record.push(at, Noted::RequestFailed { key, definite });
                 if matches!(failure, Failure::NotYourSession { .. }) {
+                    if let Some(session) = self.plain[client].session {
+                        self.notes.record.push(at, Noted::SessionRefused { session });
+                    }
                     self.plain_over(client);
                 }
                 return;

@@ -68,6 +68,8 @@ pub(super) struct Process {
     pub(super) term: u64,
     /// The term in which it leads, if it does.
     pub(super) leads: Option<u64>,
+    /// Whether it hands leadership over.
+    pub(super) hands_over: bool,
     /// Since when what it told watchers binds it.
     pub(super) told_since: u64,
     /// Its last life ended in the middle of what its disk did.

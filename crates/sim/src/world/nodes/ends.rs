@@ -111,6 +111,7 @@ impl World {
         own.inbox.clear();
         own.life += 1;
         own.leads = None;
+        own.hands_over = false;
         own.disk.busy = None;
         own.disk.jobs.clear();
         let mut disk = own.take_disk();
