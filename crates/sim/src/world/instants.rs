@@ -48,25 +48,22 @@ impl World {
     /// A vote leaves a node, or its word that it would vote so: right behind it something may go wrong.
     pub(super) fn vote_leaves(&mut self, at: usize, to: MemberId, message: &PeerMessage) {
         let PeerMessage::Raft(raft) = message else { return };
-        let (fault, of) = match raft.get_msg_type() {
-            MessageType::MsgRequestPreVoteResponse => (Fault::Cut, PROMISES),
-            MessageType::MsgRequestVoteResponse => (Fault::Kill, VOTES),
+        let (is_vote, of) = match raft.get_msg_type() {
+            MessageType::MsgRequestPreVoteResponse => (false, PROMISES),
+            MessageType::MsgRequestVoteResponse => (true, VOTES),
             _ => return,
         };
-        if raft.reject
-            || self.phase != Phase::Faults
-            || !self.plan.faults.has(fault)
-            || !self.chance.one_in(of)
-        {
+        let is_on = self.phase == Phase::Faults && self.plan.faults.has(Fault::Kill);
+        if raft.reject || !is_on || !self.chance.one_in(of) {
             return;
         }
         let Some(candidate) = self.slot_of(to) else { return };
         let life = self.processes[at].life;
-        if fault == Fault::Cut {
-            self.queue.push(self.now + 1, Event::CandidateCut { at, candidate });
-        } else {
+        if is_vote {
             let soon = self.now + self.chance.below(2 * MILLI);
             self.queue.push(soon, Event::VoterDies { at, life, candidate });
+        } else {
+            self.queue.push(self.now + 1, Event::CandidateCut { at, candidate });
         }
     }
 
@@ -94,6 +91,12 @@ impl World {
         self.totals.faults += 1;
         self.trace
             .say(self.now, || format!("fault: n{} dies behind its vote for n{}", at + 1, candidate + 1));
+        if self.chance.one_in(2) {
+            let length = self.some_length();
+            self.note_for(Machine::World, What::Network, true, length);
+            // It does not hear from whom it has made a leader.
+            self.cut_one(candidate, at, length);
+        }
         self.kill(at, End::Killed);
         let (life, soon) = (self.processes[at].life, self.now + self.chance.below(20 * MILLI));
         self.queue.push(soon, Event::Starts { at, life });
