@@ -30,6 +30,9 @@ pub enum ReadError {
     Io(#[from] io::Error),
 }
 
+/// What the reader of JSON says of a text that stops in the middle.
+const ENDS_EARLY: &str = "EOF while parsing";
+
 /// Reads line by line, and gives each to `take` with its number. Empty lines are passed over. Only one line is in memory.
 ///
 /// # Errors
@@ -59,8 +62,9 @@ pub fn read(
             mistake("this program counts no further; judge the history in parts".to_owned())
         })?;
         let parsed = parse(text.trim_ascii()).map_err(|what| {
-            // Whoever is killed while it writes leaves half a line behind.
-            let torn = if whole {
+            // Whoever is killed while it writes leaves half a line behind, and others may go on below it.
+            let is_half = !whole || what.contains(ENDS_EARLY);
+            let torn = if !is_half {
                 ""
             } else {
                 "; it has no end: take it away if its writer was stopped while writing it"
@@ -74,6 +78,16 @@ pub fn read(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn half_a_line_is_named_as_such_also_where_others_went_on_below_it() {
+        for text in ["{\"at_ns\":1,\"wh", "{\"at_ns\":1,\"wh\n{}\n"] {
+            let said = numbers(text).unwrap_err();
+            assert!(said.contains("take it away if its writer was stopped"), "{said}");
+        }
+        let said = numbers("{\"at_ns\":x}\n").unwrap_err();
+        assert!(!said.contains("take it away"), "{said}");
+    }
 
     fn numbers(text: &str) -> Result<Vec<u64>, String> {
         let mut numbers = Vec::new();

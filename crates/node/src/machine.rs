@@ -96,6 +96,8 @@ pub struct Node {
     write_waited: Duration,
     /// How long writes have taken lately.
     write_took: Duration,
+    /// Where raft stood when its election timeout was drawn, and what was drawn.
+    drawn: Option<([u64; 4], usize)>,
     /// The last write on its way that has a new term or vote in it.
     vote_write: Option<u64>,
     /// Leadership was offered to others because there is no room here; once is enough until there is.

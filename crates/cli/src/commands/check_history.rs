@@ -103,8 +103,12 @@ fn notes(console: &Console, story: &Story, args: &CheckHistoryArgs) {
     }
     if let Some(first) = story.first_stray {
         let message = format!(
-            "{} lines speak of a grant that is not in the history, or was given back before; they were not judged; the first is line {}",
-            story.strays,
+            "{} of a grant that is not in the history, or was given back before; not judged; the first is line {}",
+            if story.strays == 1 {
+                "1 line speaks".to_owned()
+            } else {
+                format!("{} lines speak", story.strays)
+            },
             first.get()
         );
         console.note(&message, &Note { event: "lines-not-judged", message: &message });

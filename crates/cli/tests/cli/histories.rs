@@ -215,7 +215,7 @@ fn belief_after_giving_back_counts() {
     let text = text.replacen("giving-back", "gave-back", 1);
     let said = check(&stage, &text, &[]);
     assert!(
-        said.err.contains("1 lines speak of a grant") && said.err.contains("the first is line 3"),
+        said.err.contains("1 line speaks of a grant") && said.err.contains("the first is line 3"),
         "{said:?}"
     );
 }

@@ -148,6 +148,7 @@ impl Node {
             write_allowance: STALL_CAP,
             write_waited: Duration::ZERO,
             write_took: Duration::ZERO,
+            drawn: None,
             vote_write: None,
             passed_on_full: false,
             applied: covered.0,
@@ -204,8 +205,14 @@ impl Node {
     pub(super) fn draw_election_timeout(&mut self) {
         let raft = &self.raft.raft;
         let stands = [raft.id, raft.term, raft.state as u64, raft.leader_id];
-        let bits = stands.into_iter().fold(self.seed, |bits, part| mix(bits ^ mix(part)));
-        let extra = usize::try_from(bits % ELECTION_TICKS as u64).expect("a handful of ticks");
+        let extra = match self.drawn {
+            Some((then, extra)) if then == stands => extra,
+            _ => {
+                let bits = stands.into_iter().fold(self.seed, |bits, part| mix(bits ^ mix(part)));
+                usize::try_from(bits % ELECTION_TICKS as u64).expect("a handful of ticks")
+            }
+        };
+        self.drawn = Some((stands, extra));
         // Votes are written down on both sides before they count. Whoever campaigns with a slow disk, which others may have as well,
         // waits for that, or no election would ever end.
         let slow = if raft.state == StateRole::Candidate {

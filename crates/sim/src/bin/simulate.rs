@@ -25,6 +25,7 @@ use args::{Args, LONG_MINUTES};
 use verdict::Verdict;
 
 fn main() -> ExitCode {
+    end_with_the_reader();
     let args = Args::parse();
     if let Err(why) = args.check() {
         Args::command().error(clap::error::ErrorKind::ArgumentConflict, why).exit();
@@ -35,6 +36,20 @@ fn main() -> ExitCode {
         Some(seed) => one(&args, seed, depth),
         None => many(&args, depth),
     }
+}
+
+/// Whoever reads a trace may have seen enough: then nothing is wrong, and nobody is left to tell.
+fn end_with_the_reader() {
+    /// What a shell says of a program that the end of its reader has stopped.
+    const READER_GONE: i32 = 141;
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let words = panic.payload().downcast_ref::<String>();
+        if words.is_some_and(|words| words.starts_with("failed printing to stdout: Broken pipe")) {
+            std::process::exit(READER_GONE);
+        }
+        usual(panic);
+    }));
 }
 
 fn changes(args: &Args) -> Changes {

@@ -156,7 +156,7 @@ impl World {
             let wake = own.machine.as_ref().and_then(|machine| machine.next_wake(clock.read(self.now)));
             let what = format!("now {}, application {act_at}, machine {wake:?}, {clock:?}", self.now);
             let machine = &self.clients[client].machine;
-            self.notes.violated(format!("the driver of c{client} spins: {what}, {machine:?}"));
+            self.notes.violated(format!("driver of c{client} spins: {what}, {machine:?}"));
         }
         spins
     }

@@ -14,7 +14,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = seed, conflicts_with_all = ["minutes", "seeds", "threads", "first_seed"])]
     pub(crate) seed: Option<u64>,
     /// Print what happens in it
-    #[arg(long, requires = "seed")]
+    #[arg(long, requires = "seed", conflicts_with_all = ["minutes", "seeds", "threads", "first_seed", "speed", "json"])]
     pub(crate) trace: bool,
     /// Print only from this second of true time on: 40, or 40.25
     #[arg(long, value_name = "SECONDS", value_parser = nanos, requires = "trace", allow_hyphen_values = true)]
@@ -239,6 +239,10 @@ mod tests {
     fn what_would_have_no_effect_is_refused() {
         for words in [
             &["--trace"][..],
+            &["--seeds", "1", "--trace"],
+            &["--minutes", "1", "--trace"],
+            &["--speed", "--trace"],
+            &["--seed", "1", "--trace", "--json"],
             &["--from", "1"],
             &["--seed", "1", "--to", "1"],
             &["--seed", "1", "--minutes", "1"],

@@ -95,7 +95,8 @@ impl World {
             let standing = self.operators.standing.entry(at).or_insert((self.now, applied));
             if standing.1 != applied || applied >= newest || self.processes[at].paused {
                 *standing = (self.now, applied);
-            } else if self.now > standing.0 + STANDING_STILL && self.operators.is_content() {
+            } else if self.now > standing.0 + STANDING_STILL && self.all_run() {
+                // Not while another is down or comes back: that would be two at once.
                 self.trace.say(self.now, || format!("n{} does not come on and is wiped", at + 1));
                 self.note_fault(self.node_machine(at), What::Wiped, true, true);
                 self.take_away(at, Stopped::Crashed);
