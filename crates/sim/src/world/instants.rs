@@ -112,6 +112,6 @@ impl World {
         let ttl = self.plan.ttl.1 * MILLI;
         let early = self.chance.below(20 * MILLI);
         let late = if self.chance.one_in(2) { 0 } else { self.chance.below(ttl / 4 + 1) };
-        (deadline < self.now + 2 * ttl).then_some(deadline.saturating_sub(early) + late)
+        (deadline < self.now + 2 * ttl).then(|| deadline.saturating_sub(early) + late)
     }
 }

@@ -82,7 +82,8 @@ impl World {
             let flight = self.flight();
             let own = &mut self.clients[client];
             let (Some(machine), held) = (&own.machine, &mut own.app.held[place]) else { return };
-            if !held.sealed || held.over || held.leaving {
+            // On a machine that stands still nothing is done, however long a guard is good for there.
+            if !held.sealed || held.over || held.leaving || own.clock.stands_still() {
                 continue;
             }
             let now = own.clock.read(self.now);
