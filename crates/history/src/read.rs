@@ -108,8 +108,12 @@ mod tests {
 
     #[test]
     fn a_broken_line_is_named() {
-        let error = numbers(&format!("{LINE}\n[\n{LINE}\n")).unwrap_err();
-        assert!(error.starts_with("line 2: ") && error.contains("a JSON object was expected"), "{error}");
+        let error = numbers(&format!("{LINE}\n{{\n{LINE}\n")).unwrap_err();
+        let half = "it has no end: take it away if its writer was stopped while writing it";
+        assert_eq!(
+            error,
+            format!("line 2: EOF while parsing an object at column 1; a JSON object was expected; {half}")
+        );
         let torn = numbers(&format!("{LINE}\n{}", &LINE[..9])).unwrap_err();
         assert!(torn.starts_with("line 2: ") && torn.contains("take it away"), "{torn}");
     }

@@ -48,19 +48,10 @@ pub fn check(run: Run<'_>) -> Vec<Violation> {
 
 fn too_long(run: Run<'_>, from: TrueTime, to: TrueTime) -> Option<Violation> {
     let gap = to.since(from);
-    (gap > run.record.bounds.leader && !was_recovered(run, from, to)).then(|| {
+    (gap > run.record.bounds.leader).then(|| {
         let what = format!("nobody led for {} ms, with no fault under way", gap / 1_000_000);
         Violation::new(Id::L1, to, what)
     })
-}
-
-/// Whether files were put back before, and too few members were left that agreed: an operator waits, and begins another life.
-fn was_recovered(run: Run<'_>, from: TrueTime, to: TrueTime) -> bool {
-    let is_begun = |(now, event): &(TrueTime, Event)| {
-        from <= *now && *now <= to && matches!(event, Event::Restored { .. })
-    };
-    run.excuses.rolled_back.is_some_and(|rolled_back| rolled_back < from)
-        && run.record.events.iter().any(is_begun)
 }
 
 #[cfg(test)]
