@@ -59,6 +59,7 @@ bugs! {
     NewcomerFirst = "newcomer-first": "A newcomer gets a free resource before those who wait for it.",
     DeadlineFromReceipt = "deadline-from-receipt": "The holder's deadline counts from the arrival of the answer.",
     GrantMovesDeadline = "grant-moves-deadline": "A grant moves the holder's deadline.",
+    HintCountsAsRenewal = "hint-counts-as-renewal": "A wish for the next renewal counts as a renewal.",
     OneRenewalNumber = "one-renewal-number": "A renewal is repeated under its old number, and its last sending counts.",
     CountedBeforeItems = "counted-before-items": "A renewal's answer moves the deadline before unseen endings are processed.",
     BeliefUntilReleaseAnswered = "belief-until-release-answered": "The holder believes in a lease until its release is answered.",

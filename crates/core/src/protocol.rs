@@ -162,6 +162,14 @@ pub enum ToClient {
         /// In order.
         items: Vec<Item>,
     },
+    /// A wish for the next renewal of a session that has just renewed through this connection, in this long from the arrival of the
+    /// wish. It renews nothing, and nobody has to follow it.
+    Hint {
+        /// Which session.
+        session: SessionId,
+        /// In how long.
+        length: Millis,
+    },
     /// Changes for a watch of this connection. The first are empty and say where the watch begins.
     Watched {
         /// The id of the request that began it.

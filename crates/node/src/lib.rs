@@ -18,6 +18,7 @@ pub mod peer;
 
 mod batch;
 mod forwards;
+mod hints;
 mod holds;
 mod machine;
 mod planted;

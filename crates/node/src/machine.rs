@@ -26,6 +26,7 @@ use crate::batch::{Proposed, Queue};
 use crate::changes::ChangeLog;
 use crate::clock::{LogClock, STALL_CAP};
 use crate::forwards::{Forwards, Visitors};
+use crate::hints::Hints;
 use crate::holds::Holds;
 use crate::members::Roster;
 use crate::planted::Kept;
@@ -111,6 +112,7 @@ pub struct Node {
     cut_before: Millis,
     since_snapshot: SinceSnapshot,
     holds: Holds,
+    hints: Hints,
     changes: ChangeLog,
     /// Nothing more is taken in.
     draining: bool,

@@ -160,6 +160,7 @@ fn encode_alone(message: &ToClient, bytes: &mut Vec<u8>) {
         ToClient::Items { .. } => {
             unreachable!("one item holds at most one unit of leases, far below a frame")
         }
+        ToClient::Hint { .. } => unreachable!("a hint is two numbers"),
         ToClient::Watched { .. } => {
             unreachable!("changes are split before they are sent")
         }

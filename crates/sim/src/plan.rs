@@ -4,6 +4,7 @@
 //! never be alone. A quarter of the seeds is quiet. Whoever shrinks a failure takes faults away from a plan and leaves all else.
 
 use leasehold_core::limits::MAX_TIDY_LEASES;
+use leasehold_node::Options;
 
 use crate::random::Random;
 use crate::trace::{MICRO, MILLI, SECOND};
@@ -210,6 +211,8 @@ pub struct Plan {
     pub tidy_leases: usize,
     /// Entries between two snapshots.
     pub snapshot_entries: u64,
+    /// Up to this many renewals at once nobody is asked to renew at another time.
+    pub renewals_at_once: usize,
     /// Mean time between two acts of an application.
     pub act_pause: u64,
     /// How long a write to a receiver may be on its way.
@@ -244,6 +247,7 @@ impl Plan {
             disorder: 0,
             tidy_leases: MAX_TIDY_LEASES,
             snapshot_entries: 500,
+            renewals_at_once: Options::default().renewals_at_once,
             act_pause: SECOND,
             ..quiet
         }
@@ -295,6 +299,8 @@ impl Plan {
         }
         // Few clients and small entries, in place of many and large ones.
         let few = Random::new(seed).fork(9).one_in(6);
+        // A simulated world has too few sessions to be a burden: in half of them two renewals at once are many.
+        let easily_many = Random::new(seed).fork(10).one_in(2);
         let shortest = *random.pick(&[1_000, 1_000, 2_000, 5_000]);
         let longest = shortest * random.between(1, 3);
         let delay = if tight { 20 * MICRO } else { random.between(50, 2_000) * MICRO };
@@ -332,6 +338,7 @@ impl Plan {
             disorder: level(&mut random, disorder),
             tidy_leases: if few { 4 } else { MAX_TIDY_LEASES },
             snapshot_entries: *random.pick(&[20, 100, 500, 8_192]),
+            renewals_at_once: if easily_many { 1 } else { Options::default().renewals_at_once },
             act_pause: random.between(50, 2_000) * MILLI,
             in_flight: *random.pick(&[0, 20, 100]) * MILLI,
         }

@@ -254,6 +254,12 @@ impl Driver {
                     }
                 }
             }
+            ToClient::Hint { session, length } => {
+                let slot = self.slots.values_mut().find(|slot| slot.machine.session() == Some(session));
+                if let Some(slot) = slot {
+                    slot.machine.handle(Input::Hint(length.duration()), now);
+                }
+            }
             // Watches have connections of their own.
             ToClient::Watched { .. } => {}
         }

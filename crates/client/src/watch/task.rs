@@ -157,7 +157,10 @@ impl Task {
                 None
             }
             ToClient::Response { id: WATCH, response } => Some(self.ended(response)),
-            ToClient::Watched { .. } | ToClient::Response { .. } | ToClient::Items { .. } => None,
+            ToClient::Watched { .. }
+            | ToClient::Response { .. }
+            | ToClient::Items { .. }
+            | ToClient::Hint { .. } => None,
         }
     }
 

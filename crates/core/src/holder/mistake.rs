@@ -10,6 +10,8 @@ pub(crate) enum Mistake {
     DeadlineFromReceipt,
     /// A grant moves the deadline.
     GrantMovesDeadline,
+    /// A hint moves the deadline.
+    HintCountsAsRenewal,
     /// A renewal is repeated under its old number, and its last sending counts.
     OneRenewalNumber,
     /// A renewal's answer counts before the items that arose before it were processed.
@@ -40,6 +42,7 @@ impl Planted {
         planted(match mistake {
             Mistake::DeadlineFromReceipt => Bug::DeadlineFromReceipt,
             Mistake::GrantMovesDeadline => Bug::GrantMovesDeadline,
+            Mistake::HintCountsAsRenewal => Bug::HintCountsAsRenewal,
             Mistake::OneRenewalNumber => Bug::OneRenewalNumber,
             Mistake::CountedBeforeItems => Bug::CountedBeforeItems,
             Mistake::BeliefUntilReleaseAnswered => Bug::BeliefUntilReleaseAnswered,

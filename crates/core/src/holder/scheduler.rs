@@ -75,6 +75,8 @@ pub struct Scheduler {
     awaiting: bool,
     /// The interval to the next renewal, jitter taken off.
     interval: Duration,
+    /// How long an answer is waited for, jitter taken off: what was sent by many at one moment is not sent again at one moment.
+    retry_after: Duration,
     /// The service's wish for the next renewal, counted from the last sending.
     hinted: Option<Duration>,
     /// Whether a renewal is wanted at once.
@@ -100,6 +102,7 @@ impl Scheduler {
             connected: true,
             awaiting: false,
             interval: shortened(numbers.renew_every().duration(), jitter),
+            retry_after: numbers.request_timeout().duration(),
             hinted: None,
             urgent: false,
             retrying: None,
@@ -181,6 +184,9 @@ impl Scheduler {
     /// counted as a renewal.
     pub fn hint(&mut self, length: Duration, now: Reading) {
         let now = self.observe(now);
+        if self.planted.is(Mistake::HintCountsAsRenewal) {
+            self.confirmed = now;
+        }
         if self.awaiting {
             return;
         }
@@ -248,7 +254,7 @@ impl Scheduler {
         }
         let timeout = self.numbers.request_timeout().duration();
         let due = match self.hinted {
-            _ if self.awaiting => timeout,
+            _ if self.awaiting => self.retry_after,
             Some(hinted) => hinted,
             None => self.interval.saturating_sub(self.sent_after_confirmed()).max(timeout),
         };
@@ -262,6 +268,7 @@ impl Scheduler {
         }
         self.last_sent = now;
         self.interval = shortened(self.numbers.renew_every().duration(), jitter);
+        self.retry_after = shortened(self.numbers.request_timeout().duration(), jitter);
         self.awaiting = true;
         self.urgent = false;
         self.hinted = None;

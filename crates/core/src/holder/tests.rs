@@ -168,6 +168,30 @@ fn a_hint_is_heard_within_the_safe_window_only() {
     }
 }
 
+/// A thousand sessions whose renewals went out at one moment, as after a reconnection, and are not answered.
+#[test]
+fn retries_of_many_are_spread_and_none_is_late() {
+    let mut per_10_ms = [[0_u32; 40]; 3];
+    for session in 0..1_000_u32 {
+        let draw = |round: u32| Fraction::from_bits((session * 3 + round).wrapping_mul(2_654_435_761));
+        let mut scheduler = scheduler();
+        let mut now = at(3_333);
+        assert!(!scheduler.poll(now, draw(0)).is_empty());
+        for round in 1..=3_u32 {
+            let wait = scheduler.poll_timeout(now).expect("an answer is missing");
+            assert!(wait > ms(320) - ms(1) && wait <= ms(400), "{wait:?}");
+            now = now.plus(wait);
+            assert!(!scheduler.poll(now, draw(round)).is_empty());
+            let late = at(3_333 + 400 * u64::from(round)).since(now).greater();
+            per_10_ms[round as usize - 1][usize::try_from(late.as_millis() / 10).unwrap()] += 1;
+        }
+        assert_eq!(scheduler.belief().until(), at(9_000), "the deadline knows nothing of it");
+    }
+    let most = per_10_ms.map(|counts| counts.into_iter().max());
+    // Over 80 ms, then over 160 and 240.
+    assert!(most.into_iter().flatten().all(|most| most < 200), "{most:?}");
+}
+
 #[test]
 fn a_hint_does_not_delay_a_retry() {
     let mut scheduler = scheduler();

@@ -198,6 +198,11 @@ impl LeaseTable {
         self.living(id).ok().map(|session| session.renewal)
     }
 
+    /// The ttl of a session that is not over.
+    pub fn session_ttl(&self, id: SessionId) -> Option<Millis> {
+        self.living(id).ok().map(|session| session.ttl)
+    }
+
     /// What the client of a session has not said it has seen.
     pub fn unseen(&self, id: SessionId) -> impl Iterator<Item = &Item> {
         self.sessions.get(&id).into_iter().flat_map(|session| session.unseen.iter())

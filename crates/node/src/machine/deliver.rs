@@ -58,7 +58,7 @@ impl Node {
             match reply {
                 // The answer to an applied command is an item; saying so twice would only cost.
                 Reply::Applied { .. } => {}
-                Reply::Renewed(_) => renewals.push((*connection, *id, reply)),
+                Reply::Renewed(_) => renewals.push((*connection, *id, position, reply)),
                 reply => self.answer(out, (*connection, *id), &commands[position], reply),
             }
             if let Command::Attach(attach) = &commands[position]
@@ -68,13 +68,25 @@ impl Node {
                 send_items(out, *connection, attach.session, items);
             }
         }
-        for (connection, id, reply) in renewals {
+        self.hints.count(renewals.len(), self.now);
+        for (connection, id, position, reply) in renewals {
             respond(out, connection, id, Response::Reply(reply));
             if planted(Bug::RenewalOvertakesEvents) {
                 out[before_items..].rotate_right(1);
             }
+            // Behind the answer: a client that waits for it hears no wishes.
+            out.extend(self.hint(&commands[position]).map(|message| Output::Send { connection, message }));
         }
         self.answer_held(out, applied.events, cancelled);
+    }
+
+    /// The wish for the next renewal of a session whose renewal was one of too many at once. Callers of plain sessions keep their own time.
+    fn hint(&self, command: &Command) -> Option<ToClient> {
+        let Command::Renew { session, number, .. } = command else { return None };
+        let (sessions, _) = self.table.sizes();
+        let ttl = self.table.session_ttl(*session)?;
+        let length = self.hints.wish(sessions, *session, *number, ttl)?;
+        Some(ToClient::Hint { session: *session, length })
     }
 
     /// Who asked for the commands of this entry. What this node had proposed for the same place in another term is lost.

@@ -6,6 +6,7 @@ use leasehold_core::Config;
 use leasehold_core::protocol::{Changes, MemberId, Request, RequestId, ToClient};
 
 use crate::anchor::{Machine, ResumeError};
+use crate::hints::RENEWALS_AT_ONCE;
 use crate::members::{CLUSTER_VERSION, Membership};
 use crate::payload::PayloadError;
 use crate::peer::PeerMessage;
@@ -226,12 +227,19 @@ pub struct Options {
     pub snapshot_bytes: u64,
     /// The greatest version of what may stand in a log that this release knows.
     pub cluster_version: u32,
+    /// Up to this many renewals at once are never too many: nobody is asked to renew at another time.
+    pub renewals_at_once: usize,
 }
 
 impl Default for Options {
     fn default() -> Self {
         // A restart reads the snapshot and what came after it: this keeps that to tens of milliseconds.
-        Self { snapshot_entries: 8_192, snapshot_bytes: 8 * 1024 * 1024, cluster_version: CLUSTER_VERSION }
+        Self {
+            snapshot_entries: 8_192,
+            snapshot_bytes: 8 * 1024 * 1024,
+            cluster_version: CLUSTER_VERSION,
+            renewals_at_once: RENEWALS_AT_ONCE,
+        }
     }
 }
 

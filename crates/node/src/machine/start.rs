@@ -11,6 +11,7 @@ use crate::batch::Queue;
 use crate::changes::ChangeLog;
 use crate::clock::STALL_CAP;
 use crate::forwards::{Forwards, Visitors};
+use crate::hints::Hints;
 use crate::holds::Holds;
 use crate::members::Roster;
 use crate::payload::{NodeSnapshot, Voters};
@@ -114,6 +115,7 @@ impl Node {
         let logger = slog::Logger::root(slog::Discard, slog::o!());
         let raft =
             RawNode::new(&raft_config, log, &logger).map_err(|error| Fatal::Raft(error.to_string()))?;
+        let hints = Hints::new(options.renewals_at_once);
         let mut node = Self {
             raft,
             table,
@@ -159,6 +161,7 @@ impl Node {
             // What the files held behind the snapshot counts when it is applied.
             since_snapshot: SinceSnapshot::default(),
             holds: Holds::default(),
+            hints,
             changes,
             draining: false,
             now,

@@ -269,6 +269,8 @@ impl Checks {
                 }
                 self.response(*id, response);
             }
+            // A wish says nothing that could be wrong.
+            ToClient::Hint { .. } => {}
             ToClient::Watched { .. } => self.violated("watches are not the node's business".into()),
         }
     }

@@ -176,6 +176,8 @@ impl Oracle {
                 self.watchers_know(index.unwrap_or_else(|| panic!("{reply:?} was sent once too often")));
             }
             ToClient::Response { .. } => {}
+            // A wish says nothing that could be wrong.
+            ToClient::Hint { .. } => {}
             ToClient::Watched { .. } => panic!("watches are not the node's business"),
         }
     }

@@ -16,6 +16,7 @@ fn short(messages: &[ToClient]) -> Vec<String> {
             format!("renewed {}", renewed.after)
         }
         ToClient::Response { response, .. } => format!("{response:?}"),
+        ToClient::Hint { .. } => "hint".to_owned(),
         ToClient::Watched { .. } => "watched".to_owned(),
     };
     messages.iter().map(one).collect()

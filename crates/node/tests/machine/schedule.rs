@@ -320,7 +320,7 @@ impl Play {
                     self.hear_reply(client, id, &reply, listens);
                 }
             }
-            ToClient::Watched { .. } => {}
+            ToClient::Hint { .. } | ToClient::Watched { .. } => {}
         }
         self.clients[client].count_kept();
     }

@@ -286,7 +286,7 @@ impl World {
         )?;
         match self.sent.remove(found).1 {
             ToClient::Response { response, .. } => Some(response),
-            ToClient::Items { .. } | ToClient::Watched { .. } => None,
+            ToClient::Items { .. } | ToClient::Hint { .. } | ToClient::Watched { .. } => None,
         }
     }
 
@@ -332,7 +332,7 @@ impl World {
         let received = self.received(connection).into_iter();
         let items = received.filter_map(|message| match message {
             ToClient::Items { items, .. } => Some(items),
-            ToClient::Response { .. } | ToClient::Watched { .. } => None,
+            ToClient::Response { .. } | ToClient::Hint { .. } | ToClient::Watched { .. } => None,
         });
         items.flatten().collect()
     }

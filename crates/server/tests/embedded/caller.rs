@@ -95,6 +95,7 @@ impl Caller {
                 ToClient::Items { session, items } => {
                     self.items.extend(items.into_iter().map(|item| (session, item)));
                 }
+                ToClient::Hint { .. } => {}
                 ToClient::Watched { .. } => panic!("nothing is watched"),
             }
         }

@@ -40,6 +40,8 @@ situations! {
     RenewalTooLate,
     /// A renewal came behind a later one.
     StaleRenewal,
+    /// A renewal that came with many others was answered with a wish for the next one.
+    RenewalSpread,
     /// A session expired.
     SessionExpired,
     /// An entry was full of what was due, and left a session behind.

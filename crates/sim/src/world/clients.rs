@@ -11,6 +11,7 @@ use leasehold_core::{Nonce, Refusal, Reply, Sequence, SessionId};
 use super::World;
 use super::app::App;
 use super::dialling::Way;
+use crate::check::sometimes::Situation;
 use crate::clock::MachineClock;
 use crate::random::Random;
 use crate::record::{ClientId, Event as Noted, LogId, Place, RequestKey, TrueTime};
@@ -295,6 +296,12 @@ impl World {
                 match asked {
                     Asked::Read(read) => self.read_answered(client, read, log, response),
                     Asked::Frame(frame) => self.frame_answered(client, &frame, response),
+                }
+            }
+            ToClient::Hint { session, length } => {
+                self.notes.record.reached.reach(Situation::RenewalSpread);
+                if let Some(machine) = own.machine.as_mut().filter(|known| known.session() == Some(session)) {
+                    machine.handle(Input::Hint(length.duration()), now);
                 }
             }
             ToClient::Watched { .. } => {}

@@ -37,7 +37,7 @@ impl World {
             ToClient::Items { items, .. } => items
                 .iter()
                 .any(|item| matches!(item.kind, ItemKind::WaitGranted { .. } | ItemKind::LeaseEnded { .. })),
-            ToClient::Watched { .. } => false,
+            ToClient::Hint { .. } | ToClient::Watched { .. } => false,
         };
         if self.phase == Phase::Faults && self.chance.one_in(ANSWERS) && messages.iter().any(matters) {
             let soon = self.now + self.chance.below(500 * MICRO);

@@ -266,6 +266,7 @@ impl World {
             options: Options {
                 snapshot_entries: self.plan.snapshot_entries,
                 cluster_version: own.knows,
+                renewals_at_once: self.plan.renewals_at_once,
                 ..Options::default()
             },
             version: "simulated".into(),

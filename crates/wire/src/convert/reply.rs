@@ -24,9 +24,17 @@ impl Wire for ToClient {
             Self::Response { id, response } => {
                 ServerMessage::Response(pb::Response { id: id.0, response: Some(response.to_wire()) })
             }
-            Self::Items { session, items } => {
-                ServerMessage::Items(pb::Items { session: session.get(), items: to_list(items) })
-            }
+            Self::Items { session, items } => ServerMessage::Items(pb::Items {
+                session: session.get(),
+                items: to_list(items),
+                renew_in_ms: None,
+            }),
+            // Whoever does not know the field reads a message without items.
+            Self::Hint { session, length } => ServerMessage::Items(pb::Items {
+                session: session.get(),
+                items: Vec::new(),
+                renew_in_ms: Some(length.get()),
+            }),
             Self::Watched { watch, changes, more } => ServerMessage::Watched(pb::Watched {
                 watch: watch.0,
                 changes: Some(changes.to_wire()),
@@ -40,6 +48,12 @@ impl Wire for ToClient {
             ServerMessage::Response(m) => {
                 Self::Response { id: RequestId(m.id), response: needed("response", m.response)? }
             }
+            ServerMessage::Items(pb::Items { session, items, renew_in_ms: Some(length) })
+                if items.is_empty() =>
+            {
+                Self::Hint { session: SessionId::from_u64(session), length: Millis::new(length) }
+            }
+            // Beside items a wish is not looked at: it may be ignored, they may not.
             ServerMessage::Items(m) => {
                 Self::Items { session: SessionId::from_u64(m.session), items: list(m.items)? }
             }

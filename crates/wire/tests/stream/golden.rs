@@ -283,6 +283,29 @@ fn changes() {
     assert_server(&[watched], &expected);
 }
 
+#[test]
+fn a_wish_is_a_message_without_items_to_whoever_does_not_know_it() {
+    let hint = ToClient::Hint { session: SessionId::from_u64(5), length: Millis::new(3_000) };
+    let expected = pieces(&[
+        "00000009",     // 9 bytes
+        "0a 07 12 05",  // message, items
+        "0805 18 b817", // session 5, the next renewal in 3000 ms
+    ]);
+    assert_server(&[hint], &expected);
+    // The last five bytes, as a client reads them that was built before the field.
+    let before = <ItemsBefore as prost::Message>::decode(&[0x08, 0x05, 0x18, 0xb8, 0x17][..]);
+    assert_eq!(before.expect("an unknown field is skipped"), ItemsBefore { session: 5, items: Vec::new() });
+}
+
+/// `Items` before it had wishes.
+#[derive(Clone, PartialEq, prost::Message)]
+struct ItemsBefore {
+    #[prost(uint64, tag = "1")]
+    session: u64,
+    #[prost(bytes = "vec", repeated, tag = "2")]
+    items: Vec<Vec<u8>>,
+}
+
 fn assert_server(messages: &[ToClient], expected: &str) {
     let mut bytes = Vec::new();
     encode_server(messages, &mut bytes).expect("a short frame");

@@ -154,7 +154,7 @@ fn every_variant_is_drawn() {
     assert_variants(client::plain(), 2);
     assert_variants(client::operator(), 4);
     assert_variants(client::query(), 9);
-    assert_variants(server::message(), 3);
+    assert_variants(server::message(), 4);
     assert_variants(server::reply(), 15);
     assert_variants(server::response(), 4);
     assert_variants(server::read_answer(), 9);

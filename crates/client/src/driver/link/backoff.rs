@@ -49,6 +49,27 @@ mod tests {
         assert_eq!(pauses(0), [8, 12, 18, 27, 40, 50, 50]);
     }
 
+    /// A thousand clients of a service that is gone for two seconds.
+    #[test]
+    fn attempts_of_many_that_were_cut_off_at_one_moment_are_spread() {
+        let mut per_10_ms = [0_u32; 200];
+        for client in 0..1_000_u32 {
+            let mut backoff = Backoff::new(Duration::from_millis(10), Duration::from_millis(500));
+            let mut at = Duration::ZERO;
+            for attempt in 0.. {
+                // Spread evenly over all that can be drawn.
+                at += backoff.pause((client * 31 + attempt).wrapping_mul(2_654_435_761));
+                if at >= Duration::from_millis(2_000) {
+                    break;
+                }
+                per_10_ms[usize::try_from(at.as_millis() / 10).expect("within two seconds")] += 1;
+            }
+        }
+        // The first attempts come in waves, as short as the pauses are. After half a second no more than a tenth is left together.
+        let most = per_10_ms[50..].iter().max();
+        assert!(most.is_some_and(|most| *most < 120), "{most:?} of a thousand within 10 ms: {per_10_ms:?}");
+    }
+
     #[test]
     fn an_election_ends_within_a_short_pause() {
         let mut backoff = Backoff::new(Duration::from_millis(10), Duration::from_millis(500));

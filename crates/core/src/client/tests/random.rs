@@ -50,6 +50,11 @@ fn a_grant_that_moves_the_deadline_is_found() {
 }
 
 #[test]
+fn a_hint_that_counts_as_a_renewal_is_found() {
+    assert!(found(Mistake::HintCountsAsRenewal).is_some());
+}
+
+#[test]
 fn one_number_for_repeated_renewals_is_found() {
     assert!(found(Mistake::OneRenewalNumber).is_some());
 }

@@ -8,6 +8,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use super::actor::{Actor, Clocks, DRIFT_PPM, TTL, drift};
 use super::judge::{Judge, expect};
@@ -32,7 +33,7 @@ const MAX_HAPPENINGS: u32 = 50_000;
 
 enum Happening {
     ToService { client: usize, connection: u64, frame: Frame },
-    ToClient { client: usize, connection: u64, incoming: Incoming },
+    ToClient { client: usize, connection: u64, input: Input },
     Wake { client: usize, wake: u64 },
     Connect { client: usize },
     Disturb,
@@ -139,11 +140,11 @@ impl World {
         }
         match happening {
             Happening::ToService { client, connection, frame } => self.serve(client, connection, frame),
-            Happening::ToClient { client, connection, incoming } => {
+            Happening::ToClient { client, connection, input } => {
                 if self.actors[client].connection != Some(connection) {
                     return Ok(());
                 }
-                self.input(client, Input::Received(incoming))
+                self.input(client, input)
             }
             Happening::Wake { client, wake } if self.actors[client].wakes == wake => self.poll(client),
             Happening::Wake { .. } => Ok(()),
@@ -191,7 +192,7 @@ impl World {
                 self.judge.arose(*session, item);
                 if let Some(&(client, connection)) = self.attached.get(session) {
                     let incoming = Incoming::Item { session: *session, item: item.clone() };
-                    self.send_to_client(client, connection, incoming);
+                    self.send_to_client(client, connection, Input::Received(incoming));
                 }
             }
             for (command, reply) in entry.commands.iter().zip(applied.replies) {
@@ -231,20 +232,25 @@ impl World {
         let ahead = matches!(reply, Reply::Refused(Refusal::SeenAhead { .. }));
         expect(!ahead, || format!("client {client} has seen what does not exist"))?;
         let Some(incoming) = frame.answered_with(reply) else { return Ok(()) };
-        self.send_to_client(client, connection, incoming.clone());
+        self.send_to_client(client, connection, Input::Received(incoming.clone()));
+        if matches!(incoming, Incoming::Renewed { .. }) && self.random.one_in(3) {
+            // Any wish, sensible or not.
+            let length = Duration::from_millis(self.random.below(2 * TTL.get()));
+            self.send_to_client(client, connection, Input::Hint(length));
+        }
         if let Incoming::Attached { session, .. } = incoming {
             self.attached.insert(session, (client, connection));
             let unseen: Vec<_> = self.table.unseen(session).cloned().collect();
             for item in unseen {
-                self.send_to_client(client, connection, Incoming::Item { session, item });
+                self.send_to_client(client, connection, Input::Received(Incoming::Item { session, item }));
             }
         }
         Ok(())
     }
 
-    fn send_to_client(&mut self, client: usize, connection: u64, incoming: Incoming) {
+    fn send_to_client(&mut self, client: usize, connection: u64, input: Input) {
         if let Some(delay) = self.travel(connection, false) {
-            self.after(delay, Happening::ToClient { client, connection, incoming });
+            self.after(delay, Happening::ToClient { client, connection, input });
         }
     }
 

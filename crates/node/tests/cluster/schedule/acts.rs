@@ -193,7 +193,7 @@ impl Play {
                     _ => {}
                 }
             }
-            ToClient::Watched { .. } => {}
+            ToClient::Hint { .. } | ToClient::Watched { .. } => {}
         }
         self.clients[client].count_kept();
         if self.mistake == Mistake::BelievesTooLong {

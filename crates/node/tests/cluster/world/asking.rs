@@ -30,7 +30,7 @@ impl World {
         )?;
         match self.sent.remove(found).2 {
             ToClient::Response { response, .. } => Some(response),
-            ToClient::Items { .. } | ToClient::Watched { .. } => None,
+            ToClient::Items { .. } | ToClient::Hint { .. } | ToClient::Watched { .. } => None,
         }
     }
 

@@ -56,6 +56,7 @@ pub(crate) fn message(message: &ToClient) -> String {
             Response::Failed(failure) => format!("failed: {failure}"),
             Response::Read { answer, .. } => read(answer),
         },
+        ToClient::Hint { length, .. } => format!("please renew in {length}"),
         ToClient::Watched { .. } => "watched".to_owned(),
     }
 }

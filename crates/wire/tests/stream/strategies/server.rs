@@ -24,6 +24,7 @@ pub(crate) fn message() -> BoxedStrategy<ToClient> {
     prop_oneof![
         (request_id(), response()).prop_map(|(id, response)| ToClient::Response { id, response }),
         (session(), few(item())).prop_map(|(session, items)| ToClient::Items { session, items }),
+        (session(), millis()).prop_map(|(session, length)| ToClient::Hint { session, length }),
         (request_id(), changes(), any::<bool>()).prop_map(|(watch, changes, more)| ToClient::Watched {
             watch,
             changes,
