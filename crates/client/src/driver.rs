@@ -3,34 +3,38 @@
 //! The machines decide; the driver carries frames, reads the clocks, draws nonces and jitter, and publishes what the machines
 //! believe so that a guard can be given without asking this thread.
 
+mod due;
+mod feed;
 pub(crate) mod link;
 mod requests;
 mod sessions;
 mod visitor;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use leasehold_core::client::{Profile, SessionEnd};
 use leasehold_core::holder::{Fraction, Reading, Strictness};
 use leasehold_core::protocol::{Failure, Request, RequestId, Response, ToClient};
-use leasehold_core::{Acquire, Answer, Nonce, Op};
-use tokio::sync::{broadcast, mpsc, oneshot};
+use leasehold_core::{Acquire, Answer, Nonce, Op, SessionId};
+use tokio::sync::{mpsc, oneshot};
 
 use crate::error::{Error, Unreachable};
 use crate::lease::Lease;
-use crate::session::{Session, SessionEvent};
+use crate::session::Session;
 use crate::store::ConnectOptions;
 use crate::time::Time;
 
+use due::Due;
+pub(crate) use feed::Feed;
 use link::{Address, Home, Known};
 use requests::Requests;
-use sessions::Slot;
+use sessions::{Asked, Slot};
 pub(crate) use visitor::Visitor;
 
 /// Names a session of one driver, from before it has an id.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Key(u64);
 
 type Reply<T> = oneshot::Sender<Result<T, Error>>;
@@ -92,7 +96,7 @@ pub(crate) struct SessionRef {
     /// The process that has the driver.
     pid: u32,
     to_driver: mpsc::UnboundedSender<ToDriver>,
-    pub(crate) events: broadcast::Sender<SessionEvent>,
+    pub(crate) events: Feed,
 }
 
 static TICKETS: AtomicU64 = AtomicU64::new(1);
@@ -130,8 +134,6 @@ impl SessionRef {
 
 /// The longest nap of a driver: the clocks are looked at again, in case the machine slept.
 const LONGEST_NAP: Duration = Duration::from_millis(500);
-/// Events that a slow reader may be behind before it misses some.
-const EVENTS_KEPT: usize = 1_024;
 
 pub(crate) struct Driver {
     inbox: mpsc::UnboundedReceiver<ToDriver>,
@@ -153,6 +155,15 @@ pub(crate) struct Driver {
     /// Where the last connection is or was, if to a node that knows of no leader, and nothing was found out since.
     leaderless: Option<String>,
     slots: HashMap<Key, Slot>,
+    /// The same by their ids: a driver may have very many, and every message names one.
+    sessions: HashMap<SessionId, Key>,
+    /// What the responses to sessions on this connection answer.
+    asked: HashMap<RequestId, (Key, Asked)>,
+    due: Due,
+    /// Sessions that are being closed, and since when, in that order.
+    closing_sessions: VecDeque<(Reading, Key)>,
+    /// The reading that the clocks were last compared with.
+    compared: Reading,
     next_key: u64,
     requests: Requests,
     outgoing: Vec<(RequestId, Request)>,
@@ -224,6 +235,11 @@ impl Driver {
             last_trouble: None,
             leaderless: None,
             slots: HashMap::new(),
+            sessions: HashMap::new(),
+            asked: HashMap::new(),
+            due: Due::default(),
+            closing_sessions: VecDeque::new(),
+            compared: now,
             next_key: 1,
             requests: Requests::default(),
             outgoing: Vec::new(),
@@ -298,7 +314,7 @@ impl Driver {
         let unheard =
             self.unheard_since.map(|since| self.patience.saturating_sub(now.since(since).greater()));
         let patience = patience.into_iter().chain(unheard);
-        let wakes = self.slots.values().filter_map(|slot| slot.machine.next_wake(now));
+        let wakes = self.due.left(now).into_iter();
         let wakes = wakes.chain(self.requests.overdue_in(now, self.answer_time()));
         wakes.chain(patience.filter(|left| !left.is_zero())).min().unwrap_or(LONGEST_NAP).min(LONGEST_NAP)
     }

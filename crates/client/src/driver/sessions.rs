@@ -1,22 +1,24 @@
 //! Sessions: their machines, what the application waits for, and what is published to its leases.
 
+mod asked;
 mod giving_up;
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use leasehold_core::client::{
     ClientSession, Frame, Incoming, Input, Outcome, Output, Profile, SessionEnd, WaitOver,
 };
 use leasehold_core::holder::{Reading, Strictness};
-use leasehold_core::protocol::{Failure, Request, RequestId, Response, ToClient};
-use leasehold_core::{
-    Acquire, Answer, AttachNumber, CommandNumber, Grant, Nonce, Op, Refusal, Reply as TableReply, Sequence,
-    SessionId, Token,
-};
-use tokio::sync::broadcast;
+use leasehold_core::protocol::{Request, RequestId, ToClient};
+use leasehold_core::{Acquire, Answer, CommandNumber, Grant, Op, Sequence, SessionId, Token};
 
-use super::{Driver, EVENTS_KEPT, Key, Reply, SessionRef};
+pub(super) use asked::Asked;
+use asked::command_response;
+
+use super::feed::Feed;
+use super::{Driver, Key, LONGEST_NAP, Reply, SessionRef};
 use crate::error::Error;
 use crate::lease::{Lease, ReleaseRequest, Shared};
 use crate::session::{Session, SessionEvent};
@@ -24,25 +26,27 @@ use crate::session::{Session, SessionEvent};
 /// Requests of sessions have ids with this bit, so that they are not taken for others.
 const SESSION_BIT: u64 = 1 << 63;
 
+/// Clocks that come apart slowly are noticed over this long, those that jump at once.
+const COMPARED_OVER: Duration = Duration::from_secs(10);
+
 /// One session of a driver.
 #[derive(Debug)]
 pub(super) struct Slot {
     pub(super) machine: ClientSession,
+    /// Its id, once it has one.
+    session: Option<SessionId>,
     strictness: Strictness,
     opening: Option<Reply<Session>>,
-    events: broadcast::Sender<SessionEvent>,
+    events: Feed,
     acquires: HashMap<CommandNumber, Wanted>,
     answers: HashMap<CommandNumber, Option<Reply<Answer>>>,
     tickets: HashMap<u64, CommandNumber>,
     leases: HashMap<Token, Arc<Shared>>,
     /// The deadline that the leases were last told.
     told: Option<Reading>,
-    /// What the responses on this connection answer.
-    asked: HashMap<RequestId, Asked>,
     /// The last command ever sent: what came after it cannot have had an effect.
     sent: CommandNumber,
-    /// Since when the session is being closed.
-    closing_since: Option<Reading>,
+    is_closing: bool,
     ended: Option<SessionEnd>,
 }
 
@@ -50,14 +54,6 @@ pub(super) struct Slot {
 struct Wanted {
     ticket: u64,
     reply: Reply<Vec<Lease>>,
-}
-
-/// What a request of a session was.
-#[derive(Debug, Clone, Copy)]
-enum Asked {
-    Open(Nonce),
-    Attach(SessionId, AttachNumber),
-    Renew(SessionId),
 }
 
 impl Driver {
@@ -70,20 +66,31 @@ impl Driver {
         }
         let slot = Slot {
             machine,
+            session: None,
             strictness,
             opening: Some(reply),
-            events: broadcast::Sender::new(EVENTS_KEPT),
+            events: Feed::default(),
             acquires: HashMap::new(),
             answers: HashMap::new(),
             tickets: HashMap::new(),
             leases: HashMap::new(),
             told: None,
-            asked: HashMap::new(),
             sent: CommandNumber::NONE,
-            closing_since: None,
+            is_closing: false,
             ended: None,
         };
         self.slots.insert(key, slot);
+        self.due.touch(key);
+    }
+
+    /// A session is over, or given up.
+    fn remove(&mut self, key: Key) {
+        self.due.forget(key);
+        if let Some(slot) = self.slots.remove(&key)
+            && let Some(session) = slot.session
+        {
+            self.sessions.remove(&session);
+        }
     }
 
     pub(super) fn acquire(&mut self, key: Key, ticket: u64, acquire: Acquire, reply: Reply<Vec<Lease>>) {
@@ -91,6 +98,7 @@ impl Driver {
             let _ = reply.send(Err(Error::SessionEnded(SessionEnd::Closed)));
             return;
         };
+        self.due.touch(key);
         match slot.machine.submit(Op::Acquire(acquire)) {
             Ok(number) => {
                 slot.tickets.insert(ticket, number);
@@ -104,6 +112,7 @@ impl Driver {
 
     pub(super) fn give_up(&mut self, key: Key, ticket: u64) {
         let Some(slot) = self.slots.get_mut(&key) else { return };
+        self.due.touch(key);
         if let Some(number) = slot.tickets.remove(&ticket) {
             slot.acquires.remove(&number);
             // If the session is over, there is nothing left to give up.
@@ -121,8 +130,10 @@ impl Driver {
             }
             return;
         };
-        if matches!(op, Op::Close) {
-            slot.closing_since.get_or_insert(now);
+        self.due.touch(key);
+        if matches!(op, Op::Close) && !slot.is_closing {
+            slot.is_closing = true;
+            self.closing_sessions.push_back((now, key));
         }
         match slot.machine.submit(op) {
             Ok(number) => {
@@ -139,58 +150,80 @@ impl Driver {
 
     pub(super) fn tell_sessions_connected(&mut self) {
         let now = self.time.now();
-        for slot in self.slots.values_mut() {
-            slot.asked.clear();
+        self.asked.clear();
+        for (key, slot) in &mut self.slots {
             slot.machine.handle(Input::Connected, now);
+            self.due.touch(*key);
         }
     }
 
     pub(super) fn tell_sessions_disconnected(&mut self) {
         let now = self.time.now();
-        for slot in self.slots.values_mut() {
-            slot.asked.clear();
+        self.asked.clear();
+        for (key, slot) in &mut self.slots {
             slot.machine.handle(Input::Disconnected, now);
+            self.due.touch(*key);
         }
     }
 
-    /// Polls every machine until it has nothing more to say.
+    /// Polls every machine that has something to do, until it has nothing more to say.
     pub(super) fn poll_sessions(&mut self) {
-        let keys: Vec<Key> = self.slots.keys().copied().collect();
-        for key in keys {
-            let now = self.time.now();
-            let (jitter, fresh) = (self.jitter(), self.nonce());
-            let Some(slot) = self.slots.get_mut(&key) else { continue };
-            if slot.opening.as_ref().is_some_and(Reply::is_closed) {
-                // Nobody waits for this session any more.
-                self.slots.remove(&key);
-                continue;
-            }
-            let outputs = slot.machine.poll(now, jitter);
-            // Known before anything else is told: whoever waits learns why the session is over, not only that it is.
-            slot.ended = outputs.iter().find_map(|output| match output {
-                Output::Event(SessionEvent::SessionEnded { why }) => Some(why.clone()),
-                _ => None,
-            });
-            for output in outputs {
-                match output {
-                    Output::Send(frame) => self.send_frame(key, frame),
-                    Output::NeedNonce => {
-                        if let Some(slot) = self.slots.get_mut(&key) {
-                            slot.machine.handle(Input::Nonce(fresh), now);
-                        }
+        self.watch_clocks();
+        for key in self.due.take(self.time.now()) {
+            self.poll_session(key);
+        }
+    }
+
+    /// If the clocks have come apart every machine must see it: what they were to be woken for is not what has happened.
+    fn watch_clocks(&mut self) {
+        let now = self.time.now();
+        let passed = now.since(self.compared);
+        if passed.disagrees() {
+            self.slots.keys().for_each(|key| self.due.touch(*key));
+        }
+        if passed.disagrees() || passed.greater() >= COMPARED_OVER {
+            self.compared = now;
+        }
+    }
+
+    fn poll_session(&mut self, key: Key) {
+        let now = self.time.now();
+        let jitter = self.jitter();
+        let Some(slot) = self.slots.get_mut(&key) else { return self.due.forget(key) };
+        if slot.opening.as_ref().is_some_and(Reply::is_closed) {
+            // Nobody waits for this session any more.
+            return self.remove(key);
+        }
+        let outputs = slot.machine.poll(now, jitter);
+        // Known before anything else is told: whoever waits learns why the session is over, not only that it is.
+        slot.ended = outputs.iter().find_map(|output| match output {
+            Output::Event(SessionEvent::SessionEnded { why }) => Some(why.clone()),
+            _ => None,
+        });
+        for output in outputs {
+            match output {
+                Output::Send(frame) => self.send_frame(key, frame),
+                Output::NeedNonce => {
+                    let fresh = self.nonce();
+                    if let Some(slot) = self.slots.get_mut(&key) {
+                        slot.machine.handle(Input::Nonce(fresh), now);
                     }
-                    Output::Reconnect => {
-                        let _ = self.reconnect.send(());
-                    }
-                    Output::Event(event) => self.event(key, event),
                 }
-            }
-            let Some(slot) = self.slots.get_mut(&key) else { continue };
-            slot.tell_leases();
-            if slot.ended.is_some() {
-                self.slots.remove(&key);
+                Output::Reconnect => {
+                    let _ = self.reconnect.send(());
+                }
+                Output::Event(event) => self.event(key, event),
             }
         }
+        let Some(slot) = self.slots.get_mut(&key) else { return };
+        slot.tell_leases();
+        if slot.ended.is_some() {
+            return self.remove(key);
+        }
+        let wake = slot.machine.next_wake(now);
+        // Whether anybody still waits for an opening is not told, only seen.
+        let wake = slot.opening.as_ref().map(|_| LONGEST_NAP).into_iter().chain(wake).min();
+        self.due.set(key, wake.map(|wake| now.plus(wake)));
     }
 
     fn send_frame(&mut self, key: Key, frame: Frame) {
@@ -218,9 +251,7 @@ impl Driver {
         let id = match asked {
             Some(asked) => {
                 let id = RequestId(SESSION_BIT | self.requests.next_id().0);
-                if let Some(slot) = self.slots.get_mut(&key) {
-                    slot.asked.insert(id, asked);
-                }
+                self.asked.insert(id, (key, asked));
                 id
             }
             // Commands are answered by items; only their refusals come back, and need no more than the session.
@@ -233,35 +264,40 @@ impl Driver {
         let now = self.time.now();
         match message {
             ToClient::Items { session, items } => {
-                let slot = self.slots.values_mut().find(|slot| slot.machine.session() == Some(session));
-                if let Some(slot) = slot {
-                    for item in items {
-                        slot.machine.handle(Input::Received(Incoming::Item { session, item }), now);
-                    }
+                for item in items {
+                    self.tell_session(session, Input::Received(Incoming::Item { session, item }), now);
                 }
             }
             ToClient::Response { id, response } => {
                 let Some(response) = self.requests.receive(id, response) else { return };
-                for (key, slot) in &mut self.slots {
-                    let incoming = if id.0 == SESSION_BIT | COMMAND_BIT | key.0 {
-                        slot.machine.session().and_then(|session| command_response(session, &response))
-                    } else {
-                        slot.asked.remove(&id).and_then(|asked| asked.answer(&response))
-                    };
-                    if let Some(incoming) = incoming {
-                        slot.machine.handle(Input::Received(incoming), now);
-                        return;
-                    }
+                let heard = if let Some((key, asked)) = self.asked.remove(&id) {
+                    asked.answer(&response).map(|incoming| (key, incoming))
+                } else if id.0 & (SESSION_BIT | COMMAND_BIT) == SESSION_BIT | COMMAND_BIT {
+                    let key = Key(id.0 & !(SESSION_BIT | COMMAND_BIT));
+                    let session = self.slots.get(&key).and_then(|slot| slot.machine.session());
+                    session.and_then(|session| command_response(session, &response)).map(|heard| (key, heard))
+                } else {
+                    None
+                };
+                let Some((key, incoming)) = heard else { return };
+                if let Some(slot) = self.slots.get_mut(&key) {
+                    slot.machine.handle(Input::Received(incoming), now);
+                    self.due.touch(key);
                 }
             }
             ToClient::Hint { session, length } => {
-                let slot = self.slots.values_mut().find(|slot| slot.machine.session() == Some(session));
-                if let Some(slot) = slot {
-                    slot.machine.handle(Input::Hint(length.duration()), now);
-                }
+                self.tell_session(session, Input::Hint(length.duration()), now);
             }
             // Watches have connections of their own.
             ToClient::Watched { .. } => {}
+        }
+    }
+
+    fn tell_session(&mut self, session: SessionId, input: Input, now: Reading) {
+        let Some(key) = self.sessions.get(&session) else { return };
+        if let Some(slot) = self.slots.get_mut(key) {
+            slot.machine.handle(input, now);
+            self.due.touch(*key);
         }
     }
 
@@ -276,6 +312,8 @@ impl Driver {
         });
         match &event {
             SessionEvent::Opened { session: id } => {
+                slot.session = Some(*id);
+                self.sessions.insert(*id, key);
                 if let (Some(reply), Some(session)) = (slot.opening.take(), session) {
                     let _ = reply.send(Ok(Session::new(session, *id)));
                 }
@@ -309,56 +347,12 @@ impl Driver {
             }
             SessionEvent::Offered { .. } | SessionEvent::OfferEnded { .. } => {}
         }
-        // Nobody may be listening.
-        let _ = slot.events.send(event);
+        slot.events.send(event);
     }
 }
 
 /// Marks the one id that all commands of a session share.
 const COMMAND_BIT: u64 = 1 << 62;
-
-impl Asked {
-    fn answer(self, response: &Response) -> Option<Incoming> {
-        let reply = match response {
-            Response::Reply(reply) => reply.clone(),
-            // The service does not know the session, or not as ours: it was set back, and the session is lost to us.
-            Response::Failed(Failure::NotYourSession { session }) if matches!(self, Self::Attach(..)) => {
-                TableReply::Refused(Refusal::SessionEnded { session: *session })
-            }
-            // Not taken in: the machine asks again by itself.
-            Response::Failed(_) | Response::Read { .. } | Response::Cluster(_) => return None,
-        };
-        match (self, reply) {
-            (Self::Open(nonce), TableReply::Opened(opened)) => Some(Incoming::Opened { nonce, opened }),
-            (Self::Open(nonce), TableReply::Refused(refusal)) => {
-                Some(Incoming::OpenRefused { nonce, refusal })
-            }
-            (Self::Attach(session, attach), TableReply::Attached { last_command, last_item }) => {
-                Some(Incoming::Attached { session, attach, last_command, last_item })
-            }
-            (Self::Renew(session), TableReply::Renewed(renewed)) => {
-                Some(Incoming::Renewed { session, renewed })
-            }
-            (Self::Renew(session), TableReply::StaleRenewal { number, highest }) => {
-                Some(Incoming::StaleRenewal { session, number, highest })
-            }
-            (Self::Attach(session, _) | Self::Renew(session), TableReply::Refused(refusal)) => {
-                Some(Incoming::Refused { session, refusal })
-            }
-            _ => None,
-        }
-    }
-}
-
-fn command_response(session: SessionId, response: &Response) -> Option<Incoming> {
-    match response {
-        Response::Reply(TableReply::Closed) => Some(Incoming::Closed { session }),
-        Response::Reply(TableReply::Refused(refusal)) => {
-            Some(Incoming::Refused { session, refusal: refusal.clone() })
-        }
-        _ => None,
-    }
-}
 
 impl Slot {
     /// Tells the leases when their common deadline has moved.

@@ -19,18 +19,20 @@ const CLOSE_WITHOUT_CONNECTION: Duration = Duration::from_secs(1);
 impl Driver {
     /// Sessions that could not even be opened are given up.
     pub(in crate::driver) fn fail_openings(&mut self, trouble: &Unreachable) {
-        self.slots.retain(|_, slot| match slot.opening.take() {
-            Some(reply) => {
+        let mut given_up = Vec::new();
+        for (key, slot) in &mut self.slots {
+            if let Some(reply) = slot.opening.take() {
                 let _ = reply.send(Err(Error::Unreachable(trouble.clone())));
-                false
+                given_up.push(*key);
             }
-            None => true,
-        });
+        }
+        given_up.into_iter().for_each(|key| self.remove(key));
     }
 
     /// The store was out of reach for too long: whoever waits is told what is known, and what may still come is given back.
     pub(in crate::driver) fn fail_commands(&mut self, trouble: &Unreachable) {
-        for slot in self.slots.values_mut() {
+        for (key, slot) in &mut self.slots {
+            self.due.touch(*key);
             let error =
                 |sent: bool| if sent { Error::OutcomeUnknown } else { Error::Unreachable(trouble.clone()) };
             for (number, wanted) in std::mem::take(&mut slot.acquires) {
@@ -55,14 +57,20 @@ impl Driver {
             Some(_) => self.patience,
             None => self.patience.min(CLOSE_WITHOUT_CONNECTION),
         };
-        let trouble = self.trouble();
-        self.slots.retain(|_, slot| {
-            let is_over = slot.closing_since.is_some_and(|since| now.since(since).greater() >= limit);
-            if is_over {
-                slot.abandon(&trouble);
+        // In the order in which the closes began.
+        while let Some((since, key)) = self.closing_sessions.front().copied() {
+            let is_over = now.since(since).greater() >= limit;
+            let is_closed = !self.slots.contains_key(&key);
+            if !is_over && !is_closed {
+                return;
             }
-            !is_over
-        });
+            self.closing_sessions.pop_front();
+            let trouble = self.trouble();
+            if let Some(slot) = self.slots.get_mut(&key) {
+                slot.abandon(&trouble);
+                self.remove(key);
+            }
+        }
     }
 }
 
