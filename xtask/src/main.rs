@@ -10,6 +10,7 @@
 
 mod again;
 mod checks;
+mod coalescing;
 mod deny;
 mod fuzz;
 mod nemesis;
@@ -50,6 +51,8 @@ enum Task {
     Nemesis(nemesis::Args),
     /// Mixed load on a service; memory and descriptors must stay flat
     Soak(soak::Args),
+    /// Many leases at rest, in one session and with a session for each
+    Coalescing(coalescing::Args),
 }
 
 fn main() -> ExitCode {
@@ -62,6 +65,7 @@ fn main() -> ExitCode {
         Task::Fuzz(args) => fuzz::run(&args),
         Task::Nemesis(args) => nemesis::run(&args, &rest()),
         Task::Soak(args) => soak::run(&args),
+        Task::Coalescing(args) => coalescing::run(&args),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,

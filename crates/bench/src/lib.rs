@@ -4,5 +4,6 @@
 //! the program that produced the figures stays runnable, so that anyone can doubt them with one command.
 //! Nothing in the product depends on this crate.
 
+pub mod coalescing;
 pub mod session_stream;
 pub mod soak;
