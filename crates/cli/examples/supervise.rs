@@ -61,7 +61,7 @@ fn run(mut options: Options) -> ExitCode {
     let launch = Launch {
         command: options.command.clone(),
         environment: vec![("LEASEHOLD_TOKEN".into(), "7".into())],
-        leads: Leads::for_ttl(options.ttl),
+        rules: Leads::for_ttl(options.ttl).into(),
         deadline,
     };
     let supervised = match Supervised::start(&launch) {

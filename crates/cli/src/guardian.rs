@@ -6,7 +6,8 @@
 //! that moment, whatever happens to the wrapper: killed, stopped, starved of network, or gone with its terminal.
 //!
 //! Promises: SIGTERM to every descendant at the term lead before the deadline, at once when the wrapper is gone;
-//! SIGKILL at the kill lead before the deadline, repeated until the kernel says that none is left; a deadline
+//! SIGSTOP in the place of that SIGTERM if it is to freeze, and SIGCONT as soon as a later deadline is known;
+//! SIGKILL at the kill lead before the deadline, or when a command that was asked to end takes too long, repeated until the kernel says that none is left; a deadline
 //! that is over is never extended; "all gone" is reported only when it is true.
 //!
 //! Deliberately knows nothing of leases, stores or tokens. Does not reach: descendants that changed to another
@@ -39,7 +40,7 @@ use rustix::process::{
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU};
 
 use self::clock::Point;
-use self::countdown::{Countdown, Leads};
+use self::countdown::{Countdown, Leads, OnLoss, Rules};
 use self::family::Family;
 use self::link::{Link, Received};
 use self::message::{Order, Report};
@@ -47,16 +48,27 @@ use self::message::{Order, Report};
 /// The hidden command that makes the binary a guardian.
 pub const COMMAND_WORD: &str = "__guardian";
 
+/// The words for the rules in its arguments.
+const STOP: &str = "stop";
+const FREEZE: &str = "freeze";
+const NEVER: &str = "-";
+
 /// What must not end or stop the guardian: only the end of the command does.
 const UNMOVED_BY: [i32; 7] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU];
 
 /// How much nicer than the command the scheduler shall be to the guardian, where that is permitted.
 const PRIORITY_GAIN: i32 = 5;
 
-/// The arguments, behind [`COMMAND_WORD`], that make a guardian with these leads for this command.
-pub fn arguments(leads: Leads, command: &[OsString]) -> Vec<OsString> {
-    let lead = |lead: Duration| OsString::from(lead.as_nanos().to_string());
-    let mut arguments = vec![lead(leads.term()), lead(leads.kill())];
+/// The arguments, behind [`COMMAND_WORD`], that make a guardian with these rules for this command.
+pub fn arguments(rules: &Rules, command: &[OsString]) -> Vec<OsString> {
+    let length = |length: Duration| OsString::from(length.as_nanos().to_string());
+    let on_loss = match rules.on_loss {
+        OnLoss::Stop => STOP,
+        OnLoss::Freeze => FREEZE,
+    };
+    let kill_after = rules.kill_after.map_or_else(|| OsString::from(NEVER), length);
+    let mut arguments =
+        vec![length(rules.leads.term()), length(rules.leads.kill()), on_loss.into(), kill_after];
     arguments.extend(command.iter().cloned());
     arguments
 }
@@ -65,7 +77,7 @@ pub fn arguments(leads: Leads, command: &[OsString]) -> Vec<OsString> {
 ///
 /// Standard input is the link to the wrapper. The exit code means nothing: all that matters was reported.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let Some((leads, command)) = parse(arguments) else {
+    let Some((rules, command)) = parse(arguments) else {
         eprintln!("leasehold: {COMMAND_WORD} is for the use of leasehold run alone");
         return ExitCode::FAILURE;
     };
@@ -83,14 +95,14 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    if deadline.remaining(Point::now()) <= leads.term() {
+    if deadline.remaining(Point::now()) <= rules.leads.term() {
         refuse(&link, Errno::TIMEDOUT);
         return ExitCode::FAILURE;
     }
     match start(&command, streams) {
         Ok(pid) => {
             prefer_this_process();
-            watch::watch(link, ends, Countdown::new(deadline, leads), Family::of(pid));
+            watch::watch(link, ends, Countdown::new(deadline, rules), Family::of(pid));
             ExitCode::SUCCESS
         }
         Err(error) => {
@@ -100,12 +112,21 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-fn parse(arguments: impl IntoIterator<Item = OsString>) -> Option<(Leads, Vec<OsString>)> {
+fn parse(arguments: impl IntoIterator<Item = OsString>) -> Option<(Rules, Vec<OsString>)> {
     let mut arguments = arguments.into_iter();
-    let mut lead = || Some(Duration::from_nanos(arguments.next()?.to_str()?.parse().ok()?));
-    let leads = Leads::new(lead()?, lead()?);
+    let length = |word: OsString| Some(Duration::from_nanos(word.to_str()?.parse().ok()?));
+    let leads = Leads::new(length(arguments.next()?)?, length(arguments.next()?)?);
+    let on_loss = match arguments.next()?.to_str()? {
+        STOP => OnLoss::Stop,
+        FREEZE => OnLoss::Freeze,
+        _ => return None,
+    };
+    let kill_after = match arguments.next()? {
+        word if word == NEVER => None,
+        word => Some(length(word)?),
+    };
     let command: Vec<OsString> = arguments.collect();
-    (!command.is_empty()).then_some((leads, command))
+    (!command.is_empty()).then_some((Rules { leads, on_loss, kill_after }, command))
 }
 
 /// Takes this process out of the reach of the terminal and of whoever signals the wrapper's group, and makes it
@@ -197,7 +218,11 @@ mod tests {
     fn the_arguments_read_back_as_written() {
         let leads = Leads::new(Duration::from_millis(200), Duration::from_millis(50));
         let command: Vec<OsString> = ["sh", "-c", "--", ""].map(OsString::from).to_vec();
-        assert_eq!(parse(arguments(leads, &command)), Some((leads, command)));
-        assert_eq!(parse(arguments(leads, &[])), None);
+        let plain = Rules::from(leads);
+        let other = Rules { on_loss: OnLoss::Freeze, kill_after: Some(Duration::from_secs(3)), ..plain };
+        for rules in [plain, other] {
+            assert_eq!(parse(arguments(&rules, &command)), Some((rules, command.clone())));
+            assert_eq!(parse(arguments(&rules, &[])), None);
+        }
     }
 }

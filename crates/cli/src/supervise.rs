@@ -30,7 +30,7 @@ use crate::guardian::link::{Link, Received, Sent};
 use crate::guardian::message::{Order, Report};
 use crate::guardian::{self, COMMAND_WORD};
 
-pub use crate::guardian::countdown::Leads;
+pub use crate::guardian::countdown::{Leads, OnLoss, Rules};
 pub use crate::guardian::message::{Cause, Ending};
 
 /// This binary, even if the file was replaced or removed since it was started.
@@ -43,8 +43,8 @@ pub struct Launch {
     pub command: Vec<OsString>,
     /// Variables set for it, in addition to those of this process.
     pub environment: Vec<(OsString, OsString)>,
-    /// How long before the deadline it is asked to end, and ended.
-    pub leads: Leads,
+    /// When and how it is ended.
+    pub rules: Rules,
     /// Up to when the lease is confirmed now.
     pub deadline: Point,
 }
@@ -87,6 +87,10 @@ pub enum Event {
     Stopped(i32),
     /// The command runs again.
     Continued,
+    /// Every descendant was stopped, because the lease is in doubt.
+    Frozen,
+    /// They run again.
+    Thawed,
     /// Every descendant was asked to end.
     Terminating(Cause),
     /// Every descendant is being killed.
@@ -140,8 +144,8 @@ impl Supervised {
         };
         let shared = Arc::new(Shared {
             link,
-            countdown: Mutex::new(Countdown::new(launch.deadline, launch.leads)),
-            leads: launch.leads,
+            countdown: Mutex::new(Countdown::new(launch.deadline, launch.rules)),
+            leads: launch.rules.leads,
         });
         let (sender, events) = channel();
         let guardian_pid = Pid::from_child(&guardian);
@@ -170,6 +174,11 @@ impl Supervised {
     /// Asks every descendant to end, with SIGTERM, and wakes those that are stopped. The deadline still counts.
     pub fn terminate(&self) {
         self.shared.order(Order::Terminate(Signal::TERM.as_raw()));
+    }
+
+    /// Whether the lease is held cannot be said until a later deadline comes: what is to be frozen is.
+    pub fn doubt(&self) {
+        self.shared.order(Order::Doubt);
     }
 
     /// Kills every descendant now.
@@ -225,7 +234,7 @@ fn start_guardian(launch: &Launch) -> std::io::Result<(Link, Child)> {
     let guardian = Command::new(SELF)
         .arg0("leasehold")
         .arg(COMMAND_WORD)
-        .args(guardian::arguments(launch.leads, &launch.command))
+        .args(guardian::arguments(&launch.rules, &launch.command))
         .envs(launch.environment.iter().map(|(name, value)| (name, value)))
         // The link is its standard input; the command's three streams travel over the link.
         .stdin(Stdio::from(theirs.into_fd()))

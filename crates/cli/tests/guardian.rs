@@ -7,6 +7,10 @@
 
 #[path = "guardian/deadlines.rs"]
 mod deadlines;
+#[path = "guardian/freezing.rs"]
+mod freezing;
+#[path = "guardian/guarded.rs"]
+mod guarded;
 #[path = "guardian/losses.rs"]
 mod losses;
 #[path = "guardian/orders.rs"]

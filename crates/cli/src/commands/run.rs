@@ -117,7 +117,7 @@ async fn start(place: &Place, args: &RunArgs, holding: &Holding) -> Result<Super
             variable("LEASEHOLD_SESSION", &holding.keeper.session.id().to_string()),
             variable("LEASEHOLD_STORE", place.url()),
         ],
-        leads,
+        rules: leads.into(),
         deadline,
     };
     Ok(Supervised::start(&launch)?)

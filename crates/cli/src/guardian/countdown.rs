@@ -51,11 +51,42 @@ impl Leads {
     }
 }
 
+/// What becomes of the command when its lease may not be kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnLoss {
+    /// It is asked to end.
+    #[default]
+    Stop,
+    /// It is stopped until the lease is confirmed again.
+    Freeze,
+}
+
+/// By what a command is ended: given once, at its start, so that it does not matter who lives later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rules {
+    /// How long before the deadline.
+    pub leads: Leads,
+    /// What is done first.
+    pub on_loss: OnLoss,
+    /// How long after SIGTERM everything is killed, if not by the deadline alone.
+    pub kill_after: Option<Duration>,
+}
+
+impl From<Leads> for Rules {
+    fn from(leads: Leads) -> Self {
+        Self { leads, on_loss: OnLoss::default(), kill_after: None }
+    }
+}
+
 /// What is to be done now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Due {
     /// Nothing before this moment.
     Wait(Point),
+    /// SIGSTOP, and again to whoever runs; the countdown notes that it is frozen.
+    Freeze,
+    /// SIGCONT to those that were frozen.
+    Thaw,
     /// SIGTERM, once; the countdown notes that it was said.
     Term,
     /// SIGKILL, now and from now on until nothing is left.
@@ -66,15 +97,31 @@ pub enum Due {
 #[derive(Debug, Clone)]
 pub struct Countdown {
     deadline: Point,
-    leads: Leads,
+    rules: Rules,
+    /// Whether SIGTERM went out for the deadline in force.
     term_said: bool,
+    /// Whether SIGTERM went out for another reason than time. From then on nothing is frozen.
+    asked: bool,
+    /// When patience with a command that was asked to end is over.
+    kill_at: Option<Point>,
+    in_doubt: bool,
+    frozen: bool,
     over: bool,
 }
 
 impl Countdown {
     /// A countdown to `deadline`.
-    pub fn new(deadline: Point, leads: Leads) -> Self {
-        Self { deadline, leads, term_said: false, over: false }
+    pub fn new(deadline: Point, rules: Rules) -> Self {
+        Self {
+            deadline,
+            rules,
+            term_said: false,
+            asked: false,
+            kill_at: None,
+            in_doubt: false,
+            frozen: false,
+            over: false,
+        }
     }
 
     /// The deadline in force.
@@ -86,10 +133,10 @@ impl Countdown {
     ///
     /// Over means: the moment of SIGKILL has come, whether or not anyone was awake to act on it. A later
     /// deadline that arrives between SIGTERM and SIGKILL is taken: the lease is still held, and a command
-    /// that was asked to end gets more time to do so.
+    /// that was asked to end gets more time to do so. One that is taken ends any doubt.
     pub fn extend(&mut self, deadline: Point, now: Point) -> bool {
         let remaining = self.deadline.remaining(now);
-        if remaining <= self.leads.kill {
+        if remaining <= self.rules.leads.kill {
             self.over = true;
         }
         if self.over || deadline.remaining(now) <= remaining {
@@ -97,7 +144,13 @@ impl Countdown {
         }
         self.deadline = deadline;
         self.term_said = false;
+        self.in_doubt = false;
         true
+    }
+
+    /// Whether the lease is held cannot be said until a later deadline is taken.
+    pub fn doubt(&mut self) {
+        self.in_doubt = true;
     }
 
     /// Ends it now, whatever the deadline says.
@@ -106,8 +159,11 @@ impl Countdown {
     }
 
     /// Notes that SIGTERM went out for another reason than time, so that time does not send a second one.
-    pub fn note_term(&mut self) {
+    pub fn note_term(&mut self, now: Point) {
         self.term_said = true;
+        self.asked = true;
+        self.frozen = false;
+        self.begin_patience(now);
     }
 
     /// Whether SIGKILL is due or was due.
@@ -115,21 +171,60 @@ impl Countdown {
         self.over
     }
 
-    /// What is due at `now`. `Term` is answered once per deadline; `Kill` is answered for ever.
+    /// Whether the command is to stand still.
+    pub fn is_frozen(&self) -> bool {
+        self.frozen
+    }
+
+    /// Whether it took longer to end than it was given, with time left before the deadline.
+    pub fn is_out_of_patience(&self, now: Point) -> bool {
+        self.kill_at.is_some_and(|at| at.remaining(now).is_zero())
+            && self.deadline.remaining(now) > self.rules.leads.kill
+    }
+
+    /// What is due at `now`. `Freeze`, `Thaw` and `Term` are answered once each; `Kill` is answered for ever.
     pub fn due(&mut self, now: Point) -> Due {
         let remaining = self.deadline.remaining(now);
-        if self.over || remaining <= self.leads.kill {
+        if self.over || remaining <= self.rules.leads.kill || self.is_out_of_patience(now) {
             self.over = true;
             return Due::Kill;
         }
-        if self.term_said {
-            return Due::Wait(self.deadline.minus(self.leads.kill));
+        let near = remaining <= self.rules.leads.term;
+        if self.rules.on_loss == OnLoss::Freeze && !self.asked {
+            let before = std::mem::replace(&mut self.frozen, near || self.in_doubt);
+            return match (before, self.frozen) {
+                (false, true) => Due::Freeze,
+                (true, false) => Due::Thaw,
+                (true, true) => Due::Wait(self.kill_moment(now)),
+                (false, false) => Due::Wait(self.deadline.minus(self.rules.leads.term)),
+            };
         }
-        if remaining <= self.leads.term {
+        if self.term_said {
+            return Due::Wait(self.kill_moment(now));
+        }
+        if near {
             self.term_said = true;
+            self.begin_patience(now);
             return Due::Term;
         }
-        Due::Wait(self.deadline.minus(self.leads.term))
+        // Time may have asked for an earlier deadline, and patience runs since.
+        Due::Wait(self.or_impatience(self.deadline.minus(self.rules.leads.term), now))
+    }
+
+    /// The first request counts: one that is repeated gives no more time.
+    fn begin_patience(&mut self, now: Point) {
+        if let (None, Some(kill_after)) = (self.kill_at, self.rules.kill_after) {
+            self.kill_at = Some(now.plus(kill_after));
+        }
+    }
+
+    fn kill_moment(&self, now: Point) -> Point {
+        self.or_impatience(self.deadline.minus(self.rules.leads.kill), now)
+    }
+
+    /// The end of patience, if that comes before `moment`.
+    fn or_impatience(&self, moment: Point, now: Point) -> Point {
+        self.kill_at.filter(|at| at.remaining(now) < moment.remaining(now)).unwrap_or(moment)
     }
 }
 
@@ -151,7 +246,19 @@ mod tests {
     }
 
     fn countdown(deadline_ms: u64) -> Countdown {
-        Countdown::new(at(deadline_ms), Leads::new(Duration::from_millis(200), Duration::from_millis(50)))
+        Countdown::new(at(deadline_ms), rules())
+    }
+
+    fn rules() -> Rules {
+        Leads::new(Duration::from_millis(200), Duration::from_millis(50)).into()
+    }
+
+    fn freezing(deadline_ms: u64) -> Countdown {
+        Countdown::new(at(deadline_ms), Rules { on_loss: OnLoss::Freeze, ..rules() })
+    }
+
+    fn impatient(deadline_ms: u64) -> Countdown {
+        Countdown::new(at(deadline_ms), Rules { kill_after: Some(Duration::from_millis(300)), ..rules() })
     }
 
     #[test]
@@ -192,6 +299,74 @@ mod tests {
         assert!(c.extend(at(1400), at(860)));
         assert_eq!(c.due(at(870)), Due::Wait(at(1200)));
         assert_eq!(c.due(at(1200)), Due::Term);
+    }
+
+    #[test]
+    fn freezing_takes_the_place_of_term_and_a_later_deadline_thaws() {
+        let mut c = freezing(1000);
+        assert_eq!(c.due(at(0)), Due::Wait(at(800)));
+        assert_eq!(c.due(at(800)), Due::Freeze);
+        assert_eq!(c.due(at(801)), Due::Wait(at(950)));
+        assert!(c.extend(at(1500), at(900)));
+        assert_eq!(c.due(at(900)), Due::Thaw);
+        assert_eq!(c.due(at(901)), Due::Wait(at(1300)));
+        assert_eq!(c.due(at(1300)), Due::Freeze);
+        assert_eq!(c.due(at(1450)), Due::Kill);
+        assert!(!c.extend(at(9000), at(1460)), "over stays over");
+    }
+
+    #[test]
+    fn a_later_deadline_that_is_near_too_does_not_thaw() {
+        let mut c = freezing(1000);
+        assert_eq!(c.due(at(900)), Due::Freeze);
+        assert!(c.extend(at(1050), at(900)));
+        assert_eq!(c.due(at(901)), Due::Wait(at(1000)));
+    }
+
+    #[test]
+    fn doubt_freezes_long_before_the_deadline_and_lasts_until_a_later_one() {
+        let mut c = freezing(1000);
+        c.doubt();
+        assert_eq!(c.due(at(100)), Due::Freeze);
+        assert!(!c.extend(at(1000), at(110)), "no later");
+        assert_eq!(c.due(at(110)), Due::Wait(at(950)));
+        assert!(c.extend(at(1100), at(120)));
+        assert_eq!(c.due(at(120)), Due::Thaw);
+    }
+
+    #[test]
+    fn what_was_asked_to_end_is_not_frozen_any_more() {
+        let mut c = freezing(1000);
+        assert_eq!(c.due(at(850)), Due::Freeze);
+        c.note_term(at(860));
+        assert!(!c.is_frozen());
+        assert_eq!(c.due(at(861)), Due::Wait(at(950)));
+        assert!(c.extend(at(2000), at(900)));
+        c.doubt();
+        assert_eq!(c.due(at(910)), Due::Wait(at(1800)));
+        assert_eq!(c.due(at(1800)), Due::Term);
+        assert_eq!(c.due(at(1950)), Due::Kill);
+    }
+
+    #[test]
+    fn patience_counts_from_the_first_request_and_no_deadline_prolongs_it() {
+        let mut c = impatient(10_000);
+        c.note_term(at(1000));
+        c.note_term(at(1200));
+        assert_eq!(c.due(at(1200)), Due::Wait(at(1300)));
+        assert!(c.extend(at(20_000), at(1250)));
+        assert_eq!(c.due(at(1250)), Due::Wait(at(1300)));
+        assert!(!c.is_out_of_patience(at(1299)) && c.is_out_of_patience(at(1300)));
+        assert_eq!(c.due(at(1300)), Due::Kill);
+    }
+
+    #[test]
+    fn a_deadline_that_comes_before_the_end_of_patience_is_what_kills() {
+        let mut c = impatient(1000);
+        c.note_term(at(900));
+        assert_eq!(c.due(at(901)), Due::Wait(at(950)));
+        assert_eq!(c.due(at(1250)), Due::Kill);
+        assert!(!c.is_out_of_patience(at(1250)));
     }
 
     #[test]

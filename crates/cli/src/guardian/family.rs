@@ -26,12 +26,14 @@ pub struct Family {
     command: Pid,
     ended: bool,
     reaped: bool,
+    /// While it is frozen: those that somebody else had stopped before.
+    frozen: Option<HashSet<Pid>>,
 }
 
 impl Family {
     /// The family of `command`, which is or was a child of this process and leads its own group.
     pub fn of(command: Pid) -> Self {
-        Self { root: getpid(), command, ended: false, reaped: false }
+        Self { root: getpid(), command, ended: false, reaped: false, frozen: None }
     }
 
     /// The command, whose number is also its group's.
@@ -48,6 +50,8 @@ impl Family {
         let stops = WaitIdOptions::STOPPED | WaitIdOptions::CONTINUED | WaitIdOptions::NOHANG;
         while let Ok(Some(status)) = wait(&WaitId::Pid(self.command), stops) {
             match status.stopping_signal() {
+                // Our own doing, and no news to anybody: others would take it for a person's.
+                Some(signal) if self.frozen.is_some() && signal == Signal::STOP.as_raw() => {}
                 Some(signal) => news.push(Report::Stopped(signal)),
                 None => news.push(Report::Continued),
             }
@@ -101,7 +105,7 @@ impl Family {
     /// Those outside the group first: when the command ends, its children move to this process, and a
     /// look at the tree that begins with this process can miss one that moves at the wrong moment. For the
     /// same reason it looks again until it finds nobody new.
-    pub fn terminate(&self, signal: Signal) {
+    pub fn terminate(&mut self, signal: Signal) {
         let mut told = HashSet::new();
         let mut tell_others = || {
             tree::signal_descendants(self.root, signal, |pid, stat| {
@@ -114,7 +118,56 @@ impl Family {
         while tell_others() > 0 && looks < MOST_LOOKS {
             looks += 1;
         }
-        tree::signal_descendants(self.root, Signal::CONT, |_, stat| stat.is_stopped());
+        // What was frozen may still be about to stop.
+        let all = self.frozen.take().is_some();
+        tree::signal_descendants(self.root, Signal::CONT, |_, stat| all || stat.is_stopped());
+    }
+
+    /// Stops every descendant until [`Family::thaw`]. To be called again and again meanwhile, for those that appear or are
+    /// continued by others.
+    ///
+    /// Parents first: a shell that runs would take a child that it sees stopped for a stopped job.
+    pub fn freeze(&mut self) {
+        if self.frozen.is_none() {
+            let mut before = HashSet::new();
+            tree::signal_descendants(self.root, Signal::STOP, |pid, stat| {
+                if stat.is_stopped() {
+                    before.insert(pid);
+                }
+                false
+            });
+            self.frozen = Some(before);
+        }
+        let stop_all = || {
+            tree::signal_descendants(self.root, Signal::STOP, |_, stat| {
+                !stat.is_stopped() && !stat.is_traced()
+            })
+        };
+        if stop_all() == 0 {
+            return;
+        }
+        // One step in the kernel, against which no member can fork.
+        self.signal_group(Signal::STOP);
+        let mut looks = 0;
+        while stop_all() > 0 && looks < MOST_LOOKS {
+            looks += 1;
+        }
+    }
+
+    /// Continues what [`Family::freeze`] stopped, and leaves alone what was stopped before it. Children first.
+    pub fn thaw(&mut self) {
+        let Some(before) = self.frozen.take() else { return };
+        // Also to those that do not look stopped: one in uninterruptible sleep still has the signal before it, and this takes
+        // it back.
+        tree::signal_from_below(self.root, Signal::CONT, |pid, _| !before.contains(&pid));
+    }
+
+    /// The command's group is to run after the thaw, whoever had stopped it before.
+    pub fn wake_group_with_thaw(&mut self) {
+        let command = self.command;
+        if let Some(before) = &mut self.frozen {
+            before.retain(|pid| tree::Stat::read(*pid).is_some_and(|stat| stat.group != Some(command)));
+        }
     }
 
     /// Kills every descendant that can be found now. To be called until [`Family::is_gone`].

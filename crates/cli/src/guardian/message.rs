@@ -24,6 +24,8 @@ pub enum Order {
     Terminate(i32),
     /// Kill every descendant now.
     Kill,
+    /// Whether the lease is held cannot be said until a later deadline comes.
+    Doubt,
 }
 
 /// How a process ended.
@@ -54,6 +56,8 @@ pub enum Cause {
     WrapperGone,
     /// The wrapper asked for it.
     Order,
+    /// It was asked to end and took too long.
+    TooSlow,
 }
 
 /// What the guardian tells the wrapper.
@@ -67,6 +71,10 @@ pub enum Report {
     Stopped(i32),
     /// The command runs again.
     Continued,
+    /// Every descendant was stopped by the guardian, because the lease is in doubt.
+    Frozen,
+    /// Those that were stopped so run again.
+    Thawed,
     /// SIGTERM, or the signal ordered, went to every descendant.
     Terminating(Cause),
     /// SIGKILL goes to every descendant until none is left.
@@ -86,6 +94,7 @@ impl Order {
             Self::Signal(signal) => with_number(3, signal),
             Self::Terminate(signal) => with_number(4, signal),
             Self::Kill => vec![5],
+            Self::Doubt => vec![6],
         }
     }
 
@@ -98,6 +107,7 @@ impl Order {
             3 => Some(Self::Signal(number(body)?)),
             4 => Some(Self::Terminate(number(body)?)),
             5 if body.is_empty() => Some(Self::Kill),
+            6 if body.is_empty() => Some(Self::Doubt),
             _ => None,
         }
     }
@@ -116,6 +126,8 @@ impl Report {
             Self::Exited(Ending::Code(code)) => with_number(7, code),
             Self::Exited(Ending::Signal(signal)) => with_number(8, signal),
             Self::AllGone => vec![9],
+            Self::Frozen => vec![10],
+            Self::Thawed => vec![11],
         }
     }
 
@@ -132,6 +144,8 @@ impl Report {
             (7, _) => Some(Self::Exited(Ending::Code(number(body)?))),
             (8, _) => Some(Self::Exited(Ending::Signal(number(body)?))),
             (9, []) => Some(Self::AllGone),
+            (10, []) => Some(Self::Frozen),
+            (11, []) => Some(Self::Thawed),
             _ => None,
         }
     }
@@ -173,6 +187,7 @@ fn cause_tag(cause: Cause) -> u8 {
         Cause::Deadline => 1,
         Cause::WrapperGone => 2,
         Cause::Order => 3,
+        Cause::TooSlow => 4,
     }
 }
 
@@ -181,6 +196,7 @@ fn cause(tag: u8) -> Option<Cause> {
         1 => Some(Cause::Deadline),
         2 => Some(Cause::WrapperGone),
         3 => Some(Cause::Order),
+        4 => Some(Cause::TooSlow),
         _ => None,
     }
 }
@@ -192,9 +208,14 @@ mod tests {
     #[test]
     fn every_order_reads_back_as_written_and_never_when_cut() {
         let point = Point::new(Duration::from_nanos(1), Duration::from_nanos(u64::MAX));
-        for order in
-            [Order::Start(point), Order::Deadline(point), Order::Signal(15), Order::Terminate(2), Order::Kill]
-        {
+        for order in [
+            Order::Start(point),
+            Order::Deadline(point),
+            Order::Signal(15),
+            Order::Terminate(2),
+            Order::Kill,
+            Order::Doubt,
+        ] {
             let packet = order.encode();
             assert!(packet.len() <= LONGEST);
             assert_eq!(Order::decode(&packet), Some(order));
@@ -212,6 +233,9 @@ mod tests {
             Report::Terminating(Cause::Deadline),
             Report::Killing(Cause::WrapperGone),
             Report::Killing(Cause::Order),
+            Report::Killing(Cause::TooSlow),
+            Report::Frozen,
+            Report::Thawed,
             Report::Exited(Ending::Code(3)),
             Report::Exited(Ending::Signal(9)),
             Report::AllGone,

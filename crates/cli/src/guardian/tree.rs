@@ -7,6 +7,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs;
+use std::os::fd::OwnedFd;
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
@@ -32,6 +33,11 @@ impl Stat {
         self.state == b'T'
     }
 
+    /// Whether a debugger holds it: it runs when that says so.
+    pub fn is_traced(&self) -> bool {
+        self.state == b't'
+    }
+
     /// Whether it is dead, reaped or not.
     pub fn is_dead(&self) -> bool {
         matches!(self.state, b'Z' | b'X')
@@ -47,10 +53,35 @@ pub fn children(parent: Pid) -> Vec<Pid> {
     }
 }
 
-/// Sends `signal` to every living descendant of `root` for which `wanted` says so. `root` itself is spared. Says
-/// how many heard it.
+/// Sends `signal` to every living descendant of `root` for which `wanted` says so, parents before their children. `root` itself is
+/// spared. Says how many heard it.
 pub fn signal_descendants(root: Pid, signal: Signal, mut wanted: impl FnMut(Pid, &Stat) -> bool) -> usize {
     let mut heard = 0;
+    each_descendant(root, |_, pid, pinned, stat| {
+        // One that cannot be signalled is gone already, or belongs to another user now: neither can be helped.
+        if !stat.is_dead() && wanted(pid, stat) && pidfd_send_signal(pinned, signal).is_ok() {
+            heard += 1;
+        }
+    });
+    heard
+}
+
+/// The same, children before their parents: for a tree that stands still, because who appears meanwhile is not told.
+pub fn signal_from_below(root: Pid, signal: Signal, mut wanted: impl FnMut(Pid, &Stat) -> bool) -> usize {
+    let mut found = Vec::new();
+    each_descendant(root, |parent, pid, _, _| found.push((parent, pid)));
+    let mut heard = 0;
+    for (parent, pid) in found.into_iter().rev() {
+        let Some((pinned, stat)) = pin(root, parent, pid) else { continue };
+        if !stat.is_dead() && wanted(pid, &stat) && pidfd_send_signal(&pinned, signal).is_ok() {
+            heard += 1;
+        }
+    }
+    heard
+}
+
+/// Looks at every descendant of `root`, parents before their children: its parent, itself, pinned, and what is known of it.
+fn each_descendant(root: Pid, mut look: impl FnMut(Pid, Pid, &OwnedFd, &Stat)) {
     let by_files = has_children_files();
     let mut by_scan = if by_files { HashMap::new() } else { parents_of_all() };
     let mut children = |parent: Pid| {
@@ -62,20 +93,19 @@ pub fn signal_descendants(root: Pid, signal: Signal, mut wanted: impl FnMut(Pid,
         if !seen.insert(pid) {
             continue;
         }
-        let Ok(pinned) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
-        let Some(stat) = Stat::read(pid) else { continue };
-        // One that lost its parent since it was listed has fallen to the root, a subreaper.
-        if stat.parent != Some(parent) && stat.parent != Some(root) {
-            continue;
-        }
+        let Some((pinned, stat)) = pin(root, parent, pid) else { continue };
         // Listed before the signal: what it leaves behind falls to the root and is found next time at the latest.
         found.extend(children(pid).into_iter().map(|child| (pid, child)));
-        // One that cannot be signalled is gone already, or belongs to another user now: neither can be helped.
-        if !stat.is_dead() && wanted(pid, &stat) && pidfd_send_signal(&pinned, signal).is_ok() {
-            heard += 1;
-        }
+        look(parent, pid, &pinned, &stat);
     }
-    heard
+}
+
+/// Holds on to a process, so that its number cannot become another's, if it is the child it was found as.
+fn pin(root: Pid, parent: Pid, pid: Pid) -> Option<(OwnedFd, Stat)> {
+    let pinned = pidfd_open(pid, PidfdFlags::empty()).ok()?;
+    let stat = Stat::read(pid)?;
+    // One that lost its parent since it was listed has fallen to the root, a subreaper.
+    (stat.parent == Some(parent) || stat.parent == Some(root)).then_some((pinned, stat))
 }
 
 /// Whether the kernel lists children per thread (CONFIG_PROC_CHILDREN). Without it every process is looked at.

@@ -30,6 +30,9 @@ use super::message::{Cause, Order, Report};
 const FIRST_SWEEP: Duration = Duration::from_millis(1);
 const LAST_SWEEP: Duration = Duration::from_millis(20);
 
+/// While frozen, look this often for somebody who runs: anybody may continue a stopped process.
+const FROZEN_LOOK: Duration = Duration::from_millis(20);
+
 /// A wrapper that does not read may make us keep this many reports; stops and continues beyond it are dropped,
 /// the others come once each.
 const MOST_UNSENT: usize = 16;
@@ -81,9 +84,7 @@ pub(super) fn watch(link: Link, ends: Ends, countdown: Countdown, family: Family
     let mut sweep = FIRST_SWEEP;
     loop {
         let until = watch.act_on_time();
-        for news in watch.family.news() {
-            watch.report(news);
-        }
+        watch.tell_news();
         if watch.killing {
             watch.family.kill();
         }
@@ -94,7 +95,11 @@ pub(super) fn watch(link: Link, ends: Ends, countdown: Countdown, family: Family
         }
         watch.flush();
         let now = Point::now();
-        let until = if watch.killing { now.plus(sweep) } else { until };
+        let until = match (watch.killing, watch.countdown.is_frozen()) {
+            (true, _) => now.plus(sweep),
+            (false, true) if until.remaining(now) > FROZEN_LOOK => now.plus(FROZEN_LOOK),
+            (false, _) => until,
+        };
         sweep = if watch.killing { (sweep * 2).min(LAST_SWEEP) } else { FIRST_SWEEP };
         watch.ends.sleep(watch.listening.then_some(&watch.link), until, now);
         watch.act_on_time();
@@ -120,7 +125,22 @@ impl Watch {
     fn act_on_time(&mut self) -> Point {
         loop {
             match self.countdown.due(Point::now()) {
-                Due::Wait(until) => return until,
+                Due::Wait(until) => {
+                    if self.countdown.is_frozen() {
+                        self.family.freeze();
+                    }
+                    return until;
+                }
+                Due::Freeze => {
+                    // What happened before is somebody else's doing, and is told.
+                    self.tell_news();
+                    self.family.freeze();
+                    self.report(Report::Frozen);
+                }
+                Due::Thaw => {
+                    self.family.thaw();
+                    self.report(Report::Thawed);
+                }
                 Due::Term => {
                     self.family.terminate(Signal::TERM);
                     self.report(Report::Terminating(Cause::Deadline));
@@ -129,11 +149,19 @@ impl Watch {
                     if !self.killing {
                         self.killing = true;
                         self.family.kill();
-                        self.report(Report::Killing(self.cause));
+                        let slow = self.countdown.is_out_of_patience(Point::now());
+                        let cause = if slow { Cause::TooSlow } else { self.cause };
+                        self.report(Report::Killing(cause));
                     }
                     return self.countdown.deadline();
                 }
             }
+        }
+    }
+
+    fn tell_news(&mut self) {
+        for news in self.family.news() {
+            self.report(news);
         }
     }
 
@@ -156,6 +184,14 @@ impl Watch {
             Order::Start(deadline) | Order::Deadline(deadline) => {
                 self.countdown.extend(deadline, Point::now());
             }
+            Order::Doubt => {
+                self.countdown.doubt();
+                self.act_on_time();
+            }
+            // Continued by whoever holds the terminal; nothing runs while the lease is in doubt.
+            Order::Signal(signal) if signal == Signal::CONT.as_raw() && self.countdown.is_frozen() => {
+                self.family.wake_group_with_thaw();
+            }
             Order::Signal(signal) => {
                 // Nothing is passed on to a command that is being killed; above all it is not continued.
                 if let (false, Some(signal)) = (self.killing, Signal::from_named_raw(signal)) {
@@ -166,7 +202,7 @@ impl Watch {
                 if let Some(signal) = Signal::from_named_raw(signal) {
                     self.family.terminate(signal);
                     if signal == Signal::TERM {
-                        self.countdown.note_term();
+                        self.countdown.note_term(Point::now());
                     }
                     self.report(Report::Terminating(Cause::Order));
                 }
@@ -184,7 +220,7 @@ impl Watch {
         self.cause = Cause::WrapperGone;
         if !self.killing {
             self.family.terminate(Signal::TERM);
-            self.countdown.note_term();
+            self.countdown.note_term(Point::now());
             self.report(Report::Terminating(Cause::WrapperGone));
         }
     }

@@ -125,6 +125,8 @@ impl Watch {
         let event = match report {
             Report::Stopped(signal) => Event::Stopped(signal),
             Report::Continued => Event::Continued,
+            Report::Frozen => Event::Frozen,
+            Report::Thawed => Event::Thawed,
             Report::Terminating(cause) => Event::Terminating(cause),
             Report::Killing(cause) => Event::Killing(cause),
             Report::Exited(ending) => Event::Exited(ending),
