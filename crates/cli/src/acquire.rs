@@ -1,20 +1,21 @@
 //! Getting a lease: connect, open a session, wait in line, say who is in the way.
 
 use std::convert::Infallible;
-use std::future::IntoFuture;
 use std::pin::pin;
 use std::time::Duration;
 
 use leasehold::core::limits::MAX_WAIT;
 use leasehold::core::table::{HoldingState, LeaseView};
-use leasehold::core::{Millis, Policies, WaitEnding};
+use leasehold::core::{Millis, Policies, Unavailable, WaitEnding};
 use leasehold::{Error, Label, Lease, ResourceName, Session, SessionOptions, Store};
 use serde::Serialize;
 use tokio::time::{sleep, timeout};
 
 use crate::args::AcquireArgs;
 use crate::console::Console;
+use crate::exit::Exit;
 use crate::guardian::clock::Point;
+use crate::holding::{FAREWELL, Holding, Keeper};
 use crate::place::Place;
 use crate::record::Record;
 use crate::signals::Signals;
@@ -29,59 +30,21 @@ const FRAME: Duration = Duration::from_millis(120);
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// A store that has not answered for so long is said not to: what it said before that may not be so any more.
 const SILENCE: Duration = Duration::from_secs(4);
+const NOBODY: &str = "nobody holds it";
 const SPINNER: [char; 8] = ['⠋', '⠙', '⠸', '⠴', '⠦', '⠇', '⠏', '⠟'];
-/// A store that was asked to end something answers within this, or the ttl ends it.
-const FAREWELL: Duration = Duration::from_secs(3);
-
-/// A lease and all that keeps it.
-#[derive(Debug)]
-pub(crate) struct Holding {
-    pub(crate) lease: Lease,
-    pub(crate) keeper: Keeper,
-}
-
-/// The session and the store of a lease.
-#[derive(Debug)]
-pub(crate) struct Keeper {
-    pub(crate) session: Session,
-    pub(crate) store: Store,
-}
 
 #[derive(Serialize)]
 struct Waiting<'a> {
     event: &'static str,
-    resource: &'a ResourceName,
+    resource: &'a str,
     message: String,
 }
 
-impl Keeper {
-    /// Closes what is open. What cannot be told to the store ends with the ttl.
-    pub(crate) async fn close(self) -> Result<(), Error> {
-        let closed = timeout(FAREWELL, self.session.close()).await.unwrap_or(Err(Error::OutcomeUnknown));
-        let _ = timeout(FAREWELL, self.store.close()).await;
-        closed
-    }
-}
-
-impl Holding {
-    /// Closes what is open without giving back a lease that is over.
-    pub(crate) async fn close(self) -> Result<(), Error> {
-        self.keeper.close().await
-    }
-
-    /// Gives the lease back and closes what is open.
-    pub(crate) async fn give_back(self, drained: bool) -> Result<(), Error> {
-        let Self { lease, keeper } = self;
-        let release = async { if drained { lease.release_drained().await } else { lease.release().await } };
-        let released = timeout(FAREWELL, release).await.unwrap_or(Err(Error::OutcomeUnknown));
-        keeper.close().await.and(released)
-    }
-}
-
-/// Gets the lease that `args` ask for. Nothing is left behind when it does not.
+/// Gets all of these leases as `args` ask for them, or none. Nothing is left behind when it does not.
 pub(crate) async fn acquire(
     console: &Console,
     place: &Place,
+    names: &[ResourceName],
     args: &AcquireArgs,
     default_label: Label,
     signals: &mut Signals,
@@ -89,6 +52,7 @@ pub(crate) async fn acquire(
 ) -> Result<Holding, Trouble> {
     let options = session_options(args, default_label);
     // What makes no sense is refused before anything is made or opened.
+    options.numbers()?;
     check_policies(args)?;
     let store = place.connect().await?;
     record.opening();
@@ -100,8 +64,8 @@ pub(crate) async fn acquire(
         }
     };
     let keeper = Keeper { session, store };
-    match wait_in_line(console, &keeper, args, signals, record).await {
-        Ok(lease) => Ok(Holding { lease, keeper }),
+    match wait_in_line(console, &keeper, names, args, signals, record).await {
+        Ok(leases) => Ok(Holding { leases, keeper }),
         Err(trouble) => {
             let _ = keeper.close().await;
             Err(trouble)
@@ -109,9 +73,24 @@ pub(crate) async fn acquire(
     }
 }
 
+/// What is left to say when there is no lease: nothing, if that was wanted and somebody else has it.
+pub(crate) fn without_a_lease(
+    args: &AcquireArgs,
+    trouble: Trouble,
+    so: &'static str,
+) -> Result<Exit, Trouble> {
+    match trouble {
+        Trouble::NotAcquired { .. } if args.quiet => Ok(trouble.exit()),
+        other => Err(other.without_a_lease(so)),
+    }
+}
+
 fn session_options(args: &AcquireArgs, default_label: Label) -> SessionOptions {
     let label = args.label.clone().unwrap_or(default_label);
     let mut options = SessionOptions::new().ttl(args.ttl).label(label.as_str());
+    if let Some(interval) = args.renew_every {
+        options = options.renew_every(interval);
+    }
     if let Some(grace) = args.grace {
         options = options.grace(grace);
     }
@@ -134,54 +113,88 @@ fn check_policies(args: &AcquireArgs) -> Result<(), Error> {
 async fn wait_in_line(
     console: &Console,
     keeper: &Keeper,
+    names: &[ResourceName],
     args: &AcquireArgs,
     signals: &mut Signals,
     record: &mut Record,
-) -> Result<Lease, Trouble> {
-    let mut request = keeper.session.acquire(args.name.as_str());
-    if args.shared {
-        request = request.shared();
-    }
-    if let Some(of) = args.slots {
-        request = request.slots(of);
-    }
-    if let Some(value) = &args.value {
-        request = request.value(value.as_bytes());
-    }
-    if !args.no_wait {
-        request = request.wait(args.wait.unwrap_or(MAX_WAIT.duration()));
-    }
+) -> Result<Vec<Lease>, Trouble> {
     let mut spinner = Spinner { console, drawn: false, said: None };
     // Before anything is sent, so that no answer is missed.
     let events = keeper.session.events();
     let granted = tokio::select! {
         // Whoever has the lease by now does not say that it waits.
         biased;
-        granted = request.into_future() => granted,
+        granted = ask(&keeper.session, names, args) => granted,
         signal = signals.next() => return Err(Trouble::Signal(signal.as_raw())),
         never = record.waits(events) => match never {},
-        never = spinner.say_who_is_in_the_way(&keeper.store, &args.name) => match never {},
+        never = spinner.say_who_is_in_the_way(&keeper.store, names), if !args.quiet => match never {},
     };
     let said = spinner.said.take();
     drop(spinner);
     match granted {
-        Ok(lease) => Ok(lease),
+        Ok(mut leases) => {
+            // As they were asked for: the first one is special to the command.
+            leases.sort_by_key(|lease| names.iter().position(|name| name == lease.resource()));
+            Ok(leases)
+        }
         Err(Error::NotFree { resource, why }) => {
-            Err(Trouble::NotAcquired { resource, why: words::unavailable(&why) })
+            let why = match &why {
+                Unavailable::Held { .. } => held_since(&keeper.store, &resource).await,
+                _ => None,
+            }
+            .unwrap_or_else(|| words::unavailable(&why));
+            Err(Trouble::NotAcquired { resource, why })
         }
         Err(Error::WaitEnded(WaitEnding::TimedOut)) => {
-            let holder = keeper.store.lease(&args.name).await.ok().flatten();
+            let holder = match names {
+                [name] => keeper.store.lease(name).await.ok().flatten().map(|view| in_the_way(&view)),
+                several => describe(&keeper.store, several).await.ok(),
+            };
             // A name that nobody ever held is not known any more once nobody waits for it.
             let unknown = || said.unwrap_or_else(|| "nobody knows who holds it".to_owned());
-            let holder = holder.map_or_else(unknown, |view| in_the_way(&view));
+            let holder = holder.unwrap_or_else(unknown);
             let waited = words::length(args.wait.unwrap_or(MAX_WAIT.duration()));
-            Err(Trouble::NotAcquired {
-                resource: args.name.clone(),
-                why: format!("waited {waited}, {holder}"),
-            })
+            let resource = names.first().cloned().expect("at least one name is asked for");
+            Err(Trouble::NotAcquired { resource, why: format!("waited {waited}, {holder}") })
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// Asks for all at once. One alone may be had in other modes too.
+async fn ask(session: &Session, names: &[ResourceName], args: &AcquireArgs) -> Result<Vec<Lease>, Error> {
+    let wait = (!args.no_wait).then(|| args.wait.unwrap_or(MAX_WAIT.duration()));
+    let value = args.value.as_ref().map(|value| value.as_bytes());
+    if let [name] = names {
+        let mut request = session.acquire(name.as_str());
+        if args.shared {
+            request = request.shared();
+        }
+        if let Some(of) = args.slots {
+            request = request.slots(of);
+        }
+        if let Some(value) = value {
+            request = request.value(value);
+        }
+        if let Some(wait) = wait {
+            request = request.wait(wait);
+        }
+        return Ok(vec![request.await?]);
+    }
+    let mut request = session.acquire_all(names.iter().map(ResourceName::as_str));
+    if let Some(value) = value {
+        request = request.value(value);
+    }
+    if let Some(wait) = wait {
+        request = request.wait(wait);
+    }
+    request.await
+}
+
+/// Who holds it, and since when, if that is known a moment later.
+async fn held_since(store: &Store, name: &ResourceName) -> Option<String> {
+    let view = timeout(FAREWELL, store.lease(name)).await.ok()?.ok()??;
+    (!view.holders.is_empty()).then(|| in_the_way(&view))
 }
 
 /// Says, once or on a line that moves, what the wait is for. The line is gone when this is dropped.
@@ -193,18 +206,19 @@ struct Spinner<'a> {
 }
 
 impl Spinner<'_> {
-    async fn say_who_is_in_the_way(&mut self, store: &Store, name: &ResourceName) -> Infallible {
+    async fn say_who_is_in_the_way(&mut self, store: &Store, names: &[ResourceName]) -> Infallible {
         let begun = Point::now();
+        let name = words::names(names);
         sleep(SAY_AFTER).await;
         if !self.console.can_animate() {
-            let message = describe(store, name).await.unwrap_or_else(|error| error.to_string());
+            let message = describe(store, names).await.unwrap_or_else(|error| error.to_string());
             self.said = Some(message.clone());
-            let event = Waiting { event: "waiting", resource: name, message: message.clone() };
+            let event = Waiting { event: "waiting", resource: &name, message: message.clone() };
             self.console.note(format_args!("waiting for {name}: {message}"), &event);
             return std::future::pending().await;
         }
         let mut known = Known { message: "asking who holds it".to_owned(), heard: Point::now() };
-        let mut looking = pin!(describe(store, name));
+        let mut looking = pin!(describe(store, names));
         let mut next_look = None;
         for frame in 0_usize.. {
             let now = Point::now();
@@ -225,7 +239,7 @@ impl Spinner<'_> {
             }
             if next_look.is_some_and(|next| next.remaining(Point::now()).is_zero()) {
                 next_look = None;
-                looking.set(describe(store, name));
+                looking.set(describe(store, names));
             }
         }
         std::future::pending().await
@@ -256,11 +270,25 @@ impl Drop for Spinner<'_> {
     }
 }
 
-async fn describe(store: &Store, name: &ResourceName) -> Result<String, Error> {
-    Ok(match store.lease(name).await? {
-        Some(view) => in_the_way(&view),
-        None => "nobody holds it".to_owned(),
-    })
+/// What one waits for; of several names, the first that somebody holds.
+async fn describe(store: &Store, names: &[ResourceName]) -> Result<String, Error> {
+    if let [name] = names {
+        let view = store.lease(name).await?;
+        return Ok(view.map_or_else(|| NOBODY.to_owned(), |view| in_the_way(&view)));
+    }
+    let mut first = None;
+    for name in names {
+        let Some(view) = store.lease(name).await? else { continue };
+        let words = format!("{name} is {}", in_the_way(&view));
+        if !view.holders.is_empty() {
+            return Ok(words);
+        }
+        // Nobody holds this one, but something else may be in the way.
+        if view.alarm.is_some() || view.cool_down.is_some() || view.restore_wait.is_some() {
+            first.get_or_insert(format!("{name}: {}", in_the_way(&view)));
+        }
+    }
+    Ok(first.unwrap_or_else(|| "nobody holds any of them".to_owned()))
 }
 
 /// Who or what stands between a waiter and this resource.
@@ -276,7 +304,7 @@ fn in_the_way(view: &LeaseView) -> String {
         return match (&view.alarm, view.cool_down) {
             (Some(alarm), _) => format!("{}, see `leasehold alarms`{line}", words::alarm(alarm)),
             (None, Some(left)) => format!("it goes to nobody for another {}{line}", words::millis(left)),
-            (None, None) => format!("nobody holds it{line}"),
+            (None, None) => format!("{NOBODY}{line}"),
         };
     };
     let state = match holder.state {

@@ -4,22 +4,21 @@ mod alarms;
 mod check_history;
 mod cluster;
 mod files;
+mod run;
 mod serve;
 mod values;
 
 use std::error::Error as _;
-use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::{OsStringValueParser, Resettable, TypedValueParser};
+use clap::builder::Resettable;
 use clap::error::{ContextKind, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
-use leasehold::core::Value;
-use leasehold::{Label, Reason, ResourceName, Revision, Token};
+use leasehold::{Reason, ResourceName, Revision, Token};
 
 use crate::exit::Exit;
 
@@ -27,6 +26,7 @@ pub(crate) use alarms::{AlarmsArgs, AlarmsCommand, ClearArgs};
 pub(crate) use check_history::CheckHistoryArgs;
 pub(crate) use cluster::{AddArgs, ClusterCommand, PromoteArgs};
 pub(crate) use files::{BackupArgs, LifeArgs, RecoverArgs, RestoreArgs, VerifyArgs};
+pub(crate) use run::{AcquireArgs, HoldArgs, OnLossWord, RunArgs};
 pub(crate) use serve::ServeArgs;
 
 const ROOT_EXAMPLES: &str = "\
@@ -50,19 +50,6 @@ Exit codes:
   126  the command to run cannot be executed
   127  the command to run was not found
   Otherwise the code of the command that was run.";
-
-const RUN_EXAMPLES: &str = "\
-Examples:
-  leasehold run backup -- ./backup.sh
-  leasehold run backup --no-wait -- ./backup.sh   give up at once if held
-  leasehold run builds --slots 4 -- make          at most four at a time
-  leasehold run backup -- sh -c 'echo token $LEASEHOLD_TOKEN'
-
-Environment of the command:
-  LEASEHOLD_TOKEN     the fencing token: send it with every write
-  LEASEHOLD_RESOURCE  the name to fence under: NAME, or NAME#SLOT
-  LEASEHOLD_SESSION   the session that keeps the lease
-  LEASEHOLD_STORE     the store";
 
 const WATCH_EXAMPLES: &str = "\
 Examples:
@@ -110,18 +97,18 @@ pub(crate) struct Global {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run a command while holding NAME
+    /// Run a command while holding NAME, or several names at once
     ///
-    /// Waits until NAME is free, runs the command, and lets go when the command and everything it started are gone. If the lease
-    /// cannot be kept, the command is ended before another may hold NAME. The command's exit code is passed through; a command
+    /// Waits until every NAME is free, runs the command, and lets go when the command and everything it started are gone. If a lease
+    /// cannot be kept, the command is ended before another may hold its NAME. The command's exit code is passed through; a command
     /// that a signal N ended gives 128 + N.
-    #[command(after_help = RUN_EXAMPLES)]
-    Run(RunArgs),
+    #[command(after_help = run::EXAMPLES)]
+    Run(Box<RunArgs>),
     /// Hold NAME until told otherwise
     ///
     /// Prints one line when it is granted and one whenever it stands differently. Ends, and lets go, on SIGTERM, SIGINT or SIGHUP,
     /// when somebody asks with `leasehold release`, and at the end of standard input if that is a pipe.
-    Hold(AcquireArgs),
+    Hold(HoldArgs),
     /// Ask the holder of NAME to finish and let go
     ///
     /// The holder decides when: `leasehold run` sends its command SIGTERM and waits for it. To take NAME away from a holder that
@@ -205,57 +192,6 @@ pub(crate) enum Command {
     },
     /// Print the manual page
     Man(ManArgs),
-}
-
-/// How a lease is asked for.
-#[derive(Debug, Args)]
-pub(crate) struct AcquireArgs {
-    /// The resource: up to 512 bytes, without control characters and '#'
-    #[arg(value_parser = values::name)]
-    pub(crate) name: ResourceName,
-    /// How long the lease outlives its last renewal, from 500ms on
-    #[arg(long, value_name = "LENGTH", default_value = "10s", value_parser = values::ttl, allow_hyphen_values = true)]
-    pub(crate) ttl: Duration,
-    /// Wait so long at most [default: 24h, the longest there is]
-    #[arg(long, value_name = "LENGTH", value_parser = values::wait, conflicts_with = "no_wait", allow_hyphen_values = true)]
-    pub(crate) wait: Option<Duration>,
-    /// Give up at once if it is not free
-    #[arg(long)]
-    pub(crate) no_wait: bool,
-    /// Share it with others that also share
-    #[arg(long, conflicts_with = "slots")]
-    pub(crate) shared: bool,
-    /// Take one of N slots; every user of NAME says the same N
-    #[arg(long, value_name = "N", value_parser = values::slots, allow_hyphen_values = true)]
-    pub(crate) slots: Option<u32>,
-    /// Show this with the lease, an address for example: up to 64 KiB
-    #[arg(long, value_parser = OsStringValueParser::new().try_map(values::value), allow_hyphen_values = true)]
-    pub(crate) value: Option<Value>,
-    /// What to be called in lists [default: user, host, pid and command]
-    #[arg(long, value_parser = values::label, allow_hyphen_values = true)]
-    pub(crate) label: Option<Label>,
-    /// If renewals stop, keep NAME from others for so long after the ttl
-    #[arg(long, value_name = "LENGTH", value_parser = values::policy, allow_hyphen_values = true, hide_short_help = true)]
-    pub(crate) grace: Option<Duration>,
-    /// If renewals stop and nobody waits, be able to come back for so long after the ttl
-    #[arg(long, value_name = "LENGTH", value_parser = values::policy, allow_hyphen_values = true, hide_short_help = true)]
-    pub(crate) hard: Option<Duration>,
-    /// After a loss, give NAME to nobody for so long: for receivers that do not check tokens
-    #[arg(long, value_name = "LENGTH", value_parser = values::policy, allow_hyphen_values = true, hide_short_help = true)]
-    pub(crate) delay: Option<Duration>,
-}
-
-/// `run`.
-#[derive(Debug, Args)]
-pub(crate) struct RunArgs {
-    #[command(flatten)]
-    pub(crate) acquire: AcquireArgs,
-    /// Write down what this holder sees, at the end of FILE: for `leasehold check-history`
-    #[arg(long, value_name = "FILE", hide_short_help = true, value_parser = values::history_file)]
-    pub(crate) history: Option<PathBuf>,
-    /// The command and its arguments, behind --
-    #[arg(last = true, required = true, value_name = "CMD")]
-    pub(crate) command: Vec<OsString>,
 }
 
 /// A command about one resource.
@@ -410,6 +346,7 @@ mod tests {
         let cli = Cli::try_parse_from(["leasehold", "run", "a", "--ttl", "2s", "--", "ls", "--ttl"]).unwrap();
         let Command::Run(run) = cli.command else { panic!("not a run") };
         assert_eq!(run.command, ["ls", "--ttl"]);
+        assert_eq!(run.names.len(), 1);
         assert_eq!(run.acquire.ttl, Duration::from_secs(2));
     }
 }

@@ -5,6 +5,7 @@
 //! to end a command that runs: it is said at the end.
 
 use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -15,12 +16,12 @@ use std::time::Duration;
 use leasehold::core::Answer;
 use leasehold::core::client::Outcome;
 use leasehold::core::holder::{Reading, Standing};
-use leasehold::{EndedWhy, Ending, Events, Lease, SessionEvent, SessionOptions, Store};
+use leasehold::{EndedWhy, Ending, Events, Lease, ResourceName, SessionEvent, SessionOptions, Store, Token};
 use leasehold_history::{At, Event, Line};
 
-use crate::acquire::Holding;
 use crate::args::AcquireArgs;
 use crate::codes::Kind;
+use crate::holding::Holding;
 use crate::trouble::Trouble;
 use crate::words;
 
@@ -45,10 +46,12 @@ struct Open {
     promised: Option<At>,
     /// Where the lease comes from, and how often that was restored when it was granted.
     from: Option<(Store, Option<u32>)>,
-    /// The deadline that was written down last.
-    written: Option<Reading>,
-    /// Whether it was written down that the lease is over.
-    ended: bool,
+    /// What its acquires are called: nothing if there is one, else each as the name it asks for.
+    calls: Vec<String>,
+    /// The deadlines that were written down last.
+    written: BTreeMap<Token, Reading>,
+    /// The leases of which it was written down that they are over.
+    ended: BTreeSet<Token>,
 }
 
 impl Record {
@@ -72,8 +75,9 @@ impl Record {
             margin,
             promised: None,
             from: None,
-            written: None,
-            ended: false,
+            calls: Vec::new(),
+            written: BTreeMap::new(),
+            ended: BTreeSet::new(),
         };
         Ok(Self { open: Some(open) })
     }
@@ -83,15 +87,20 @@ impl Record {
         Self { open: None }
     }
 
-    /// It is about to ask.
-    pub(crate) fn asked(&mut self, args: &AcquireArgs) {
+    /// It is about to ask for all of these at once.
+    pub(crate) fn asked(&mut self, names: &[ResourceName], args: &AcquireArgs) {
         let ttl_ms = u32::try_from(args.ttl.as_millis()).ok();
-        self.write(|client| Event::Asked {
-            client,
-            call: "".into(),
-            resource: args.name.as_str().into(),
-            ttl_ms,
-        });
+        let calls: Vec<String> = match names {
+            [_] => vec![String::new()],
+            several => several.iter().map(ToString::to_string).collect(),
+        };
+        for (name, call) in names.iter().zip(&calls) {
+            let resource = name.as_str().into();
+            self.write(|client| Event::Asked { client, call: call.into(), resource, ttl_ms });
+        }
+        if let Some(open) = &mut self.open {
+            open.calls = calls;
+        }
     }
 
     /// It is about to open a session, which is its first renewal.
@@ -118,7 +127,9 @@ impl Record {
             }
             if queued {
                 let promised = open.promised;
-                self.write(|client| Event::Queued { client, call: "".into(), promised });
+                for call in self.calls() {
+                    self.write(|client| Event::Queued { client, call: call.into(), promised });
+                }
             }
         }
         std::future::pending().await
@@ -127,49 +138,59 @@ impl Record {
     /// Nothing came of it.
     pub(crate) fn not_granted(&mut self, trouble: &Trouble) {
         let (code, kind) = trouble.code();
-        self.write(|client| {
-            let (call, why) = ("".into(), code.into());
-            match kind {
-                Kind::Refused => Event::Refused { client, call, why },
-                Kind::Failed | Kind::Unknown => Event::Unknown { client, call, why },
-            }
-        });
+        for call in self.calls() {
+            self.write(|client| {
+                let (call, why) = (call.into(), code.into());
+                match kind {
+                    Kind::Refused => Event::Refused { client, call, why },
+                    Kind::Failed | Kind::Unknown => Event::Unknown { client, call, why },
+                }
+            });
+        }
     }
 
-    /// It was told that it holds the lease.
+    /// It was told that it holds the leases.
     pub(crate) fn granted(&mut self, holding: &Holding, shared: bool) {
-        let (lease, store) = (&holding.lease, &holding.keeper.store);
-        let Some(open) = &mut self.open else { return };
-        open.from = Some((store.clone(), store.epoch()));
-        open.written = lease.deadline();
-        let (until, promised) = open.belief(lease);
-        self.write(|client| Event::Granted {
-            client,
-            call: "".into(),
-            resource: lease.fence_name().into(),
-            token: lease.token(),
-            fence: Some(lease.fence()).filter(|fence| *fence != lease.token()),
-            shared,
-            until,
-            promised: Some(promised),
-        });
+        let store = &holding.keeper.store;
+        if let Some(open) = &mut self.open {
+            open.from = Some((store.clone(), store.epoch()));
+        }
+        for (lease, call) in holding.leases.iter().zip(self.calls()) {
+            let Some(open) = &mut self.open else { return };
+            if let Some(deadline) = lease.deadline() {
+                open.written.insert(lease.token(), deadline);
+            }
+            let (until, promised) = open.belief(lease);
+            self.write(|client| Event::Granted {
+                client,
+                call: call.into(),
+                resource: lease.fence_name().into(),
+                token: lease.token(),
+                fence: Some(lease.fence()).filter(|fence| *fence != lease.token()),
+                shared,
+                until,
+                promised: Some(promised),
+            });
+        }
     }
 
     /// Its deadline may have moved.
     pub(crate) fn looked_at(&mut self, lease: &Lease) {
         let Some(open) = &mut self.open else { return };
-        let deadline = lease.deadline();
-        if deadline.is_none() || open.written == deadline {
+        let token = lease.token();
+        let Some(deadline) = lease.deadline() else { return };
+        if open.written.insert(token, deadline) == Some(deadline) {
             return;
         }
-        open.written = deadline;
         let (until, promised) = open.belief(lease);
-        let token = lease.token();
         self.write(|client| Event::Confirmed { client, token, until, promised: Some(promised) });
     }
 
-    /// The lease has ended, and not by its holder's will.
+    /// The lease has ended, and not by its holder's will. Once is enough.
     pub(crate) fn lost(&mut self, lease: &Lease, why: &EndedWhy) {
+        if self.open.as_ref().is_none_or(|open| open.ended.contains(&lease.token())) {
+            return;
+        }
         let revoked = matches!(why, EndedWhy::ByService(Ending::Revoked { .. }));
         let restored = match why {
             EndedWhy::ByService(how) => matches!(how, Ending::Restored),
@@ -183,21 +204,21 @@ impl Record {
             revoked,
             restored,
         });
-        self.end();
+        self.end(lease);
     }
 
     /// It is about to give the lease back, unless it was lost. Says whether it is.
     pub(crate) fn giving_back(&mut self, lease: &Lease) -> bool {
-        let gives = self.open.as_ref().is_some_and(|open| !open.ended);
+        let gives = self.open.as_ref().is_some_and(|open| !open.ended.contains(&lease.token()));
         if gives {
             self.write(|client| Event::GivingBack { client, token: lease.token() });
-            self.end();
+            self.end(lease);
         }
         gives
     }
 
     /// It has tried to give it back.
-    pub(crate) fn gave_back(&mut self, token: leasehold::Token, trouble: Option<String>) {
+    pub(crate) fn gave_back(&mut self, token: Token, trouble: Option<String>) {
         self.write(|client| Event::GaveBack { client, token, trouble: trouble.map(Into::into) });
     }
 
@@ -208,10 +229,14 @@ impl Record {
         Some(format!("the history in {} is not whole: {trouble}", open.path.display()))
     }
 
-    fn end(&mut self) {
+    fn end(&mut self, lease: &Lease) {
         if let Some(open) = &mut self.open {
-            open.ended = true;
+            open.ended.insert(lease.token());
         }
+    }
+
+    fn calls(&self) -> Vec<String> {
+        self.open.as_ref().map(|open| open.calls.clone()).unwrap_or_default()
     }
 
     fn write<'a>(&mut self, event: impl FnOnce(Cow<'a, str>) -> Event<'a>) {

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use leasehold::core::limits::MAX_LABEL_BYTES;
 use leasehold::core::table::AlarmView;
 use leasehold::core::{Millis, Mode, Unavailable};
-use leasehold::{EndedWhy, Ending, Label, LeaseState};
+use leasehold::{EndedWhy, Ending, Label, LeaseState, ResourceName};
 
 /// A length of time as people say it, rounded down: three digits are enough.
 pub(crate) fn length(length: Duration) -> String {
@@ -165,6 +165,12 @@ pub(crate) fn alarm(alarm: &AlarmView) -> String {
 /// A label, or a word for whoever has none.
 pub(crate) fn somebody(label: &Label) -> &str {
     if label.as_str().is_empty() { "somebody" } else { label.as_str() }
+}
+
+/// Several names in one line.
+pub(crate) fn names(names: &[ResourceName]) -> String {
+    let names: Vec<&str> = names.iter().map(ResourceName::as_str).collect();
+    names.join(", ")
 }
 
 /// So many of something: one, or several.

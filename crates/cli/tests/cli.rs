@@ -6,6 +6,8 @@
 
 #[path = "cli/alarms.rs"]
 mod alarms;
+#[path = "cli/drain.rs"]
+mod drain;
 #[path = "cli/ending.rs"]
 mod ending;
 #[path = "cli/histories.rs"]
@@ -18,6 +20,8 @@ mod inputs;
 mod looking;
 #[path = "cli/run.rs"]
 mod run;
+#[path = "cli/several.rs"]
+mod several;
 #[path = "cli/stage.rs"]
 mod stage;
 #[path = "cli/streams.rs"]

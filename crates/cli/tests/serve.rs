@@ -14,6 +14,8 @@ mod configuration;
 mod directories;
 #[path = "serve/ending.rs"]
 mod ending;
+#[path = "serve/freezing.rs"]
+mod freezing;
 #[path = "serve/outage.rs"]
 mod outage;
 #[path = "serve/saying.rs"]

@@ -58,6 +58,21 @@ pub(super) fn wait(text: &str) -> Result<Duration, String> {
     at_most("wait", length(text)?, MAX_WAIT.duration())
 }
 
+/// The whole of a drain: below this a second to let go in leaves the command none.
+const SHORTEST_DRAIN: Duration = Duration::from_secs(2);
+
+pub(super) fn drain(text: &str) -> Result<Duration, String> {
+    let budget = length(text)?;
+    if budget < SHORTEST_DRAIN {
+        let least = SHORTEST_DRAIN.as_millis();
+        return Err(format!(
+            "budget of {} ms is below the minimum of {least} ms; give as long as your orchestrator waits",
+            budget.as_millis()
+        ));
+    }
+    at_most("budget", budget, MAX_WAIT.duration())
+}
+
 pub(super) fn policy(text: &str) -> Result<Duration, String> {
     at_most("length", length(text)?, MAX_POLICY.duration())
 }
@@ -187,6 +202,13 @@ mod tests {
         assert_eq!(ttl("0s").unwrap_err(), "ttl of 0 ms is below the minimum of 500 ms; raise the ttl");
         assert!(ttl("25h").unwrap_err().contains("above the maximum of 86400000 ms"));
         assert_eq!(ttl("500ms"), Ok(Duration::from_millis(500)));
+    }
+
+    #[test]
+    fn a_budget_outside_its_limits_names_the_limit() {
+        assert!(drain("1s").unwrap_err().starts_with("budget of 1000 ms is below the minimum of 2000 ms; "));
+        assert!(drain("25h").unwrap_err().contains("above the maximum of 86400000 ms"));
+        assert_eq!(drain("30s"), Ok(Duration::from_secs(30)));
     }
 
     #[test]

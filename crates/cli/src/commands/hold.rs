@@ -10,10 +10,11 @@ use serde::Serialize;
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
-use crate::acquire::{self, Holding};
-use crate::args::AcquireArgs;
+use crate::acquire;
+use crate::args::HoldArgs;
 use crate::console::Console;
 use crate::exit::Exit;
+use crate::holding::Holding;
 use crate::loss::{lost, not_released};
 use crate::place::Place;
 use crate::record::Record;
@@ -38,18 +39,22 @@ struct Line {
     ended: Option<&'static str>,
 }
 
-pub(super) async fn run(console: &Console, place: &Place, args: &AcquireArgs) -> Result<Exit, Trouble> {
+pub(super) async fn run(console: &Console, place: &Place, args: &HoldArgs) -> Result<Exit, Trouble> {
     let mut signals = Signals::listen()?;
     let label = words::own_label(None);
-    let holding = acquire::acquire(console, place, args, label, &mut signals, &mut Record::none())
-        .await
-        .map_err(|trouble| trouble.without_a_lease("nothing is held"))?;
+    let names = std::slice::from_ref(&args.name);
+    let mut none = Record::none();
+    let asked = acquire::acquire(console, place, names, &args.acquire, label, &mut signals, &mut none);
+    let holding = match asked.await {
+        Ok(holding) => holding,
+        Err(trouble) => return acquire::without_a_lease(&args.acquire, trouble, "nothing is held"),
+    };
     line("granted", &holding, None).say(console)?;
     match watch(console, &holding, &mut signals).await? {
         Over::Asked { drained } => {
             let released = line("released", &holding, None);
             holding.give_back(drained).await.map_err(|error| {
-                let message = not_released(&released.resource, args, &error);
+                let message = not_released(&released.resource, &args.acquire, &error);
                 Trouble::NotReleased { error, message }
             })?;
             released.say(console)?;
@@ -72,7 +77,7 @@ enum Over {
 }
 
 async fn watch(console: &Console, holding: &Holding, signals: &mut Signals) -> Result<Over, Trouble> {
-    let lease = &holding.lease;
+    let lease = holding.first();
     let mut input_ended = end_of_input();
     let mut shown = "held";
     loop {
@@ -100,7 +105,7 @@ async fn watch(console: &Console, holding: &Holding, signals: &mut Signals) -> R
 }
 
 fn line(event: &'static str, holding: &Holding, by: Option<String>) -> Line {
-    let lease = &holding.lease;
+    let lease = holding.first();
     let state = lease.state();
     let remaining = match &state {
         LeaseState::Held { remaining } | LeaseState::Retrying { remaining, .. } => Some(*remaining),

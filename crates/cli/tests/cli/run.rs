@@ -65,11 +65,39 @@ fn a_held_name_is_not_run_and_the_holder_is_named() {
     let (holder, token) = stage.hold("job", &[]);
     let said = stage.say(&["run", "job", "--no-wait", "--", "echo", "ran"]);
     assert_eq!((said.code, said.out.as_str()), (Some(120), ""));
-    assert_eq!(said.err, format!("leasehold: job was not acquired: held by holder with token {token}\n"));
+    let expected = format!("leasehold: job was not acquired: held by holder with token {token} for ");
+    assert!(said.err.starts_with(&expected) && said.err.lines().count() == 1, "{said:?}");
+    let said = stage.say(&["run", "job", "--no-wait", "--quiet", "--", "echo", "ran"]);
+    assert_eq!((said.code, said.out.as_str(), said.err.as_str()), (Some(120), "", ""), "for cron");
+    let said = stage.say(&["run", "job", "--wait", "1500ms", "--quiet", "--", "echo", "ran"]);
+    assert_eq!((said.code, said.out.as_str(), said.err.as_str()), (Some(120), "", ""), "nor while it waits");
     let said = stage.say(&["run", "job", "--wait", "50ms", "--", "echo", "ran"]);
     assert_eq!((said.code, said.out.as_str()), (Some(120), ""));
     assert!(said.err.contains(&format!("waited 50ms, held by holder with token {token} for ")), "{said:?}");
     drop(holder);
+}
+
+#[test]
+fn what_is_shown_with_the_lease_is_seen_by_others() {
+    let stage = Stage::new();
+    let mut running = stage.start(&run(&["job", "--value", "host:80"], &WAITS));
+    assert_eq!(running.line(), "ready");
+    assert!(stage.good(&["get", "job"]).contains("host:80"));
+}
+
+#[test]
+fn renewals_come_as_often_as_is_said() {
+    let stage = Stage::new();
+    let history = stage.dir.path().join("history");
+    let file = history.to_str().unwrap();
+    // By itself it would be renewed once in 20 seconds.
+    let options = ["run", "job", "--ttl", "60s", "--renew-every", "100ms", "--history", file];
+    stage.good(&[&options[..], &["--", "sleep", "1"]].concat());
+    let confirmed = fs::read_to_string(&history).unwrap().matches("\"what\":\"confirmed\"").count();
+    assert!(confirmed >= 2, "{confirmed}");
+    let said = stage.say(&["run", "job", "--ttl", "2s", "--renew-every", "1900ms", "--", "true"]);
+    assert_eq!(said.code, Some(2), "{said:?}");
+    assert!(said.err.contains("1900"), "{said:?}");
 }
 
 #[test]

@@ -16,7 +16,9 @@ fn errors_are_one_json_object_on_standard_error() {
     let said = stage.say(&["--json", "run", "job", "--no-wait", "--", "true"]);
     assert_eq!((said.code, said.out.as_str()), (Some(120), ""));
     let error: Value = serde_json::from_str(&said.err).unwrap();
-    let message = format!("job was not acquired: held by holder with token {token}");
+    let message = error["error"]["message"].as_str().unwrap();
+    let expected = format!("job was not acquired: held by holder with token {token} for ");
+    assert!(message.starts_with(&expected), "{message}");
     assert_eq!(
         error,
         json!({"error": {"code": "not-free", "kind": "refused", "message": message, "exit_code": 120}})

@@ -1,0 +1,224 @@
+//! `run` and `hold`: how a lease is asked for, and what becomes of a command under it.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::builder::{OsStringValueParser, TypedValueParser};
+use clap::{Args, ValueEnum};
+use leasehold::core::Value;
+use leasehold::core::limits::MAX_UNIT;
+use leasehold::{Label, ResourceName};
+
+use super::values;
+use crate::supervise::OnLoss;
+use crate::words;
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  leasehold run backup -- ./backup.sh
+  leasehold run backup --no-wait -- ./backup.sh   give up at once if held
+  leasehold run builds --slots 4 -- make          at most four at a time
+  leasehold run db disk -- ./move.sh              both at once, or neither
+  leasehold run app --drain 30s -- ./server       on SIGTERM, name the next
+  leasehold run backup -- sh -c 'echo token $LEASEHOLD_TOKEN'
+
+Environment of the command:
+  LEASEHOLD_TOKEN     the fencing token: send it with every write
+  LEASEHOLD_RESOURCE  the name to fence under: NAME, or NAME#SLOT
+  LEASEHOLD_TOKENS    a line for each lease: its token, and its name
+  LEASEHOLD_SESSION   the session that keeps the lease
+  LEASEHOLD_STORE     the store
+  Of several names the first two variables are about the first.";
+
+/// What is kept of a drain's budget to let go in, if nobody says how long the command may take.
+const TO_LET_GO: Duration = Duration::from_secs(1);
+
+/// How a lease is asked for.
+#[derive(Debug, Args)]
+pub(crate) struct AcquireArgs {
+    /// How long the lease outlives its last renewal, from 500ms on
+    #[arg(long, value_name = "LENGTH", default_value = "10s", value_parser = values::ttl, allow_hyphen_values = true)]
+    pub(crate) ttl: Duration,
+    /// Wait so long at most [default: 24h, the longest there is]
+    #[arg(long, value_name = "LENGTH", value_parser = values::wait, conflicts_with = "no_wait", allow_hyphen_values = true)]
+    pub(crate) wait: Option<Duration>,
+    /// Give up at once if it is not free
+    #[arg(long)]
+    pub(crate) no_wait: bool,
+    /// Say nothing if it is held by another; exit code 120 says it
+    #[arg(long)]
+    pub(crate) quiet: bool,
+    /// Share it with others that also share
+    #[arg(long, conflicts_with = "slots")]
+    pub(crate) shared: bool,
+    /// Take one of N slots; every user of NAME says the same N
+    #[arg(long, value_name = "N", value_parser = values::slots, allow_hyphen_values = true)]
+    pub(crate) slots: Option<u32>,
+    /// Show this with the lease, an address for example: up to 64 KiB
+    #[arg(long, value_parser = OsStringValueParser::new().try_map(values::value), allow_hyphen_values = true)]
+    pub(crate) value: Option<Value>,
+    /// What to be called in lists [default: user, host, pid and command]
+    #[arg(long, value_parser = values::label, allow_hyphen_values = true)]
+    pub(crate) label: Option<Label>,
+    /// Renew so often [default: a third of the ttl]
+    #[arg(long, value_name = "LENGTH", value_parser = values::length, allow_hyphen_values = true, hide_short_help = true)]
+    pub(crate) renew_every: Option<Duration>,
+    /// If renewals stop, keep NAME from others for so long after the ttl
+    #[arg(long, value_name = "LENGTH", value_parser = values::policy, allow_hyphen_values = true, hide_short_help = true)]
+    pub(crate) grace: Option<Duration>,
+    /// If renewals stop and nobody waits, be able to come back for so long after the ttl
+    #[arg(long, value_name = "LENGTH", value_parser = values::policy, allow_hyphen_values = true, hide_short_help = true)]
+    pub(crate) hard: Option<Duration>,
+    /// After a loss, give NAME to nobody for so long: for receivers that do not check tokens
+    #[arg(long, value_name = "LENGTH", value_parser = values::policy, allow_hyphen_values = true, hide_short_help = true)]
+    pub(crate) delay: Option<Duration>,
+}
+
+/// `hold`.
+#[derive(Debug, Args)]
+pub(crate) struct HoldArgs {
+    /// The resource: up to 512 bytes, without control characters and '#'
+    #[arg(value_parser = values::name)]
+    pub(crate) name: ResourceName,
+    #[command(flatten)]
+    pub(crate) acquire: AcquireArgs,
+}
+
+/// `run`.
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// The resource: up to 512 bytes, without control characters and '#'. Several, up to 64, are had all at once or not at all
+    #[arg(value_name = "NAME", required = true, num_args = 1.., value_parser = values::name)]
+    pub(crate) names: Vec<ResourceName>,
+    #[command(flatten)]
+    pub(crate) acquire: AcquireArgs,
+    /// Once the command was asked to end, kill what still runs so long after
+    ///
+    /// It is asked to end with SIGTERM: when this program gets SIGTERM or is killed, when somebody asks with `leasehold release`, and when
+    /// the lease is lost. Without this it has as long as renewals go on.
+    #[arg(long, value_name = "LENGTH", value_parser = values::policy, allow_hyphen_values = true)]
+    pub(crate) kill_after: Option<Duration>,
+    /// If the lease cannot be confirmed in time: stop asks the command to end, freeze halts it until the lease is confirmed again
+    ///
+    /// In both cases what still runs is killed before another may hold NAME. A frozen command gets no chance to clean up first.
+    #[arg(long, value_enum, value_name = "WHAT", default_value = "stop")]
+    pub(crate) on_loss: OnLossWord,
+    /// When asked to end, use up to BUDGET, from 2s on, to end, let go, and see who is next
+    ///
+    /// For orchestrators: BUDGET is how long they wait between SIGTERM and SIGKILL. The command gets SIGTERM, and SIGKILL after --kill-after,
+    /// or one second before BUDGET is over. Then NAME is given back as drained, and this program waits for the rest of BUDGET until
+    /// somebody else holds it, and says who.
+    #[arg(long, value_name = "BUDGET", value_parser = values::drain, allow_hyphen_values = true)]
+    pub(crate) drain: Option<Duration>,
+    /// Write down what this holder sees, at the end of FILE: for `leasehold check-history`
+    #[arg(long, value_name = "FILE", hide_short_help = true, value_parser = values::history_file)]
+    pub(crate) history: Option<PathBuf>,
+    /// The command and its arguments, behind --
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// What `--on-loss` takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OnLossWord {
+    /// Ask it to end
+    Stop,
+    /// Halt it until the lease is confirmed again
+    Freeze,
+}
+
+impl From<OnLossWord> for OnLoss {
+    fn from(word: OnLossWord) -> Self {
+        match word {
+            OnLossWord::Stop => Self::Stop,
+            OnLossWord::Freeze => Self::Freeze,
+        }
+    }
+}
+
+impl RunArgs {
+    /// Looks at what the parser cannot see: what fits together only by itself.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let count = self.names.len();
+        if count > MAX_UNIT {
+            return Err(format!(
+                "{count} names are above the maximum of {MAX_UNIT} that are had at once; agree on one name that stands for several"
+            ));
+        }
+        if let Some(twice) =
+            self.names.iter().enumerate().find(|(place, name)| self.names[..*place].contains(name))
+        {
+            return Err(format!("{} is named twice; name each resource once", twice.1));
+        }
+        let mode = match &self.acquire {
+            AcquireArgs { shared: true, .. } => Some("--shared"),
+            AcquireArgs { slots: Some(_), .. } => Some("--slots"),
+            _ => None,
+        };
+        if let Some(mode) = mode.filter(|_| count > 1) {
+            return Err(format!("{mode} takes one name, and {count} were given; leave it out, or name one"));
+        }
+        match (self.kill_after, self.drain) {
+            (Some(kill_after), Some(budget)) if kill_after >= budget => Err(format!(
+                "--kill-after {} leaves nothing of --drain {} to let go in; choose a shorter --kill-after or a longer --drain",
+                words::length(kill_after),
+                words::length(budget)
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// How long after SIGTERM what still runs is killed.
+    pub(crate) fn patience(&self) -> Option<Duration> {
+        self.kill_after.or_else(|| self.drain.map(|budget| budget.saturating_sub(TO_LET_GO)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::super::{Cli, Command};
+    use super::*;
+
+    fn run(options: &[&str]) -> RunArgs {
+        let words = [&["leasehold", "run"], options, &["--", "true"]].concat();
+        let Command::Run(run) = Cli::try_parse_from(words).unwrap().command else { panic!("not a run") };
+        *run
+    }
+
+    #[test]
+    fn names_are_had_together_each_once_and_not_too_many() {
+        assert_eq!(run(&["a", "b", "--ttl", "2s", "c"]).names.len(), 3);
+        assert_eq!(run(&["a", "b"]).check(), Ok(()));
+        assert_eq!(run(&["a", "b", "a"]).check().unwrap_err(), "a is named twice; name each resource once");
+        let many: Vec<String> = (0..=MAX_UNIT).map(|number| format!("n{number}")).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        assert_eq!(run(&many[1..]).check(), Ok(()));
+        let refused = run(&many).check().unwrap_err();
+        assert!(refused.starts_with("65 names are above the maximum of 64 "), "{refused}");
+    }
+
+    #[test]
+    fn a_mode_is_for_one_name() {
+        assert_eq!(run(&["a", "--slots", "2"]).check(), Ok(()));
+        let refused = run(&["a", "b", "--slots", "2"]).check().unwrap_err();
+        assert!(refused.starts_with("--slots takes one name, and 2 were given"), "{refused}");
+    }
+
+    #[test]
+    fn a_drain_leaves_time_to_let_go() {
+        let seconds = Duration::from_secs;
+        assert_eq!(run(&["a"]).patience(), None);
+        assert_eq!(run(&["a", "--kill-after", "5s"]).patience(), Some(seconds(5)));
+        assert_eq!(run(&["a", "--drain", "30s"]).patience(), Some(seconds(29)));
+        let both = run(&["a", "--drain", "30s", "--kill-after", "10s"]);
+        assert_eq!((both.patience(), both.check()), (Some(seconds(10)), Ok(())));
+        let refused = run(&["a", "--drain", "5s", "--kill-after", "5s"]).check().unwrap_err();
+        assert!(
+            refused.starts_with("--kill-after 5s leaves nothing of --drain 5s to let go in"),
+            "{refused}"
+        );
+    }
+}

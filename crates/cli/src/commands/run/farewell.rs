@@ -1,0 +1,83 @@
+//! The end of a drain: the leases are given back, and for the rest of the budget it is looked who comes next.
+
+use std::time::Duration;
+
+use leasehold::{Error, Store};
+use serde::Serialize;
+use tokio::time::timeout;
+
+use crate::console::Console;
+use crate::guardian::clock::Point;
+use crate::holding::Holding;
+use crate::signals::Signals;
+use crate::successor::{self, Predecessor, Successor};
+use crate::words;
+
+/// To let go is tried for so long even if the budget is used up by then.
+const LEAST: Duration = Duration::from_millis(500);
+/// A store is closed within this when nothing is left of the budget.
+const LEAST_TO_CLOSE: Duration = Duration::from_millis(100);
+
+/// Leases that were given back after a drain, and the store in which others may take them.
+#[derive(Debug)]
+pub(super) struct Drained {
+    store: Store,
+    leases: Vec<Predecessor>,
+    until: Point,
+}
+
+#[derive(Serialize)]
+struct Next<'a> {
+    event: &'static str,
+    resource: &'a str,
+    token: String,
+    successor: Option<&'a str>,
+    successor_token: Option<String>,
+    message: String,
+}
+
+impl Drained {
+    /// Gives the leases back.
+    pub(super) async fn give_back(holding: Holding, until: Point) -> (Result<(), Error>, Self) {
+        let leases = holding.leases.iter().map(Predecessor::from).collect();
+        let left = until.remaining(Point::now()).max(LEAST);
+        let (told, store) = holding.give_back_and_look(left).await;
+        (told, Self { store, leases, until })
+    }
+
+    /// Says who has the names next, or that nobody has within the budget. A signal ends the wait.
+    pub(super) async fn look(self, console: &Console, signals: &mut Signals, given_back: bool) {
+        let Self { store, leases, until } = self;
+        // What was not given back has no successor yet, and that was said.
+        if given_back {
+            tokio::select! {
+                () = successor::wait(&store, leases, until, |ended, next| say(console, ended, next)) => {}
+                _ = signals.next() => {}
+            }
+        }
+        let left = until.remaining(Point::now()).max(LEAST_TO_CLOSE);
+        let _ = timeout(left, store.close()).await;
+    }
+}
+
+fn say(console: &Console, ended: &Predecessor, next: Option<&Successor>) {
+    let name = ended.resource.as_str();
+    let message = match next {
+        Some(Successor { label, token, holds: true }) => {
+            format!("{name}: now held by {}, token {token}", words::somebody(label))
+        }
+        Some(Successor { label, token, holds: false }) => {
+            format!("{name}: was held by {} meanwhile, token {token}", words::somebody(label))
+        }
+        None => format!("{name}: the time of the drain is over, and nobody else holds it yet"),
+    };
+    let note = Next {
+        event: if next.is_some() { "successor" } else { "no-successor" },
+        resource: name,
+        token: ended.token.to_string(),
+        successor: next.map(|next| next.label.as_str()),
+        successor_token: next.map(|next| next.token.to_string()),
+        message: message.clone(),
+    };
+    console.note(message, &note);
+}

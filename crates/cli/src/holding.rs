@@ -1,0 +1,137 @@
+//! The leases of one command and all that keeps them: had together, kept by one session, given back together.
+
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use leasehold::core::holder::Reading;
+use leasehold::{Error, Lease, LeaseState, ReleaseRequest, Session, Store};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::guardian::clock::Point;
+use crate::loss::point;
+
+/// A store that was asked to end something answers within this, or the ttl ends it.
+pub(crate) const FAREWELL: Duration = Duration::from_secs(3);
+
+/// Leases and all that keeps them.
+#[derive(Debug)]
+pub(crate) struct Holding {
+    /// At least one, in the order in which they were asked for.
+    pub(crate) leases: Vec<Lease>,
+    pub(crate) keeper: Keeper,
+}
+
+/// The session and the store of the leases.
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    pub(crate) session: Session,
+    pub(crate) store: Store,
+}
+
+impl Keeper {
+    /// Closes what is open. What cannot be told to the store ends with the ttl.
+    pub(crate) async fn close(self) -> Result<(), Error> {
+        let Self { session, store } = self;
+        let closed = timeout(FAREWELL, session.close()).await.unwrap_or(Err(Error::OutcomeUnknown));
+        let _ = timeout(FAREWELL, store.close()).await;
+        closed
+    }
+}
+
+impl Holding {
+    /// The first that was asked for.
+    pub(crate) fn first(&self) -> &Lease {
+        self.leases.first().expect("a holding has at least one lease")
+    }
+
+    /// The names to fence under, for people.
+    pub(crate) fn fence_names(&self) -> String {
+        let names: Vec<String> = self.leases.iter().map(Lease::fence_name).collect();
+        names.join(", ")
+    }
+
+    /// Until when all are confirmed: the deadline that comes first. Nothing if one is over for good.
+    pub(crate) fn deadline(&self) -> Option<Reading> {
+        let now = Point::now();
+        let deadlines: Option<Vec<Reading>> = self.leases.iter().map(Lease::deadline).collect();
+        deadlines?.into_iter().min_by_key(|deadline| point(*deadline).remaining(now))
+    }
+
+    /// One that is over for good, and how.
+    pub(crate) fn ended(&self) -> Option<(&Lease, LeaseState)> {
+        let states = self.leases.iter().map(|lease| (lease, lease.state()));
+        states.into_iter().find(|(_, state)| matches!(state, LeaseState::Ended { .. }))
+    }
+
+    /// Whether all may be believed in now.
+    pub(crate) fn is_held(&self) -> bool {
+        self.leases.iter().all(|lease| lease.state().is_held())
+    }
+
+    /// Waits until one stands differently.
+    pub(crate) async fn changed(&self) {
+        first_of(self.leases.iter().map(Lease::changed)).await;
+    }
+
+    /// Waits until somebody asks for one of them.
+    pub(crate) async fn release_requested(&self) -> (&Lease, ReleaseRequest) {
+        first_of(self.leases.iter().map(|lease| async move { (lease, lease.release_requested().await) }))
+            .await
+    }
+
+    /// Closes what is open without giving back leases that are over; those that are not end with the session.
+    pub(crate) async fn close(self) -> Result<(), Error> {
+        self.keeper.close().await
+    }
+
+    /// Gives the leases back and closes what is open.
+    pub(crate) async fn give_back(self, drained: bool) -> Result<(), Error> {
+        let Self { leases, keeper } = self;
+        let released = release_all(leases, drained, FAREWELL).await;
+        keeper.close().await.and(released)
+    }
+
+    /// Gives the leases back and closes the session, and leaves the store open to look who comes next.
+    pub(crate) async fn give_back_and_look(self, within: Duration) -> (Result<(), Error>, Store) {
+        let Self { leases, keeper: Keeper { session, store } } = self;
+        let within = within.min(FAREWELL);
+        let released = release_all(leases, true, within).await;
+        let closed = timeout(within, session.close()).await.unwrap_or(Err(Error::OutcomeUnknown));
+        (closed.and(released), store)
+    }
+}
+
+/// All at once: one after the other would take as many round trips.
+async fn release_all(leases: Vec<Lease>, drained: bool, within: Duration) -> Result<(), Error> {
+    let mut releases = JoinSet::new();
+    for lease in leases {
+        releases.spawn(
+            async move { if drained { lease.release_drained().await } else { lease.release().await } },
+        );
+    }
+    let all = async {
+        let mut outcome = Ok(());
+        while let Some(released) = releases.join_next().await {
+            outcome = outcome.and(released.unwrap_or(Err(Error::OutcomeUnknown)));
+        }
+        outcome
+    };
+    timeout(within, all).await.unwrap_or(Err(Error::OutcomeUnknown))
+}
+
+/// What the first of these to end gives. The others are dropped.
+async fn first_of<F: Future>(futures: impl Iterator<Item = F>) -> F::Output {
+    let mut futures: Vec<Pin<Box<F>>> = futures.map(Box::pin).collect();
+    poll_fn(|context| {
+        for future in &mut futures {
+            if let Poll::Ready(output) = future.as_mut().poll(context) {
+                return Poll::Ready(output);
+            }
+        }
+        Poll::Pending
+    })
+    .await
+}

@@ -1,0 +1,110 @@
+//! `run --on-loss freeze`: the service goes away under a command, and comes back or does not.
+
+use std::fs;
+use std::time::Duration;
+
+use leasehold_cli::guardian::clock::Point;
+use leasehold_cli::guardian::tree::Stat;
+use rustix::process::{Pid, Signal};
+
+use crate::stage::{Running, Serving, Stage, eventually};
+
+/// Says its number and its token, and would say if it were asked to end.
+const SCRIPT: &str = "trap 'echo asked' TERM; echo $$ $LEASEHOLD_TOKEN; while :; do sleep 0.05; done";
+
+/// A frozen command under a lease with this ttl; the service stands still.
+struct Frozen {
+    run: Running,
+    serving: Serving,
+    command: Pid,
+    token: String,
+}
+
+impl Frozen {
+    fn new(stage: &Stage, ttl: &str) -> Self {
+        let serving = stage.serve(&[]);
+        let history = stage.path("history");
+        let options =
+            ["run", "job", "--ttl", ttl, "--on-loss", "freeze", "--history", history.to_str().unwrap()];
+        let mut run = stage.start(&serving, &[&options[..], &["--", "sh", "-c", SCRIPT]].concat());
+        let line = run.line();
+        let (pid, token) = line.split_once(' ').unwrap();
+        let command = Pid::from_raw(pid.parse().unwrap()).unwrap();
+        serving.running.signal(Signal::STOP);
+        let frozen = Self { run, serving, command, token: token.to_owned() };
+        eventually("the command stands still", || frozen.stands_still().then_some(()));
+        frozen
+    }
+
+    fn stands_still(&self) -> bool {
+        Stat::read(self.command).is_some_and(|stat| stat.is_stopped())
+    }
+}
+
+/// Until when the wrapper believed, on the boot clock, by what it wrote down.
+fn last_deadline(stage: &Stage) -> Duration {
+    let text = fs::read_to_string(stage.path("history")).unwrap();
+    let until = text.lines().filter_map(|line| {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        line["until_ns"].as_u64()
+    });
+    Duration::from_nanos(until.max().unwrap())
+}
+
+fn gone_before_the_deadline(stage: &Stage, command: Pid) {
+    let gone = eventually("the command is gone", || {
+        Stat::read(command).is_none_or(|stat| stat.is_dead()).then(Point::now)
+    });
+    let deadline = last_deadline(stage);
+    assert!(gone.boot() < deadline, "{:?} after the deadline", gone.boot() - deadline);
+}
+
+#[test]
+fn a_command_goes_on_with_its_token_when_the_service_is_back_in_time() {
+    let stage = Stage::new();
+    let mut frozen = Frozen::new(&stage, "15s");
+    let said = frozen.run.error_line();
+    assert_eq!(said, "leasehold: job could not be confirmed; halting the command until it is");
+    assert!(frozen.stands_still());
+    frozen.serving.running.signal(Signal::CONT);
+    eventually("the command goes on", || (!frozen.stands_still()).then_some(()));
+    let said = frozen.run.error_line();
+    assert_eq!(said, "leasehold: job is confirmed again; the command goes on");
+    stage.good(&["--store", &frozen.serving.url(), "check", "job", &frozen.token]);
+    // It was not asked to end, and is only now.
+    frozen.run.signal(Signal::TERM);
+    assert_eq!(frozen.run.line(), "asked");
+    frozen.run.signal(Signal::KILL);
+    gone_before_the_deadline(&stage, frozen.command);
+    frozen.serving.stop();
+}
+
+#[test]
+fn a_command_whose_service_stays_away_is_killed_before_the_deadline() {
+    let stage = Stage::new();
+    let frozen = Frozen::new(&stage, "3s");
+    gone_before_the_deadline(&stage, frozen.command);
+    let said = frozen.run.end();
+    assert_eq!((said.code, said.out.as_str()), (Some(121), ""), "it was never asked: {said:?}");
+    assert!(said.err.contains("lost job with token "), "{said:?}");
+}
+
+#[test]
+fn a_wrapper_that_is_killed_while_the_command_stands_still_leaves_nothing() {
+    let stage = Stage::new();
+    let frozen = Frozen::new(&stage, "5s");
+    frozen.run.signal(Signal::KILL);
+    gone_before_the_deadline(&stage, frozen.command);
+    // The stream ends when the last process that could write to it is gone.
+    assert_eq!(frozen.run.end().out, "asked\n", "woken to be asked, and deaf");
+}
+
+#[test]
+fn a_frozen_command_that_is_asked_to_end_does() {
+    let stage = Stage::new();
+    let mut frozen = Frozen::new(&stage, "15s");
+    frozen.run.signal(Signal::TERM);
+    assert_eq!(frozen.run.line(), "asked");
+    eventually("it runs, to end", || (!frozen.stands_still()).then_some(()));
+    gone_before_the_deadline(&stage, frozen.command);
+}
