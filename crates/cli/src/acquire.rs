@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use leasehold::core::limits::MAX_WAIT;
 use leasehold::core::table::{HoldingState, LeaseView};
-use leasehold::core::{Millis, Policies, Unavailable, WaitEnding};
+use leasehold::core::{Millis, Policies, Unavailable, Value, WaitEnding};
 use leasehold::{Error, Label, Lease, ResourceName, Session, SessionOptions, Store};
 use serde::Serialize;
 use tokio::time::{sleep, timeout};
@@ -164,7 +164,7 @@ async fn wait_in_line(
 /// Asks for all at once. One alone may be had in other modes too.
 async fn ask(session: &Session, names: &[ResourceName], args: &AcquireArgs) -> Result<Vec<Lease>, Error> {
     let wait = (!args.no_wait).then(|| args.wait.unwrap_or(MAX_WAIT.duration()));
-    let value = args.value.as_ref().map(|value| value.as_bytes());
+    let value = args.value.as_ref().map(Value::as_bytes);
     if let [name] = names {
         let mut request = session.acquire(name.as_str());
         if args.shared {

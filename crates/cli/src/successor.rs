@@ -13,6 +13,9 @@ use crate::guardian::clock::Point;
 /// How often is looked for a successor.
 const LOOK_EVERY: Duration = Duration::from_millis(30);
 
+/// More than lies between the end of a lease and the first look.
+const A_MOMENT: Duration = Duration::from_secs(1);
+
 /// A lease that was given back.
 #[derive(Debug, Clone)]
 pub(crate) struct Predecessor {
@@ -45,12 +48,13 @@ pub(crate) async fn wait(
     until: Point,
     mut tell: impl FnMut(&Predecessor, Option<&Successor>),
 ) {
+    let begun = Point::now();
     loop {
         let mut still = Vec::new();
         for predecessor in without {
             // A look that takes longer than all the time that is left has nothing to say to anybody.
             let left = until.remaining(Point::now()).max(LOOK_EVERY);
-            match timeout(left, find(store, &predecessor)).await {
+            match timeout(left, find(store, &predecessor, begun)).await {
                 Ok(Ok(Some(successor))) => tell(&predecessor, Some(&successor)),
                 Ok(Ok(None) | Err(_)) | Err(_) => still.push(predecessor),
             }
@@ -67,7 +71,7 @@ pub(crate) async fn wait(
     }
 }
 
-async fn find(store: &Store, ended: &Predecessor) -> Result<Option<Successor>, Error> {
+async fn find(store: &Store, ended: &Predecessor, begun: Point) -> Result<Option<Successor>, Error> {
     let view = store.lease(&ended.resource).await?;
     let holders = view.iter().flat_map(|view| &view.holders);
     let holder = holders
@@ -81,6 +85,11 @@ async fn find(store: &Store, ended: &Predecessor) -> Result<Option<Successor>, E
         return Ok(None);
     }
     let past = store.history(&ended.resource).await?;
-    let passed = past.into_iter().filter(|past| past.token > ended.token).max_by_key(|past| past.token);
+    // Somebody who shared it, and was gone before it was given back, is no successor.
+    let lately = Point::now().remaining(begun) + A_MOMENT;
+    let passed = past
+        .into_iter()
+        .filter(|past| past.token > ended.token && past.ended_ago.duration() <= lately)
+        .max_by_key(|past| past.token);
     Ok(passed.map(|past| Successor { label: past.label, token: past.token, holds: false }))
 }

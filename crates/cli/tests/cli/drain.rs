@@ -36,6 +36,29 @@ fn a_replica_that_is_drained_names_the_next() {
 }
 
 #[test]
+fn a_successor_that_comes_and_goes_between_two_looks_is_seen_all_the_same() {
+    let stage = Stage::new();
+    let mut first = stage.start(&["run", "app", "job", "--drain", "20s", "--", "sh", "-c", TIDY]);
+    first.line();
+    let second = stage.start(&["run", "job", "app", "--label", "two", "--", "true"]);
+    eventually("the second waits", || stage.good(&["get", "app"]).contains("waiting: 1").then_some(()));
+    let begun = Point::now();
+    first.signal(Signal::TERM);
+    let said = first.end();
+    assert!(since(begun) < Duration::from_secs(19), "the budget was not used up: {:?}", since(begun));
+    assert_eq!(second.end().code, Some(0));
+    let lines: Vec<&str> = said.err.lines().collect();
+    assert_eq!(lines.len(), 2, "{said:?}");
+    for name in ["app", "job"] {
+        let (now, was) = (
+            format!("{name}: now held by two, token "),
+            format!("{name}: was held by two meanwhile, token "),
+        );
+        assert!(lines.iter().any(|line| line.contains(&now) || line.contains(&was)), "{said:?}");
+    }
+}
+
+#[test]
 fn a_drain_that_nobody_follows_ends_with_its_budget() {
     let stage = Stage::new();
     let mut run = stage.start(&["--json", "run", "app", "--drain", "2s", "--", "sh", "-c", TIDY]);

@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
+use leasehold_cli::guardian::tree::Stat;
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 
 use crate::stage::{Stage, assert_before, deaf_tree, eventually, example, is_gone, wait_state, when_gone};
@@ -211,6 +212,29 @@ fn after_bg_the_command_goes_on_without_the_keyboard() {
         when_gone(&[wrapper]);
         stage.wait_log("event Exited(Code(6))");
     }
+}
+
+#[test]
+fn a_frozen_command_is_not_taken_for_a_stopped_job_and_keeps_the_keyboard() {
+    let stage = Stage::empty();
+    let mut terminal = OnTerminal::shell(SHELLS[0], &stage);
+    let options = format!("--ttl 15000 --freeze-while {}", stage.file("cut").display());
+    terminal.run(&stage, &options, "echo r''eady; read x; echo got-$x; exit 5", "");
+    let [wrapper, _, command] = stage.pids();
+    terminal.see("ready");
+    std::fs::write(stage.file("cut"), "").unwrap();
+    stage.wait_log("event Frozen");
+    wait_state(command, true);
+    assert!(!Stat::read(wrapper).unwrap().is_stopped(), "somebody has to renew");
+    std::fs::remove_file(stage.file("cut")).unwrap();
+    stage.wait_log("event Thawed");
+    wait_state(command, false);
+    terminal.press("after\n");
+    terminal.see("got-after");
+    when_gone(&[wrapper]);
+    assert!(!stage.log().contains("event Stopped"));
+    terminal.press("echo code $?\n");
+    terminal.see("code 5");
 }
 
 #[test]

@@ -113,11 +113,11 @@ impl Watched<'_> {
                 self.record.lost(lease, why);
             }
         }
-        if self.lost.is_none() {
-            if let Some((lease, state)) = self.holding.ended() {
-                self.supervised.terminate();
-                self.lost = Some(lost(lease, &state));
-            }
+        if self.lost.is_none()
+            && let Some((lease, state)) = self.holding.ended()
+        {
+            self.supervised.terminate();
+            self.lost = Some(lost(lease, &state));
         }
     }
 
