@@ -20,7 +20,7 @@ Examples:
   leasehold run backup --no-wait -- ./backup.sh   give up at once if held
   leasehold run builds --slots 4 -- make          at most four at a time
   leasehold run db disk -- ./move.sh              both at once, or neither
-  leasehold run app --drain 30s -- ./server       on SIGTERM, name the next
+  leasehold run app --drain 30s -- ./server       when asked, end in 30s
   leasehold run backup -- sh -c 'echo token $LEASEHOLD_TOKEN'
 
 Environment of the command:
@@ -29,7 +29,8 @@ Environment of the command:
   LEASEHOLD_TOKENS    a line for each lease: its token, and its name
   LEASEHOLD_SESSION   the session that keeps the lease
   LEASEHOLD_STORE     the store
-  Of several names the first two variables are about the first.";
+  With several names, LEASEHOLD_TOKEN and LEASEHOLD_RESOURCE are those
+  of the first.";
 
 /// What is kept of a drain's budget to let go in, if nobody says how long the command may take.
 const TO_LET_GO: Duration = Duration::from_secs(1);
@@ -88,23 +89,23 @@ pub(crate) struct HoldArgs {
 /// `run`.
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// The resource: up to 512 bytes, without control characters and '#'. Several, up to 64, are had all at once or not at all
+    /// The resource, or up to 64 of them: all at once or none. Each has up to 512 bytes, no control characters and no '#'
     #[arg(value_name = "NAME", required = true, num_args = 1.., value_parser = values::name)]
     pub(crate) names: Vec<ResourceName>,
     #[command(flatten)]
     pub(crate) acquire: AcquireArgs,
-    /// Once the command was asked to end, kill what still runs so long after
+    /// Once the command was asked to end, kill what still runs LENGTH later
     ///
     /// It is asked to end with SIGTERM: when this program gets SIGTERM or is killed, when somebody asks with `leasehold release`, and when
     /// the lease is lost. Without this it has as long as renewals go on.
     #[arg(long, value_name = "LENGTH", value_parser = values::policy, allow_hyphen_values = true)]
     pub(crate) kill_after: Option<Duration>,
-    /// If the lease cannot be confirmed in time: stop asks the command to end, freeze halts it until the lease is confirmed again
+    /// What becomes of the command when the lease cannot be confirmed in time
     ///
-    /// In both cases what still runs is killed before another may hold NAME. A frozen command gets no chance to clean up first.
+    /// In both cases what still runs is killed before another may hold NAME. A frozen command gets no chance to clean up before that.
     #[arg(long, value_enum, value_name = "WHAT", default_value = "stop")]
     pub(crate) on_loss: OnLossWord,
-    /// When asked to end, use up to BUDGET, from 2s on, to end, let go, and see who is next
+    /// When asked to end: end, let go and see who is next, within BUDGET, from 2s on
     ///
     /// For orchestrators: BUDGET is how long they wait between SIGTERM and SIGKILL. The command gets SIGTERM, and SIGKILL after --kill-after,
     /// or one second before BUDGET is over. Then NAME is given back as drained, and this program waits for the rest of BUDGET until
@@ -122,9 +123,9 @@ pub(crate) struct RunArgs {
 /// What `--on-loss` takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OnLossWord {
-    /// Ask it to end
+    /// It is asked to end
     Stop,
-    /// Halt it until the lease is confirmed again
+    /// It is halted until the lease is confirmed again
     Freeze,
 }
 
