@@ -218,7 +218,7 @@ fn after_bg_the_command_goes_on_without_the_keyboard() {
 fn a_frozen_command_is_not_taken_for_a_stopped_job_and_keeps_the_keyboard() {
     let stage = Stage::empty();
     let mut terminal = OnTerminal::shell(SHELLS[0], &stage);
-    let options = format!("--ttl 15000 --freeze-while {}", stage.file("cut").display());
+    let options = format!("--ttl 20000 --freeze-while {}", stage.file("cut").display());
     terminal.run(&stage, &options, "echo r''eady; read x; echo got-$x; exit 5", "");
     let [wrapper, _, command] = stage.pids();
     terminal.see("ready");

@@ -62,7 +62,7 @@ fn gone_before_the_deadline(stage: &Stage, command: Pid) {
 #[test]
 fn a_command_goes_on_with_its_token_when_the_service_is_back_in_time() {
     let stage = Stage::new();
-    let mut frozen = Frozen::new(&stage, "15s");
+    let mut frozen = Frozen::new(&stage, "20s");
     let said = frozen.run.error_line();
     assert_eq!(said, "leasehold: job could not be confirmed; halting the command until it is");
     assert!(frozen.stands_still());
