@@ -72,6 +72,7 @@ pub(crate) fn of_refusal(refusal: &Refusal) -> &'static str {
         Refusal::LimitReached { .. } => "limit-reached",
         Refusal::TokensExhausted => "tokens-exhausted",
         Refusal::NoRoom => "no-room",
+        Refusal::NotYetInUse => "not-yet-in-use",
         Refusal::TokenAhead { .. } => "token-ahead",
         Refusal::NoSuchAlarm { .. } => "no-such-alarm",
     }

@@ -215,6 +215,17 @@ pub enum ItemKind {
         /// The holder's token.
         token: Token,
     },
+    /// The successor has accepted what this session offered. Told once for each offer.
+    OfferAccepted {
+        /// Which resource.
+        resource: ResourceName,
+        /// The token of the lease offered.
+        token: Token,
+        /// The successor.
+        by: SessionId,
+        /// What it calls itself.
+        label: Label,
+    },
 }
 
 /// The answer to a command of a session.
@@ -249,6 +260,8 @@ pub enum Answer {
     Released,
     /// No effect, now or later.
     Refused(Refusal),
+    /// The drain is shown.
+    DrainingShown,
 }
 
 /// One lease granted.
@@ -422,5 +435,18 @@ pub enum Event {
         by: Label,
         /// What was found.
         reason: Reason,
+    },
+    /// A holder shows that it drains.
+    DrainingShown {
+        /// Which resource.
+        resource: ResourceName,
+        /// Which lease.
+        token: Token,
+        /// Of which session.
+        session: SessionId,
+        /// How many pieces of work are under way.
+        in_flight: u32,
+        /// How long they may still take at most.
+        within: Millis,
     },
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::answer::{Ending, Event, Grant};
 use crate::id::{Revision, SessionId, Token};
 use crate::name::{Label, Reason, RegisterKey, ResourceName, Value};
+use crate::time::Millis;
 
 /// Longest value that is part of a change. Changes are kept in memory for whoever watches; a longer value is read on its own.
 pub const MAX_WATCHED_VALUE_BYTES: usize = 4 * 1024;
@@ -91,6 +92,19 @@ pub enum Change {
         /// What was found.
         reason: Reason,
     },
+    /// A holder shows that it drains.
+    DrainingShown {
+        /// Which resource.
+        resource: ResourceName,
+        /// Which lease.
+        token: Token,
+        /// Of which session.
+        session: SessionId,
+        /// How many pieces of work are under way.
+        in_flight: u32,
+        /// How long they may still take at most.
+        within: Millis,
+    },
 }
 
 impl Change {
@@ -134,6 +148,13 @@ impl Change {
                 by: by.clone(),
                 reason: reason.clone(),
             },
+            Event::DrainingShown { resource, token, session, in_flight, within } => Self::DrainingShown {
+                resource: resource.clone(),
+                token: *token,
+                session: *session,
+                in_flight: *in_flight,
+                within: *within,
+            },
             Event::SessionOpened { .. }
             | Event::SessionEnded { .. }
             | Event::WaitGranted { .. }
@@ -149,7 +170,8 @@ impl Change {
             | Self::RegisterWritten { resource, .. }
             | Self::Ended { resource, .. }
             | Self::AlarmRaised { resource, .. }
-            | Self::AlarmCleared { resource, .. } => resource,
+            | Self::AlarmCleared { resource, .. }
+            | Self::DrainingShown { resource, .. } => resource,
         }
     }
 
@@ -162,6 +184,7 @@ impl Change {
             }
             Self::ValueSet { value, .. } => value.as_ref().map_or(0, |value| value.as_bytes().len()),
             Self::RegisterWritten { key, .. } => key.as_str().len(),
+            Self::DrainingShown { .. } => 0,
             Self::AlarmRaised { by, .. } => by.as_str().len(),
             Self::AlarmCleared { by, reason, .. } => by.as_str().len() + reason.as_str().len(),
             Self::Ended { label, how, .. } => {

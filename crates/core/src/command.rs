@@ -302,6 +302,17 @@ pub enum Op {
     },
     /// Ends the session and all its leases.
     Close,
+    /// Shows that the work under a lease is being drained. It changes nothing about who is granted what. Only in logs of version 2.
+    SetDraining {
+        /// Which resource.
+        resource: ResourceName,
+        /// The token held.
+        token: Token,
+        /// How many pieces of work are still under way.
+        in_flight: u32,
+        /// How long that may still take at most.
+        within: Millis,
+    },
 }
 
 /// Asks for leases.

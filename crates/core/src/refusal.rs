@@ -208,6 +208,11 @@ pub enum Refusal {
     /// The disk is full.
     #[error("the disk is full; only what renews, ends or frees something is taken in")]
     NoRoom,
+    /// A member of the cluster does not know the command yet. The same command is taken in once all do.
+    #[error(
+        "a member of the cluster does not know this command yet; it is taken in once every member is upgraded"
+    )]
+    NotYetInUse,
 }
 
 /// What is wrong with a request.

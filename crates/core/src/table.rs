@@ -16,6 +16,7 @@
 
 mod acquire;
 mod alarms;
+mod draining;
 mod endings;
 mod handover;
 mod index;
@@ -29,6 +30,7 @@ mod resource;
 mod session;
 mod snapshot;
 mod tidy;
+mod version;
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -47,11 +49,12 @@ use alarms::Alarm;
 pub use alarms::AlarmView;
 use index::Index;
 pub use read::{
-    HolderView, HoldingState, LeaseView, MAX_HOLDERS_SHOWN, MAX_VALUES_SHOWN_BYTES, MAX_WAITERS_SHOWN,
-    PastView, SessionView, WaiterView,
+    DrainingView, HolderView, HoldingState, LeaseView, MAX_HOLDERS_SHOWN, MAX_VALUES_SHOWN_BYTES,
+    MAX_WAITERS_SHOWN, OfferView, PastView, SessionView, WaiterView,
 };
 use resource::Resource;
 use session::Session;
+pub use version::{FIRST_VERSION, SHOWS_DRAINS, needs, refusal_of, stands_in};
 
 /// The choices made when a log begins.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -100,6 +103,9 @@ pub struct LeaseTable {
     counters: Counters,
     /// Resources of which a token was shown that was never granted.
     alarms: BTreeMap<ResourceName, Alarm>,
+    /// The version of what may stand in the log. A snapshot of the first says nothing of it.
+    #[serde(skip, default = "version::first")]
+    version: u32,
     #[serde(skip)]
     index: Index,
 }
@@ -118,6 +124,7 @@ impl LeaseTable {
             resources: BTreeMap::new(),
             counters: Counters::default(),
             alarms: BTreeMap::new(),
+            version: FIRST_VERSION,
             index: Index::default(),
         }
     }
@@ -241,6 +248,9 @@ impl LeaseTable {
             Op::Accept { resource, token, value } => self.accept(out, id, number, resource, *token, value),
             Op::Release { resource, token, drained } => self.release(out, id, resource, *token, *drained),
             Op::Close => unreachable!("a close is carried out by session_command"),
+            Op::SetDraining { resource, token, in_flight, within } => {
+                self.set_draining(out, id, resource, *token, (*in_flight, *within))
+            }
         };
         done.unwrap_or_else(Answer::Refused)
     }
@@ -252,8 +262,7 @@ impl LeaseTable {
                     self.config = config.clone();
                 }
             }
-            // What may stand in the log is for those who keep it.
-            System::ClusterVersion { .. } => {}
+            System::ClusterVersion { version } => self.version = self.version.max(*version),
             System::Rebooted => self.end_everything(out, &crate::answer::Ending::Rebooted),
             System::Restored { epoch, wait } => {
                 if !planted(Bug::RestoreKeepsEpoch) {

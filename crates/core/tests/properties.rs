@@ -132,6 +132,7 @@ fn named(command: &Command) -> Vec<ResourceName> {
         Command::Session(command) => match &command.op {
             Op::Acquire(acquire) => acquire.requests.iter().map(|request| request.resource.clone()).collect(),
             Op::SetValue { resource, .. }
+            | Op::SetDraining { resource, .. }
             | Op::WriteRegister { resource, .. }
             | Op::Accept { resource, .. }
             | Op::Release { resource, .. } => vec![resource.clone()],
@@ -165,7 +166,10 @@ fn got_to_its_resources(entry: &Entry, applied: &Applied, nth: usize) -> bool {
     let early = |refusal: &Refusal| {
         matches!(
             refusal,
-            Refusal::BadRequest { .. } | Refusal::LimitReached { .. } | Refusal::TooManyUnseen { .. }
+            Refusal::BadRequest { .. }
+                | Refusal::LimitReached { .. }
+                | Refusal::TooManyUnseen { .. }
+                | Refusal::NotYetInUse
         )
     };
     let early_answer = |answer: &Answer| matches!(answer, Answer::Refused(refusal) if early(refusal));

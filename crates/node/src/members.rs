@@ -1,6 +1,7 @@
 //! Who keeps the log: kept by every member, changed by entries of the log, and part of every snapshot.
 
 use leasehold_core::protocol::{Incarnation, Member, MemberId, MemberRole};
+use leasehold_core::table::FIRST_VERSION;
 use prost::Message as _;
 use raft::eraftpb;
 use serde::{Deserialize, Serialize};
@@ -9,7 +10,9 @@ use crate::payload::PayloadError;
 
 /// The version of what may stand in a log. A member that knows less than its cluster's is refused; new kinds of entries come with a
 /// greater one, and are used when every member knows them.
-pub const CLUSTER_VERSION: u32 = 1;
+///
+/// Version 2 has drains that others can see, and word to a holder that its offer was accepted.
+pub const CLUSTER_VERSION: u32 = 2;
 
 /// Removed members that are remembered: one that comes back is refused. The oldest are forgotten, and are no members all the same.
 const MAX_REMOVED: usize = 1_024;
@@ -65,7 +68,8 @@ pub(crate) enum RosterChange {
 }
 
 impl Roster {
-    /// The founders. All of them make the same, whoever they are: the incarnation is a hash over what makes them different.
+    /// The founders. All of them make the same, whoever they are and whatever release they are of: the incarnation is a hash over what
+    /// makes them different, and every log begins with the first version. The leader raises it when all have been heard of.
     pub fn founding(mut members: Vec<Member>) -> Self {
         members.sort_by(|a, b| a.name.cmp(&b.name));
         let mut hash = Fnv128::default();
@@ -76,7 +80,7 @@ impl Roster {
                 hash.add(text.as_bytes());
             }
         }
-        Self { incarnation: hash.finish(), version: CLUSTER_VERSION, members, removed: Vec::new() }
+        Self { incarnation: hash.finish(), version: FIRST_VERSION, members, removed: Vec::new() }
     }
 
     /// Takes in what an entry that changes the members says, as it stands in the log.

@@ -120,6 +120,10 @@ impl Leasehold for Grpc {
         calls::unary(&self.metrics, "set-value", request, |m| calls::set_value(&self.plain, m)).await
     }
 
+    async fn drain(&self, request: Request<pb::DrainRequest>) -> Answered<pb::DrainResponse> {
+        calls::unary(&self.metrics, "drain", request, |m| calls::drain(&self.plain, m)).await
+    }
+
     async fn cancel(&self, request: Request<pb::CancelRequest>) -> Answered<pb::CancelResponse> {
         calls::unary(&self.metrics, "cancel", request, |m| calls::cancel(&self.plain, m)).await
     }

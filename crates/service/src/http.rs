@@ -105,6 +105,7 @@ pub(crate) fn router(state: HttpState) -> Router {
         .route("/v1/lease/acquire", posted(calls::acquire))
         .route("/v1/lease/release", posted(calls::release))
         .route("/v1/lease/set-value", posted(calls::set_value))
+        .route("/v1/lease/drain", posted(calls::drain))
         .route("/v1/lease/cancel", posted(calls::cancel))
         .route("/v1/lease/get", asked(calls::get))
         .route("/v1/lease/list", asked(calls::list))

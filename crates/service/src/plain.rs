@@ -13,6 +13,7 @@ mod fault;
 mod key;
 pub(crate) mod words;
 
+use leasehold_core::limits::MAX_WAIT;
 use leasehold_core::protocol::{self, Failure, Query, ReadAnswer, Response, Status, TokenCheck};
 use leasehold_core::table::{AlarmView, LeaseView, PastView, SessionView};
 use leasehold_core::{
@@ -137,6 +138,27 @@ impl Plain {
     ) -> Result<(), Fault> {
         match self.command(key, Op::SetValue { resource, token, value }).await? {
             Answer::ValueSet => Ok(()),
+            _ => Err(misfit()),
+        }
+    }
+
+    /// Shows that the work under a lease is being drained.
+    ///
+    /// # Errors
+    /// When the session does not hold that token, the length is above a day, or a member does not know the command yet.
+    pub async fn drain(
+        &self,
+        key: SessionKey,
+        resource: ResourceName,
+        token: Token,
+        (in_flight, within): (u32, Millis),
+    ) -> Result<(), Fault> {
+        if within > MAX_WAIT {
+            let why = format!("drain of {within} is above the maximum of {MAX_WAIT}");
+            return Err(Fault::Impossible { field: "within_ms".to_owned(), why });
+        }
+        match self.command(key, Op::SetDraining { resource, token, in_flight, within }).await? {
+            Answer::DrainingShown => Ok(()),
             _ => Err(misfit()),
         }
     }

@@ -90,7 +90,17 @@ fn entries() -> Vec<Entry> {
                 plain(2, acquire("s", Mode::Shared, None)),
             ],
         ),
-        (6, vec![streamed(3, Op::SetValue { resource: lock.clone(), token, value: value("busy") })]),
+        (
+            6,
+            vec![
+                streamed(3, Op::SetValue { resource: lock.clone(), token, value: value("busy") }),
+                Command::System(System::ClusterVersion { version: 2 }),
+                plain(
+                    2,
+                    Op::SetDraining { resource: lock.clone(), token, in_flight: 3, within: Millis::new(20) },
+                ),
+            ],
+        ),
         (
             7,
             vec![

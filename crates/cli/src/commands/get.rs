@@ -1,7 +1,7 @@
 //! `get`: one resource.
 
-use leasehold::core::table::{HolderView, HoldingState, LeaseView};
-use leasehold::core::{Mode, Value};
+use leasehold::core::table::{DrainingView, HolderView, HoldingState, LeaseView};
+use leasehold::core::{Millis, Mode, Value};
 
 use crate::args::NameArgs;
 use crate::console::Console;
@@ -79,6 +79,22 @@ fn add_holder(lines: &mut Lines<'_>, mode: Mode, holder: &HolderView) {
         Some(shown) => lines.add("value", &value(shown)),
         None => lines.add("value", "left out: all values together are too long"),
     }
+    if let Some(shown) = &holder.draining {
+        lines.add("draining", &draining(shown));
+    }
+    if let Some(offer) = &holder.offer {
+        let ready = if offer.ready { "accepted" } else { "not accepted yet" };
+        let (to, left) = (words::somebody(&offer.label), words::millis(offer.remaining));
+        lines.add("offered to", &format!("{to}, session {}, {ready}, stands for {left}", offer.to));
+    }
+}
+
+fn draining(shown: &DrainingView) -> String {
+    let left = match shown.remaining {
+        Millis::ZERO => "its time is over".to_owned(),
+        left => format!("done within {}", words::millis(left)),
+    };
+    format!("{} in flight, {left}", shown.in_flight)
 }
 
 /// A value as one line without anything that a terminal would act upon.
@@ -110,6 +126,13 @@ impl Lines<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_drain_says_what_is_left_or_that_its_time_is_over() {
+        let shown = |remaining| draining(&DrainingView { in_flight: 3, remaining: Millis::new(remaining) });
+        assert_eq!(shown(20_000), format!("3 in flight, done within {}", words::millis(Millis::new(20_000))));
+        assert_eq!(shown(0), "3 in flight, its time is over");
+    }
 
     #[test]
     fn a_value_never_reaches_the_terminal_unescaped() {

@@ -70,7 +70,12 @@ fn add_rows(table: &mut Table, view: &LeaseView) {
     for holder in &view.holders {
         table.row(vec![
             fence_name(view, holder),
-            format!("{}{}", views::holding(holder.state), if view.alarm.is_some() { ", alarm" } else { "" }),
+            format!(
+                "{}{}{}",
+                views::holding(holder.state),
+                if holder.draining.is_some() { ", draining" } else { "" },
+                if view.alarm.is_some() { ", alarm" } else { "" }
+            ),
             holder.token.to_string(),
             words::millis(holder.held_for),
             words::millis(holder.remaining),

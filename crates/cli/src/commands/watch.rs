@@ -98,6 +98,10 @@ fn words_of(change: &Change) -> String {
         Change::AlarmCleared { resource, token, by, reason } => {
             format!("{resource} token {token} alarm cleared by {}: {reason}", words::somebody(by))
         }
+        Change::DrainingShown { resource, token, in_flight, within, .. } => {
+            let within = words::millis(*within);
+            format!("{resource} token {token} draining: {in_flight} in flight, within {within}")
+        }
     }
 }
 
@@ -150,6 +154,13 @@ mod tests {
                     by: Label::new("ops").unwrap(),
                     reason: Reason::new("a slip").unwrap(),
                 },
+                Change::DrainingShown {
+                    resource: resource(),
+                    token,
+                    session,
+                    in_flight: 3,
+                    within: leasehold::core::Millis::new(20_000),
+                },
             ],
         };
         assert_eq!(
@@ -160,7 +171,8 @@ mod tests {
              9 job token 4 shows too long for a watch; see leasehold get\n\
              9 job token 4 of somebody ended: expired\n\
              9 job token 4 alarm: shown by somebody, and never granted here\n\
-             9 job token 4 alarm cleared by ops: a slip\n"
+             9 job token 4 alarm cleared by ops: a slip\n\
+             9 job token 4 draining: 3 in flight, within 20.0s\n"
         );
     }
 }

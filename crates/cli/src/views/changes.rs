@@ -62,6 +62,13 @@ enum ChangeJson {
         by: String,
         reason: String,
     },
+    DrainingShown {
+        resource: String,
+        token: String,
+        session: String,
+        in_flight: u32,
+        within_ms: u64,
+    },
 }
 
 impl ChangesJson {
@@ -120,6 +127,13 @@ impl ChangeJson {
                 token: token.to_string(),
                 by: by.to_string(),
                 reason: reason.to_string(),
+            },
+            Change::DrainingShown { resource, token, session, in_flight, within } => Self::DrainingShown {
+                resource: resource.to_string(),
+                token: token.to_string(),
+                session: session.to_string(),
+                in_flight: *in_flight,
+                within_ms: within.get(),
             },
         }
     }

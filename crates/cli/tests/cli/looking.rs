@@ -38,6 +38,7 @@ fn get_shows_holder_and_waiters() {
             "label": "holder", "session": "1", "token": "2", "fence_token": "2", "slot": null, "shared": false,
             "state": "held", "ttl_ms": 10_000, "remaining_ms": "T", "held_for_ms": "T", "renewed_ago_ms": "T",
             "value": "host:80", "value_hex": null, "value_left_out": false,
+            "draining": null, "offer": null,
         }],
         "holding": 1,
         "queue": [{"label": "waiter", "session": "3", "waiting_for_ms": "T", "overdue": false}],

@@ -345,7 +345,9 @@ impl Driver {
                     let _ = reply.send(Err(error));
                 }
             }
-            SessionEvent::Offered { .. } | SessionEvent::OfferEnded { .. } => {}
+            SessionEvent::Offered { .. }
+            | SessionEvent::OfferEnded { .. }
+            | SessionEvent::OfferAccepted { .. } => {}
         }
         slot.events.send(event);
     }

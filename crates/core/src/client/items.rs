@@ -12,6 +12,7 @@ use crate::holder::Reading;
 use crate::id::{CommandNumber, Token};
 use crate::name::ResourceName;
 use crate::planted::{Bug, planted};
+use crate::table::refusal_of;
 
 impl ClientSession {
     /// Takes the next item; drops one that was processed before, and one behind a gap, which a new attachment brings again.
@@ -45,6 +46,11 @@ impl ClientSession {
             ItemKind::OfferEnded { resource, token } => {
                 self.events.push(Event::OfferEnded { resource, token });
             }
+            ItemKind::OfferAccepted { resource, token, by, label } => {
+                if self.leases.contains_key(&token) {
+                    self.events.push(Event::OfferAccepted { resource, token, by, label });
+                }
+            }
         }
         // Last: a kept answer to a renewal may count from here on, and must find the leases as this item left them.
         if let Phase::Live(live) = &mut self.phase {
@@ -76,6 +82,9 @@ impl ClientSession {
             }
             (Op::Release { token, .. }, _) => {
                 self.end_belief(token, EndedWhy::Released);
+            }
+            (op, Answer::Refused(refusal)) => {
+                outcome = Outcome::Answered(Answer::Refused(refusal_of(&op, refusal)));
             }
             _ => {}
         }

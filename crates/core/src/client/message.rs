@@ -222,6 +222,17 @@ pub enum Event {
         /// The holder's token.
         token: Token,
     },
+    /// The successor has accepted what was offered: a release passes the lease to it while it stays ready. Told once for each offer.
+    OfferAccepted {
+        /// Which resource.
+        resource: ResourceName,
+        /// The token of the lease offered.
+        token: Token,
+        /// The successor.
+        by: SessionId,
+        /// What it calls itself.
+        label: Label,
+    },
     /// The session stands differently than before.
     Standing(Standing),
     /// The session is over. This is the last event.

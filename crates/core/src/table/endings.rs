@@ -75,7 +75,8 @@ impl LeaseTable {
         self.end_offer(out, name, token);
         let history_limit = self.config.limits.history;
         let Some(resource) = self.resources.get_mut(name) else { return };
-        let Some(holder) = resource.holders.iter().find(|holder| holder.token == token) else { return };
+        let Some(holder) = resource.holder_mut(token) else { return };
+        holder.draining = None;
         let (session, since) = (holder.session, holder.since);
         resource.registers.retain(|_, register| !(register.with_lease && register.token == token));
         let label = self.sessions[&session].label.clone();

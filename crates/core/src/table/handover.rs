@@ -33,7 +33,7 @@ impl LeaseTable {
         let from = self.sessions[&id].label.clone();
         let holder = self.resources.get_mut(name).and_then(|resource| resource.holder_mut(*token));
         holder.expect("a lease that is held has its place").offer =
-            Some(OfferMade { to, until, ready: None });
+            Some(OfferMade { to, until, ready: None, told: false });
         self.lower_due(name, until);
         let (resource, token, length) = (name.clone(), *token, *length);
         self.push_item(out, to, ItemKind::Offered { resource, token, from, length });
@@ -91,6 +91,7 @@ impl LeaseTable {
         let offer = self.resources.get_mut(name).and_then(|resource| resource.holder_mut(token));
         let offer = offer.and_then(|holder| holder.offer.as_mut());
         offer.expect("the offer was there a moment ago").ready = Some(ready);
+        self.tell_accepted(out, id, name, token);
         Ok(Answer::Accepted { wait })
     }
 

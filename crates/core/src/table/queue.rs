@@ -230,6 +230,7 @@ impl LeaseTable {
             standing: Standing::Held,
             offer: None,
             asks: 0,
+            draining: None,
         });
         if !resource.queue.is_empty() {
             self.lower_due(name, due);

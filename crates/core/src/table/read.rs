@@ -71,6 +71,32 @@ pub struct HolderView {
     pub renewed_ago: Millis,
     /// How it stands.
     pub state: HoldingState,
+    /// What it says of its drain, if it drains.
+    pub draining: Option<DrainingView>,
+    /// Whom it offers its place to, while that offer stands and its successor lives.
+    pub offer: Option<OfferView>,
+}
+
+/// A drain, as its holder tells of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DrainingView {
+    /// How many pieces of work were under way when it was told.
+    pub in_flight: u32,
+    /// Until the point by which the holder meant to be done; zero behind it.
+    pub remaining: Millis,
+}
+
+/// An offer of a holder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OfferView {
+    /// The successor.
+    pub to: SessionId,
+    /// What it calls itself.
+    pub label: Label,
+    /// Whether it has accepted, and a release now would pass the place to it.
+    pub ready: bool,
+    /// How long the offer stands.
+    pub remaining: Millis,
 }
 
 /// How a holder stands.
@@ -360,6 +386,23 @@ impl LeaseTable {
             held_for: at.since(holder.since),
             renewed_ago: at.since(session.last_renewal),
             state,
+            draining: holder.draining.map(|draining| DrainingView {
+                in_flight: draining.in_flight,
+                remaining: draining.until.since(at),
+            }),
+            offer: self.view_offer(holder),
         }
+    }
+
+    fn view_offer(&self, holder: &Holder) -> Option<OfferView> {
+        let offer = holder.offer.as_ref().filter(|offer| self.last_at <= offer.until)?;
+        let successor = self.living(offer.to).ok()?;
+        let ready = offer.ready.as_ref().is_some_and(|ready| self.still_ready(offer.to, ready));
+        Some(OfferView {
+            to: offer.to,
+            label: successor.label.clone(),
+            ready: ready && self.is_live(offer.to),
+            remaining: offer.until.since(self.last_at),
+        })
     }
 }

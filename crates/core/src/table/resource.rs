@@ -71,6 +71,17 @@ pub(super) struct Holder {
     pub(super) standing: Standing,
     pub(super) offer: Option<OfferMade>,
     pub(super) asks: u32,
+    /// What the holder says of its drain. Behind the table in a snapshot, so that one without it is what it was before.
+    #[serde(skip)]
+    pub(super) draining: Option<Draining>,
+}
+
+/// A drain that others can see: it says something, and decides nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Draining {
+    pub(super) in_flight: u32,
+    /// By then the holder meant to be done.
+    pub(super) until: LogTime,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -90,6 +101,9 @@ pub(super) struct OfferMade {
     pub(super) to: SessionId,
     pub(super) until: LogTime,
     pub(super) ready: Option<Ready>,
+    /// Whether the holder has been told that it was accepted. Behind the table in a snapshot, as the drain is.
+    #[serde(skip)]
+    pub(super) told: bool,
 }
 
 /// The successor has accepted.

@@ -89,6 +89,7 @@ impl Beliefs {
                     self.ended(*token, *session, how);
                 }
                 Event::ValueSet { .. }
+                | Event::DrainingShown { .. }
                 | Event::RegisterWritten { .. }
                 | Event::SessionEnded { .. }
                 | Event::WaitGranted { .. }

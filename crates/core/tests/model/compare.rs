@@ -1,6 +1,6 @@
 //! Whether the real table and the naive one show the same state, through what the real one lets people see.
 
-use leasehold_core::table::HoldingState;
+use leasehold_core::table::{HoldingState, LeaseView};
 use leasehold_core::{CommandNumber, ItemNumber, LeaseTable, Millis, RegisterKey};
 use proptest::prelude::*;
 
@@ -37,6 +37,26 @@ fn same_sessions(table: &LeaseTable, naive: &Naive) -> Result<(), TestCaseError>
     Ok(())
 }
 
+/// What holders tell of drains and offers.
+fn same_told(view: &LeaseView, naive: &Naive) -> Result<(), TestCaseError> {
+    for holder in &view.holders {
+        let lease = naive.lease(&view.resource, holder.token).expect("the same holders were compared before");
+        let left = |until: u64| Millis::new(until.saturating_sub(naive.now));
+        let drain = holder.draining.map(|shown| (shown.in_flight, shown.remaining));
+        let expected = lease.draining.map(|(in_flight, until)| (in_flight, left(until)));
+        prop_assert_eq!(drain, expected, "drain of {} {}", view.resource, holder.token);
+        let shown = holder.offer.as_ref().map(|offer| (offer.to, offer.ready, offer.remaining));
+        let stands =
+            lease.offer.as_ref().filter(|offer| naive.now <= offer.until && !naive.is_over(offer.to));
+        let expected = stands.map(|offer| {
+            let ready = offer.ready.as_ref().is_some_and(|ready| naive.still_ready(offer.to, ready));
+            (offer.to, ready && naive.is_live(offer.to), left(offer.until))
+        });
+        prop_assert_eq!(shown, expected, "offer of {} {}", view.resource, holder.token);
+    }
+    Ok(())
+}
+
 fn same_resource(table: &LeaseTable, naive: &Naive, nth: u8) -> Result<(), TestCaseError> {
     let name = resource(nth);
     let raised = naive.alarms.iter().find(|(alarmed, _)| *alarmed == name).map(|(_, token)| *token);
@@ -63,6 +83,7 @@ fn same_resource(table: &LeaseTable, naive: &Naive, nth: u8) -> Result<(), TestC
         })
         .collect();
     prop_assert_eq!(shown, expected, "holders of {}", name);
+    same_told(&view, naive)?;
     let queue: Vec<_> = view.queue.iter().map(|waiter| (waiter.session, waiter.overdue)).collect();
     let expected: Vec<_> =
         naive.queue(&name).map(|wait| (wait.session, !naive.is_live(wait.session))).collect();

@@ -13,7 +13,7 @@ use crate::{LONGEST, entries};
 const HISTORIES: usize = 150;
 
 /// What must happen, with a number of times that a healthy mix reaches several times over.
-const WANTED: [(&str, usize); 30] = [
+const WANTED: [(&str, usize); 33] = [
     ("answer AlreadyGranted", 5),
     ("answer Cancelled", 8),
     ("answer Granted", 200),
@@ -23,6 +23,9 @@ const WANTED: [(&str, usize); 30] = [
     ("answer RegisterWritten", 12),
     ("answer Released", 80),
     ("answer ValueSet", 12),
+    ("answer DrainingShown", 12),
+    ("item OfferAccepted", 8),
+    ("refused NotYetInUse", 5),
     ("ended Drained", 30),
     ("ended Expired", 60),
     ("ended HandedOver", 3),
@@ -83,6 +86,8 @@ fn kinds(applied: &Applied) -> Vec<String> {
     for (_, item) in &applied.items {
         if let ItemKind::Answer { answer: given, .. } = &item.kind {
             kinds.push(answer(given));
+        } else {
+            kinds.push(format!("item {}", variant(&item.kind)));
         }
     }
     for event in &applied.events {

@@ -16,7 +16,9 @@ impl Naive {
         when: u64,
     ) {
         self.end_offer(out, name, token);
-        let session = self.lease(name, token).expect("only a lease ends").session;
+        let lease = self.lease_mut(name, token).expect("only a lease ends");
+        lease.draining = None;
+        let session = lease.session;
         self.registers.retain(|r| !(r.resource == *name && r.with_lease && r.token == token));
         self.past.push(Past { resource: name.clone(), token, session, how: how.clone() });
         let of_name = self.past.iter().filter(|past| past.resource == *name).count();

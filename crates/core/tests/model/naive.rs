@@ -42,6 +42,8 @@ pub(crate) struct Naive {
     pub(crate) alarms: Vec<(ResourceName, Token)>,
     /// Oldest first.
     pub(crate) past: Vec<Past>,
+    /// What may stand in the log: from 2 on drains are shown, and holders hear that their offers were accepted.
+    pub(crate) version: u32,
 }
 
 #[derive(Debug, Clone)]
@@ -84,6 +86,8 @@ pub(crate) struct Lease {
     pub(crate) revoked: Option<Revoked>,
     pub(crate) offer: Option<OfferMade>,
     pub(crate) asks: u32,
+    /// How many pieces of work are under way, and until when at most.
+    pub(crate) draining: Option<(u32, u64)>,
 }
 
 /// The lease is over, and its place stays taken because the holder may not know.
@@ -99,6 +103,8 @@ pub(crate) struct OfferMade {
     pub(crate) to: SessionId,
     pub(crate) until: u64,
     pub(crate) ready: Option<Ready>,
+    /// Whether the holder was told that it was accepted.
+    pub(crate) told: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -157,6 +163,7 @@ impl Naive {
             registers: Vec::new(),
             alarms: Vec::new(),
             past: Vec::new(),
+            version: 1,
         }
     }
 
@@ -222,7 +229,7 @@ impl Naive {
                     self.config = config.clone();
                 }
             }
-            System::ClusterVersion { .. } => {}
+            System::ClusterVersion { version } => self.version = self.version.max(*version),
             System::Rebooted => self.end_everything(out, &Ending::Rebooted),
             System::Restored { epoch, wait } => {
                 self.epoch = self.epoch.max(epoch.get());

@@ -25,10 +25,36 @@ impl Naive {
         self.end_offer(out, name, token);
         let until = self.now + offer.length.get();
         let from = self.session(id).expect("whoever offers lives").label.clone();
-        self.lease_mut(name, token).expect("it is held").offer = Some(OfferMade { to, until, ready: None });
+        self.lease_mut(name, token).expect("it is held").offer =
+            Some(OfferMade { to, until, ready: None, told: false });
         let (resource, length) = (name.clone(), offer.length);
         self.push_item(out, to, ItemKind::Offered { resource, token, from, length });
         Ok(Answer::Offered { to })
+    }
+
+    pub(super) fn show_draining(
+        &mut self,
+        out: &mut Applied,
+        id: SessionId,
+        shown: (&ResourceName, Token),
+        in_flight: u32,
+        within: Millis,
+    ) -> Result<Answer, Refusal> {
+        let (name, token) = shown;
+        if self.version < 2 {
+            return Err(Refusal::NotYetInUse);
+        }
+        if within.get() > 86_400_000 {
+            return Err(Refusal::BadRequest { what: BadRequest::TooLong });
+        }
+        self.serve(out, [name.clone()]);
+        let (refusal, until) = (self.not_holder(name, token), self.now + within.get());
+        let lease = self.lease_mut(name, token);
+        let lease = lease.filter(|lease| lease.session == id && lease.revoked.is_none()).ok_or(refusal)?;
+        lease.draining = Some((in_flight, until));
+        let resource = name.clone();
+        out.events.push(Event::DrainingShown { resource, token, session: id, in_flight, within });
+        Ok(Answer::DrainingShown)
     }
 
     fn find_successor(&self, name: &ResourceName, wanted: &Successor) -> Option<SessionId> {
@@ -72,8 +98,17 @@ impl Naive {
             }
         };
         let wait = ready.command;
+        let tells = self.version >= 2;
         let lease = self.lease_mut(name, token).expect("it was just found");
-        lease.offer.as_mut().expect("it was just found").ready = Some(ready);
+        let (holder, offer) = (lease.session, lease.offer.as_mut().expect("it was just found"));
+        offer.ready = Some(ready);
+        let tell = tells && !offer.told;
+        offer.told |= tells;
+        if tell {
+            let (resource, label) =
+                (name.clone(), self.session(id).expect("whoever accepts lives").label.clone());
+            self.push_item(out, holder, ItemKind::OfferAccepted { resource, token, by: id, label });
+        }
         Ok(Answer::Accepted { wait })
     }
 
@@ -85,9 +120,10 @@ impl Naive {
         }
     }
 
-    fn still_ready(&self, id: SessionId, ready: &Ready) -> bool {
+    pub(crate) fn still_ready(&self, id: SessionId, ready: &Ready) -> bool {
         let waits = self.waits.iter().any(|wait| (wait.session, wait.command) == (id, ready.command));
-        ready.own_value.is_some() || waits
+        let room = self.leases_wanted(id) < self.config.limits.leases_per_session;
+        if ready.own_value.is_some() { room } else { waits }
     }
 
     pub(super) fn successor_at_release(&self, lease: &Lease) -> Option<(SessionId, Ready)> {

@@ -48,10 +48,9 @@ fn value(nth: u64) -> Value {
 
 /// The entry with which every script begins: its sessions, and the first attachment of each that is streamed.
 pub(crate) fn openings(script: &Script) -> Entry {
-    Entry {
-        at: LogTime::ZERO,
-        commands: script.openings.iter().map(|pick| Command::Open(open(*pick))).collect(),
-    }
+    let version = script.shows_drains.then_some(Command::System(System::ClusterVersion { version: 2 }));
+    let opens = script.openings.iter().map(|pick| Command::Open(open(*pick)));
+    Entry { at: LogTime::ZERO, commands: version.into_iter().chain(opens).collect() }
 }
 
 fn open(pick: OpenPick) -> Open {
@@ -222,6 +221,7 @@ impl<'a> Resolver<'a> {
         let offered_to = |lease: &'a crate::naive::Lease| lease.offer.as_ref().map(|offer| offer.to);
         let mut able: Vec<SessionId> = match op {
             OpStep::SetValue { token: TokenPick::Own, .. }
+            | OpStep::SetDraining { token: TokenPick::Own, .. }
             | OpStep::WriteRegister { token: TokenPick::Own, .. }
             | OpStep::Offer { token: TokenPick::Own, .. } => naive.leases.iter().map(|l| l.session).collect(),
             OpStep::Release { token: TokenPick::Own, .. } => {
@@ -291,6 +291,11 @@ impl<'a> Resolver<'a> {
             OpStep::Release { resource: r, token, drained } => {
                 let (resource, token) = self.token(Some(session.id), *r, *token);
                 Op::Release { resource, token, drained: *drained }
+            }
+            OpStep::SetDraining { resource: r, token, in_flight, within } => {
+                let (resource, token) = self.token(Some(session.id), *r, *token);
+                let (in_flight, within) = (u32::from(*in_flight), Millis::new(u64::from(*within)));
+                Op::SetDraining { resource, token, in_flight, within }
             }
             OpStep::NoRoom => unreachable!("it has no operation"),
             OpStep::Close => Op::Close,

@@ -164,6 +164,7 @@ impl Naive {
                 revoked: None,
                 offer: None,
                 asks: 0,
+                draining: None,
             });
             let grant = Grant { resource, token, fence, slot };
             out.events.push(Event::Granted {

@@ -9,6 +9,8 @@ use proptest::prelude::*;
 pub(crate) struct Script {
     pub(crate) limits: LimitsPick,
     pub(crate) drift_ppm: u32,
+    /// Whether the log shows drains from its beginning.
+    pub(crate) shows_drains: bool,
     pub(crate) openings: Vec<OpenPick>,
     pub(crate) entries: Vec<EntryStep>,
 }
@@ -153,6 +155,12 @@ pub(crate) enum OpStep {
         token: TokenPick,
         drained: bool,
     },
+    SetDraining {
+        resource: u8,
+        token: TokenPick,
+        in_flight: u8,
+        within: u32,
+    },
     Close,
     /// One that there was no room for.
     NoRoom,
@@ -192,8 +200,15 @@ pub(crate) fn script(longest: usize) -> impl Strategy<Value = Script> {
     let limits = prop_oneof![4 => Just(LimitsPick::Default), 1 => Just(LimitsPick::Small)];
     let drift = prop_oneof![4 => Just(1_000_u32), 1 => Just(0), 1 => Just(77_777)];
     let openings = (2_u8..=4).prop_flat_map(|count| (0..count).map(good_open).collect::<Vec<_>>());
-    (limits, drift, openings, vec(entry(), 1..longest))
-        .prop_map(|(limits, drift_ppm, openings, entries)| Script { limits, drift_ppm, openings, entries })
+    (limits, drift, prop::bool::weighted(0.8), openings, vec(entry(), 1..longest)).prop_map(
+        |(limits, drift_ppm, shows_drains, openings, entries)| Script {
+            limits,
+            drift_ppm,
+            shows_drains,
+            openings,
+            entries,
+        },
+    )
 }
 
 fn good_open(who: u8) -> impl Strategy<Value = OpenPick> {
@@ -303,8 +318,10 @@ fn op() -> impl Strategy<Value = OpStep> {
         5 => (r.clone(), token(), successor(), length)
             .prop_map(|(resource, token, to, length)| OpStep::Offer { resource, token, to, length }),
         6 => (r.clone(), offered).prop_map(|(resource, token)| OpStep::Accept { resource, token }),
-        6 => (r, token(), any::<bool>())
+        6 => (r.clone(), token(), any::<bool>())
             .prop_map(|(resource, token, drained)| OpStep::Release { resource, token, drained }),
+        2 => (r, token(), 0_u8..9, prop_oneof![9 => 0_u32..5_000, 1 => Just(86_400_001)])
+            .prop_map(|(resource, token, in_flight, within)| OpStep::SetDraining { resource, token, in_flight, within }),
         1 => Just(OpStep::Close),
         1 => Just(OpStep::NoRoom),
     ]

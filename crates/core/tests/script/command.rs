@@ -126,6 +126,13 @@ impl World {
                 let (resource, token) = self.lease(name, words)?;
                 Op::Release { resource, token, drained }
             }
+            "draining" => {
+                let within = words.length_option("within")?.unwrap_or(Millis::new(5_000));
+                let (resource, token) = self.lease(name, words)?;
+                let in_flight = number(words.next("how many are in flight")?)?;
+                let in_flight = u32::try_from(in_flight).map_err(|_| "too many are in flight")?;
+                Op::SetDraining { resource, token, in_flight, within }
+            }
             "close" => Op::Close,
             other => return Err(format!("{other:?} is not a verb of sessions")),
         })
@@ -135,6 +142,11 @@ impl World {
         Ok(match verb {
             "config" => Command::System(System::Found(config(words)?)),
             "rebooted" => Command::System(System::Rebooted),
+            "version" => {
+                let version = number(words.next("a version")?)?;
+                let version = u32::try_from(version).map_err(|_| "no such version")?;
+                Command::System(System::ClusterVersion { version })
+            }
             "restored" => {
                 let epoch = words.number_option("epoch")?.and_then(|epoch| u16::try_from(epoch).ok());
                 let epoch = epoch.and_then(Epoch::new).ok_or("an epoch is missing")?;

@@ -125,7 +125,17 @@ impl World {
             None => ", value left out".to_owned(),
         };
         let (who, t, fence) = (self.name(holder.session), token(holder.token), fence.unwrap_or_default());
-        format!("  held: {who} {t}{fence}{slot}{shared} for {}, {state}{value}", holder.held_for)
+        let drains = holder.draining.map_or_else(String::new, |shown| {
+            format!(", draining {} within {}", shown.in_flight, shown.remaining)
+        });
+        let offers = holder.offer.as_ref().map_or_else(String::new, |offer| {
+            let ready = if offer.ready { "ready" } else { "not ready" };
+            format!(", offered to {} ({ready}) for {}", self.name(offer.to), offer.remaining)
+        });
+        format!(
+            "  held: {who} {t}{fence}{slot}{shared} for {}, {state}{value}{drains}{offers}",
+            holder.held_for
+        )
     }
 
     fn history(&self, name: &ResourceName) -> Vec<String> {

@@ -85,6 +85,9 @@ impl World {
                 format!("offered {resource} {} by {from:?} for {length}", token(*t))
             }
             ItemKind::OfferEnded { resource, token: t } => format!("offer ended: {resource} {}", token(*t)),
+            ItemKind::OfferAccepted { resource, token: t, by, label } => {
+                format!("offer of {resource} {} accepted by {} {label:?}", token(*t), self.name(*by))
+            }
         }
     }
 
@@ -99,6 +102,7 @@ impl World {
             Answer::Offered { to } => format!("offered to {}", self.name(*to)),
             Answer::Accepted { wait } => format!("accepted, the grant follows under {wait}"),
             Answer::Released => "released".to_owned(),
+            Answer::DrainingShown => "draining shown".to_owned(),
             Answer::Refused(refusal) => format!("refused: {}", self.refusal(refusal)),
         }
     }
@@ -147,6 +151,9 @@ impl World {
             }
             Event::AlarmCleared { resource, token: t, by, reason } => {
                 format!("alarm of {resource} {} cleared by {by:?} ({reason})", token(*t))
+            }
+            Event::DrainingShown { resource, token: t, in_flight, within, .. } => {
+                format!("draining: {resource} {} with {in_flight} in flight, within {within}", token(*t))
             }
             // Streamed sessions have these as items.
             Event::SessionOpened { .. }

@@ -49,6 +49,8 @@ pub(crate) const TAGS: &[&str] = &[
     "tidy",
     "operator",
     "alarm",
+    "draining",
+    "version",
 ];
 
 /// How often each tag must occur: one script can be wrong in the same way as the code.

@@ -11,7 +11,7 @@ use leasehold_core::protocol::{
 };
 use raft::eraftpb::{Message, MessageType};
 
-use super::intake::{respond, unavailable};
+use super::intake::{in_use, respond, unavailable};
 use super::start::{ELECTION_TICKS, TICK_NANOS};
 use super::{Early, Fatal, Input, Node, Output};
 use crate::forwards::Visitors;
@@ -261,6 +261,12 @@ impl Node {
         }
         let Some(to) = self.leader() else { return };
         let leader = (to, self.raft.raft.term);
+        // A leader that knows what this is judges by itself whether it may stand in the log.
+        let knows = self.known_versions.get(&to).copied().unwrap_or(0);
+        let request = match in_use(request, self.roster.version.max(knows)) {
+            Ok(request) => request,
+            Err(response) => return respond(out, connection, id, response),
+        };
         if self.forwards.leader().is_some_and(|before| before != leader) {
             // Met in this very turn: what the one before was sent must not count as sent to this one.
             self.lose_leader(out);

@@ -4,6 +4,7 @@
 use leasehold_core::answer::Renewed;
 use leasehold_core::planted::{Bug, planted};
 use leasehold_core::protocol::{Failure, Plain, Request, RequestId, Response, ToClient};
+use leasehold_core::table::{FIRST_VERSION, needs, stands_in};
 use leasehold_core::{Command, Op, Refusal, Reply, Sequence, SessionCommand, SessionId, SessionKind};
 
 use super::{Early, Input, Node, Output};
@@ -193,7 +194,7 @@ impl Node {
         request: Request,
     ) -> Result<(), Response> {
         let mut held = false;
-        let command = match request {
+        let command = match in_use(request, self.roster.version)? {
             Request::Read(query) => {
                 if self.reads.is_full() {
                     return Err(unavailable("too many reads are under way"));
@@ -305,6 +306,25 @@ impl Node {
     }
 }
 
+/// Lets in what may stand in a log of this version. A command of a stream that may not gets something that every release refuses in its
+/// place, because its number must be used up; all else is refused here.
+pub(super) fn in_use(request: Request, version: u32) -> Result<Request, Response> {
+    let version = version.max(FIRST_VERSION);
+    match request {
+        Request::Command(mut command) if needs(&command.op) > version => match command.sequence {
+            Sequence::Streamed { number, .. } => {
+                command.op = stands_in(number);
+                Ok(Request::Command(command))
+            }
+            Sequence::Plain => Err(Response::Reply(Reply::Refused(Refusal::NotYetInUse))),
+        },
+        Request::Plain { plain: Plain::Command { ref op, .. }, .. } if needs(op) > version => {
+            Err(Response::Reply(Reply::Refused(Refusal::NotYetInUse)))
+        }
+        other => Ok(other),
+    }
+}
+
 /// Whether a command makes something that needs room on the disk for longer than itself.
 const fn takes_room(command: &Command) -> bool {
     match command {
@@ -317,7 +337,12 @@ const fn takes_room(command: &Command) -> bool {
 const fn makes_something(op: &Op) -> bool {
     matches!(
         op,
-        Op::Acquire(_) | Op::SetValue { .. } | Op::WriteRegister { .. } | Op::Offer(_) | Op::Accept { .. }
+        Op::Acquire(_)
+            | Op::SetValue { .. }
+            | Op::WriteRegister { .. }
+            | Op::Offer(_)
+            | Op::Accept { .. }
+            | Op::SetDraining { .. }
     )
 }
 

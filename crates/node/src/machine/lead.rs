@@ -68,9 +68,15 @@ impl Node {
 
     /// Raises the version of what may stand in the log to the greatest that every member knows.
     fn raise_version(&mut self) {
+        let raise = self.version_to_raise();
+        self.push_own(raise);
+    }
+
+    /// The command that raises the version, if it is to be raised and that is not on its way.
+    fn version_to_raise(&mut self) -> Option<Command> {
         let (me, own, present) = (self.id(), self.options.cluster_version, self.roster.version);
-        if present >= own || self.roster.members.is_empty() {
-            return;
+        if present >= own {
+            return None;
         }
         // Whoever has not been heard of since this process began may have been set back to an older release.
         let knows = |id| {
@@ -80,11 +86,13 @@ impl Node {
                 self.known_versions.get(&id).copied().unwrap_or(0)
             }
         };
-        let common = self.roster.members.iter().map(|member| knows(member.id)).min().unwrap_or(0);
-        if common > present && self.raising.is_none_or(|raising| raising < common) {
-            self.raising = Some(common);
-            self.push_own([Command::System(System::ClusterVersion { version: common })]);
+        // A directory that processes of one machine share has no members: whoever serves it is the only one.
+        let common = self.roster.members.iter().map(|member| knows(member.id)).min().unwrap_or(own);
+        if common <= present || self.raising.is_some_and(|raising| raising >= common) {
+            return None;
         }
+        self.raising = Some(common);
+        Some(Command::System(System::ClusterVersion { version: common }))
     }
 
     /// Whether time must be moved though nothing else happens.
@@ -119,6 +127,10 @@ impl Node {
                 }
             }
         };
+        if self.applied == self.raft.raft.raft_log.last_index() {
+            // Nothing before this entry could add a member that knows less.
+            commands.extend(self.version_to_raise());
+        }
         let base =
             if planted(Bug::BaseFromOwnClock) { base.max(LogTime::new(now.raw / 1_000_000)) } else { base };
         let term = self.raft.raft.term;

@@ -207,7 +207,9 @@ impl Node {
         check_version(version, &self.options)?;
         if version > self.roster.version {
             self.roster.version = version;
-            out.push(Output::Members(Arc::new(self.membership())));
+            if !self.roster.members.is_empty() {
+                out.push(Output::Members(Arc::new(self.membership())));
+            }
         }
         Ok(())
     }

@@ -1,11 +1,13 @@
-//! The version of what may stand in the log: founded with the cluster, and handed on with everything else that is known of it.
+//! The version of what may stand in the log: raised when every member knows it, and handed on with everything else that is known of the
+//! cluster.
 
 use leasehold_core::protocol::{ClusterCommand, Query, ReadAnswer, Request, Response};
+use leasehold_core::{Answer, ItemKind, Millis, Op, Refusal, Reply};
 use leasehold_node::members::CLUSTER_VERSION;
 use leasehold_node::payload::NodeSnapshot;
 use leasehold_node::{Fatal, Input, Options, SavedSnapshot, founding_snapshot};
 
-use crate::actor::{Actor, order};
+use crate::actor::{Actor, name, order};
 use crate::mistake::Mistake;
 use crate::world::{World, id_of, member};
 
@@ -20,9 +22,10 @@ fn versions(world: &mut World, at: usize) -> (u32, Option<u32>, u32) {
 }
 
 #[test]
-fn a_cluster_has_the_version_of_its_founders_and_hands_it_to_whoever_joins() {
+fn a_cluster_comes_to_the_version_of_its_founders_and_hands_it_to_whoever_joins() {
     let mut world = World::cluster(1);
-    assert_eq!(versions(&mut world, 0), (CLUSTER_VERSION, None, CLUSTER_VERSION));
+    assert_eq!(versions(&mut world, 0), (CLUSTER_VERSION, Some(CLUSTER_VERSION), CLUSTER_VERSION));
+    assert_eq!(world.node(0).table().version(), CLUSTER_VERSION);
     let blank = world.add_process(None);
     world.run(100);
     assert_eq!(world.node(blank).membership().version, 0, "it does not know any cluster");
@@ -116,4 +119,62 @@ fn the_version_is_raised_when_the_last_member_knows_it_and_not_before() {
     });
     let too_old = Fatal::TooOld { needs: later, knows: now };
     assert!(begun == Ok(Some(too_old.clone())) || begun == Err(too_old), "{begun:?}");
+}
+
+/// The answers that a stream has got, in order.
+fn answers(world: &mut World, client: &Actor) -> Vec<Answer> {
+    let items = world.items(client.connection).into_iter();
+    items
+        .filter_map(|item| match item.kind {
+            ItemKind::Answer { answer, .. } => Some(answer),
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn what_came_with_a_version_is_kept_out_of_the_log_until_every_member_knows_it() {
+    let mut world = World::founded(3, Options { cluster_version: 1, ..Options::default() }, 7, Mistake::None);
+    world.run_until(3_000, |world| world.leader().is_some());
+    meet(&mut world, [1; 3]);
+    let (leader, follower) = (world.the_leader(), world.followers()[0]);
+    let mut stream = Actor::streamed(&mut world, follower, 1, 60_000);
+    let token = stream.hold(&mut world, "job");
+    let plain = Actor::plain(&mut world, leader, 2, 60_000);
+    let taken = plain.take(&mut world, "other");
+    let shows = |resource: &str, token| Op::SetDraining {
+        resource: name(resource),
+        token,
+        in_flight: 2,
+        within: Millis::new(1_000),
+    };
+    // Through a member that does not lead, and through the one that does.
+    for at in [follower, leader] {
+        let refused = world.call(at, plain.plain_op(shows("other", taken)));
+        assert_eq!(refused, Response::Reply(Reply::Refused(Refusal::NotYetInUse)));
+    }
+    let drains = stream.op(shows("job", token));
+    stream.send(&mut world, drains);
+    let number = stream.command;
+    let after = stream.acquire("next", None);
+    stream.send(&mut world, after);
+    world.run(500);
+    let heard = answers(&mut world, &stream);
+    let in_its_place = Answer::Refused(Refusal::NoSuchWait { acquire: number });
+    assert!(matches!(&heard[..], [.., refused, Answer::Granted(_)] if *refused == in_its_place), "{heard:?}");
+
+    world.options.cluster_version = 2;
+    for process in 0..3 {
+        world.crash(process);
+        world.start(process);
+        world.run_until(3_000, |world| world.leader().is_some());
+    }
+    meet(&mut world, [2; 3]);
+    world.run(1_000);
+    assert!((0..3).all(|process| world.node(process).table().version() == 2));
+    let shown = world.call(follower, plain.plain_op(shows("other", taken)));
+    let is_shown = matches!(&shown, Response::Reply(Reply::Plain { answer: Answer::DrainingShown, .. }));
+    assert!(is_shown, "{shown:?}");
+    let view = world.node(follower).table().lease(&name("other")).expect("it is held");
+    assert_eq!(view.holders[0].draining.map(|shown| shown.in_flight), Some(2));
 }

@@ -154,6 +154,7 @@ impl State {
             (state.index, state.term) = (entry.index.0, state.term.max(entry.term.0));
         }
         state.term = state.term.max(log.hard_state.term.0);
+        state.roster.version = state.roster.version.max(state.table.version());
         state.table.check_invariants()?;
         Ok(state)
     }
@@ -180,6 +181,8 @@ impl State {
             Heir::Served(member) => (member.id, alone(member)?, None),
             Heir::Embedded(anchor) => (FOUNDER, Roster::default(), Some(anchor.clone())),
         };
+        // What the table has come to, a release that does not know it cannot read.
+        let roster = Roster { version: roster.version.max(self.table.version()), ..roster };
         let voters = Voters { voters: vec![voter.0], ..Voters::default() };
         // Whoever watched the life before must look anew: its revisions beyond this one are not those of the new life.
         let changes = ChangeLog::after(Revision::new(index));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leasehold_core::protocol::Failure;
-use leasehold_core::{CommandNumber, Grant, SessionId, Token};
+use leasehold_core::{CommandNumber, Grant, Millis, SessionId, Token};
 use leasehold_wire::messages as pb;
 use leasehold_wire::{MAX_FRAME_BYTES, Wire};
 use pb::acquire_response::Outcome as AcquireOutcome;
@@ -123,6 +123,13 @@ pub(super) async fn set_value(plain: &Plain, m: pb::SetValueRequest) -> Outcome<
     let (key, resource) = (fields::key(&m.session_key)?, fields::resource(&m.resource)?);
     plain.set_value(key, resource, Token::from_u64(m.token), fields::value(m.value)?).await?;
     Ok(pb::SetValueResponse {})
+}
+
+pub(super) async fn drain(plain: &Plain, m: pb::DrainRequest) -> Outcome<pb::DrainResponse> {
+    let (key, resource) = (fields::key(&m.session_key)?, fields::resource(&m.resource)?);
+    let shown = (fields::in_flight(m.in_flight)?, Millis::new(m.within_ms));
+    plain.drain(key, resource, Token::from_u64(m.token), shown).await?;
+    Ok(pb::DrainResponse {})
 }
 
 pub(super) async fn cancel(plain: &Plain, m: pb::CancelRequest) -> Outcome<pb::CancelResponse> {

@@ -62,6 +62,11 @@ pub(super) fn page_size(limit: Option<u64>) -> Checked<usize> {
     fitting.ok_or_else(|| bad("limit", format!("limit of {limit} is outside 1 to {MAX_PAGE}")))
 }
 
+pub(super) fn in_flight(count: u64) -> Checked<u32> {
+    let too_many = |_| bad("in_flight", format!("in_flight of {count} is above {}", u32::MAX));
+    u32::try_from(count).map_err(too_many)
+}
+
 pub(super) fn open(m: &pb::OpenSessionRequest) -> Checked<OpenSession> {
     let nonce = match <[u8; 16]>::try_from(&m.nonce[..]) {
         Ok(nonce) => Some(Nonce(nonce)),

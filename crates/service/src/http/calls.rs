@@ -2,15 +2,15 @@
 
 use axum::extract::State;
 
-use leasehold_core::Token;
+use leasehold_core::{Millis, Token};
 
 use super::HttpState;
 use super::answer::{Answered, Refused};
 use super::fields::Fields;
 use super::input::{
-    AcquireFields, AskFields, CancelFields, ClearFields, LeasesFields, NoFields, OpenFields, RegisterFields,
-    ReleaseFields, ResourceFields, RevokeFields, SessionFields, SessionsFields, SetValueFields, TokenFields,
-    WriteFields,
+    AcquireFields, AskFields, CancelFields, ClearFields, DrainFields, LeasesFields, NoFields, OpenFields,
+    RegisterFields, ReleaseFields, ResourceFields, RevokeFields, SessionFields, SessionsFields,
+    SetValueFields, TokenFields, WriteFields,
 };
 use super::output::{
     AcquiredJson, AlarmsAnswer, AskedJson, CancelledJson, CheckAnswer, Done, HistoryAnswer, LeaseAnswer,
@@ -78,6 +78,16 @@ pub(super) async fn set_value(
     let value = fields.value()?;
     let (key, token) = (fields.session_key.0, Token::from_u64(fields.token.0));
     state.plain().set_value(key, fields.resource, token, value).await?;
+    Ok(Answered(Done {}))
+}
+
+pub(super) async fn drain(
+    State(state): State<HttpState>,
+    Fields(fields): Fields<DrainFields>,
+) -> Answer<Done> {
+    let (key, token) = (fields.session_key.0, Token::from_u64(fields.token.0));
+    let shown = (fields.in_flight, Millis::new(fields.within_ms));
+    state.plain().drain(key, fields.resource, token, shown).await?;
     Ok(Answered(Done {}))
 }
 

@@ -108,6 +108,16 @@ pub(crate) struct SetValueFields {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
+pub(crate) struct DrainFields {
+    pub(crate) session_key: Key,
+    pub(crate) resource: ResourceName,
+    pub(crate) token: Number,
+    pub(crate) in_flight: u32,
+    pub(crate) within_ms: u64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct CancelFields {
     pub(crate) session_key: Key,
     pub(crate) acquire: Number,

@@ -120,6 +120,7 @@ fn operation(path: &str) -> &'static str {
         "/v1/lease/acquire" => "acquire",
         "/v1/lease/release" => "release",
         "/v1/lease/set-value" => "set-value",
+        "/v1/lease/drain" => "drain",
         "/v1/lease/cancel" => "cancel",
         "/v1/lease/get" => "get",
         "/v1/lease/list" => "list",

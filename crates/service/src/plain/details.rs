@@ -87,7 +87,8 @@ fn of_refusal(refusal: &Refusal) -> Value {
         | Refusal::BadRequest { .. }
         | Refusal::NoSuchSuccessor
         | Refusal::TokensExhausted
-        | Refusal::NoRoom => Value::Null,
+        | Refusal::NoRoom
+        | Refusal::NotYetInUse => Value::Null,
     }
 }
 

@@ -346,6 +346,7 @@ const fn of_refusal(refusal: &Refusal) -> &'static str {
         Refusal::LimitReached { .. } => "limit-reached",
         Refusal::TokensExhausted => "tokens-exhausted",
         Refusal::NoRoom => "no-room",
+        Refusal::NotYetInUse => "not-yet-in-use",
         Refusal::TokenAhead { .. } => "token-ahead",
         Refusal::NoSuchAlarm { .. } => "no-such-alarm",
     }
@@ -420,6 +421,7 @@ pub const CODES: [Code; 56] = [
     code("limit-reached", 429, GrpcCode::ResourceExhausted),
     code("tokens-exhausted", 409, GrpcCode::FailedPrecondition),
     code("no-room", 409, GrpcCode::ResourceExhausted),
+    code("not-yet-in-use", 409, GrpcCode::FailedPrecondition),
     code("token-ahead", 409, GrpcCode::FailedPrecondition),
     code("no-such-alarm", 409, GrpcCode::NotFound),
     code("wait-ended", 409, GrpcCode::Aborted),

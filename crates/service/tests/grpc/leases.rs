@@ -153,6 +153,30 @@ async fn a_value_is_shown_and_only_its_holder_changes_it() {
 }
 
 #[tokio::test]
+async fn a_drain_is_shown_by_its_holder_alone() {
+    let running = Running::start();
+    let mut client = running.client().await;
+    let (key, other) = (open(&mut client, "a").await, open(&mut client, "b").await);
+    let token = held(&mut client, &key, "jobs").await;
+    let drain = |key: &str| pb::DrainRequest {
+        session_key: key.into(),
+        resource: "jobs".into(),
+        token,
+        in_flight: 3,
+        within_ms: 20_000,
+    };
+    client.drain(drain(&key)).await.unwrap();
+    let status = client.drain(drain(&other)).await.unwrap_err();
+    assert_status(&status, Code::FailedPrecondition, "not-holder", "refused");
+    let many = pb::DrainRequest { in_flight: 1 << 32, ..drain(&key) };
+    let status = client.drain(many).await.unwrap_err();
+    assert_status(&status, Code::InvalidArgument, "bad-field", "failed");
+    let seen = client.get_lease(pb::GetLeaseRequest { resource: "jobs".into() }).await.unwrap().into_inner();
+    let shown = seen.lease.unwrap().holders.remove(0).draining.unwrap();
+    assert!(shown.in_flight == 3 && shown.remaining_ms <= 20_000, "{shown:?}");
+}
+
+#[tokio::test]
 async fn a_resource_that_nobody_knows_is_absent() {
     let running = Running::start();
     let mut client = running.client().await;

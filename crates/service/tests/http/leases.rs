@@ -190,3 +190,29 @@ fn registers_are_written_with_a_current_token_only() {
     let details = write(json!({ "key": "cursor", "value": "late" })).fault(409, "not-current", "refused");
     assert_eq!(details, json!({ "resource": "job", "token": token, "ended": "released" }));
 }
+
+#[test]
+fn a_drain_is_shown_to_whoever_looks_and_goes_with_the_lease() {
+    let stage = Stage::new();
+    let (key, other) = (stage.open("web-1"), stage.open("web-2"));
+    let token = stage.take(&key, "job");
+    assert_eq!(stage.lease("job")["holders"][0]["draining"], json!(null));
+    let drain = |key: &str, within: u64| {
+        let body = json!({
+            "session_key": key, "resource": "job", "token": token, "in_flight": 3, "within_ms": within
+        });
+        stage.post("/v1/lease/drain", &body)
+    };
+    assert_eq!(drain(&key, 20_000).good(), json!({}));
+    let shown = stage.lease("job")["holders"][0]["draining"].clone();
+    assert_eq!(shown["in_flight"], 3);
+    let left = shown["remaining_ms"].as_u64().unwrap();
+    assert!((1..=20_000).contains(&left), "{left} ms are left of 20 s");
+    drain(&other, 20_000).fault(409, "not-holder", "refused");
+    let details = drain(&key, 86_400_001).fault(400, "bad-request", "refused");
+    assert_eq!(details["field"], "within_ms");
+    let release = json!({ "session_key": key, "resource": "job", "token": token, "drained": true });
+    stage.post("/v1/lease/release", &release).good();
+    stage.take(&other, "job");
+    assert_eq!(stage.lease("job")["holders"][0]["draining"], json!(null), "the next one has shown nothing");
+}

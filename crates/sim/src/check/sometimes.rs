@@ -74,6 +74,10 @@ situations! {
     HandedOver,
     /// An offer ended without a handover.
     OfferEnded,
+    /// A holder was told that its offer was accepted.
+    OfferAccepted,
+    /// A holder showed that it drains.
+    DrainingShown,
     /// A lease was taken between grace and the hard limit.
     Taken,
     /// A cool-down kept somebody from a lease.
@@ -156,6 +160,8 @@ situations! {
     NoRoom,
     /// The version of what may stand in the log was raised.
     VersionRaised,
+    /// A command was refused because a member did not know it yet.
+    NotYetInUse,
 }
 
 /// How often each situation was reached.

@@ -345,6 +345,7 @@ impl<'r> Story<'r> {
             }
             TableEvent::SessionOpened { .. }
             | TableEvent::ValueSet { .. }
+            | TableEvent::DrainingShown { .. }
             | TableEvent::RegisterWritten { .. }
             | TableEvent::WaitGranted { .. }
             | TableEvent::WaitEnded { .. }

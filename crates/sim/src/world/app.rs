@@ -331,7 +331,10 @@ impl World {
         let held = own.random.pick(&own.app.held).clone();
         let value = Value::new(own.random.bits().to_le_bytes().to_vec()).expect("a short value");
         let (resource, token) = (held.resource, held.token);
-        let op = if own.random.one_in(2) {
+        let op = if own.random.one_in(3) {
+            let within = Millis::new(own.random.between(0, 20_000));
+            Op::SetDraining { resource, token, in_flight: u32::from(own.random.one_in(2)), within }
+        } else if own.random.one_in(2) {
             Op::SetValue { resource, token, value }
         } else {
             let key = RegisterKey::new("k").expect("a good key");
@@ -374,8 +377,9 @@ impl World {
         }
         let (resource, token) = own.random.pick(&own.app.past).clone();
         let value = Value::new(own.random.bits().to_le_bytes().to_vec()).expect("a short value");
-        let op = match own.random.below(3) {
+        let op = match own.random.below(4) {
             0 => Op::Release { resource, token, drained: false },
+            3 => Op::SetDraining { resource, token, in_flight: 1, within: Millis::new(1_000) },
             1 => Op::SetValue { resource, token, value },
             _ => {
                 let key = RegisterKey::new("k").expect("a good key");

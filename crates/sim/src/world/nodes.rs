@@ -8,7 +8,6 @@ use std::sync::Arc;
 use leasehold_core::limits::Limits;
 use leasehold_core::protocol::{Failure, Member, MemberId, Response, ToClient};
 use leasehold_core::{Config, Drift, Millis};
-use leasehold_node::members::CLUSTER_VERSION;
 use leasehold_node::{
     CALLS, Input, LogEntry, LogWrite, Membership, Node, Options, Output, Place, Recovered, SavedSnapshot,
     Setup, Start, Vote, founding_snapshot,
@@ -21,6 +20,7 @@ use leasehold_wal::{
 
 use super::disk::Job;
 use super::faults::rollback;
+use super::peers::{NEXT_VERSION, OLD_VERSION};
 use super::plain::is_plain;
 use super::process::{Death, DiskThread, Files, Process, Standing, Unapplied};
 use super::{Event, Phase, World};
@@ -93,6 +93,7 @@ impl World {
     pub(super) fn make_processes(&mut self, slots: usize, random: &mut Random) {
         let members: Vec<Member> = (0..self.plan.nodes).map(|slot| member(slot, 0)).collect();
         let founding = founding_snapshot(&config(&self.plan), members);
+        let release = if self.plan.faults.has(Fault::Upgrade) { OLD_VERSION } else { NEXT_VERSION };
         for slot in 0..slots {
             let used = slot < self.plan.nodes;
             let clock = self.draw_clock(random, true);
@@ -126,7 +127,7 @@ impl World {
                 earlier: None,
                 forgot: None,
                 lock_inode: lock_inode(slot),
-                knows: CLUSTER_VERSION,
+                knows: release,
                 set_back: false,
                 stalls: Stalls::default(),
             });
@@ -167,8 +168,8 @@ impl World {
         (own.earlier, own.forgot, own.lock_inode) = (None, None, lock_inode(at));
         own.membership = Arc::new(blank(own.member.id));
         // Whoever sets up a node takes a release that the others can talk to.
-        if self.processes.iter().any(|other| other.knows > CLUSTER_VERSION) {
-            self.processes[at].knows = super::peers::NEXT_VERSION;
+        if self.processes.iter().any(|other| other.knows > OLD_VERSION) {
+            self.processes[at].knows = NEXT_VERSION;
         }
     }
 

@@ -8,13 +8,12 @@ use leasehold_core::protocol::{
     ClusterCommand, Failure, Incarnation, Member, MemberRole, Request, RequestId, Response,
 };
 use leasehold_core::{Command, Entry, Epoch, Label, Millis, Mode, Operator, Reason, Revision, System};
-use leasehold_node::members::CLUSTER_VERSION;
 use leasehold_node::payload::{NodeSnapshot, Voters};
 use leasehold_node::{CALLS, ChangeLog, Input, Roster, SavedSnapshot};
 
 use super::app::Kind;
 use super::nodes::{End, OPERATOR_PAUSE, disk_with};
-use super::peers::NEXT_VERSION;
+use super::peers::{NEXT_VERSION, OLD_VERSION};
 use super::process::{Files, Standing};
 use super::{Event, Phase, World};
 use crate::record::{Event as Noted, LogId, NodeId, RequestKey, Stopped, TrueTime, hash};
@@ -251,11 +250,11 @@ impl World {
             return;
         }
         let at = *self.chance.pick(&used);
-        let raised = self.processes.iter().any(|own| own.membership.version > CLUSTER_VERSION);
+        let raised = self.processes.iter().any(|own| own.membership.version > OLD_VERSION);
         let back = !raised && self.chance.one_in(6);
         let own = &mut self.processes[at];
-        own.set_back = back && (own.set_back || own.knows > CLUSTER_VERSION);
-        own.knows = if back { CLUSTER_VERSION } else { NEXT_VERSION };
+        own.set_back = back && (own.set_back || own.knows > OLD_VERSION);
+        own.knows = if back { OLD_VERSION } else { NEXT_VERSION };
         self.trace.say(self.now, || {
             format!("n{} gets {} release", at + 1, if back { "the old" } else { "the next" })
         });

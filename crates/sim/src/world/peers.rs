@@ -22,8 +22,10 @@ const MOST_DISORDER: u64 = 500_000;
 const SHORTEST_PAUSE: u64 = 20 * MILLI;
 const LONGEST_PAUSE: u64 = 250 * MILLI;
 
-/// The next version of what may stand in the log: nothing in it is new, but that every member must know it.
-pub(super) const NEXT_VERSION: u32 = CLUSTER_VERSION + 1;
+/// The present version of what may stand in the log, which a cluster that is upgraded comes to.
+pub(super) const NEXT_VERSION: u32 = CLUSTER_VERSION;
+/// What the release knows that such a cluster begins with.
+pub(super) const OLD_VERSION: u32 = CLUSTER_VERSION - 1;
 
 /// The way from one node to another.
 #[derive(Debug, Default)]

@@ -1,9 +1,11 @@
 //! What watchers see.
 
 use leasehold_core::protocol::{Change, Changes};
-use leasehold_core::{Revision, SessionId, Token, Value};
+use leasehold_core::{Millis, Revision, SessionId, Token, Value};
 
-use super::{Checked, Wire, label, list, name, needed, present, reason, register_key, to_list, value};
+use super::{
+    Checked, Wire, label, list, name, needed, present, reason, register_key, to_list, to_u32, value,
+};
 use crate::proto as pb;
 use pb::change::Change as ChangeMessage;
 
@@ -68,6 +70,15 @@ impl Wire for Change {
                     reason: reason.to_string(),
                 })
             }
+            Self::DrainingShown { resource, token, session, in_flight, within } => {
+                ChangeMessage::DrainingShown(pb::DrainingChange {
+                    resource: resource.to_string(),
+                    token: token.get(),
+                    session: session.get(),
+                    in_flight: (*in_flight).into(),
+                    within_ms: within.get(),
+                })
+            }
         };
         pb::Change { change: Some(change) }
     }
@@ -111,6 +122,13 @@ impl Wire for Change {
                 token: Token::from_u64(m.token),
                 by: label("alarm_cleared.by", &m.by)?,
                 reason: reason("alarm_cleared.reason", &m.reason)?,
+            },
+            ChangeMessage::DrainingShown(m) => Self::DrainingShown {
+                resource: name("draining_shown.resource", &m.resource)?,
+                token: Token::from_u64(m.token),
+                session: SessionId::from_u64(m.session),
+                in_flight: to_u32("draining_shown.in_flight", m.in_flight)?,
+                within: Millis::new(m.within_ms),
             },
         })
     }

@@ -93,6 +93,14 @@ impl Wire for Op {
                 drained: *drained,
             }),
             Self::Close => OpMessage::Close(nothing()),
+            Self::SetDraining { resource, token, in_flight, within } => {
+                OpMessage::SetDraining(pb::SetDraining {
+                    resource: resource.to_string(),
+                    token: token.get(),
+                    in_flight: (*in_flight).into(),
+                    within_ms: within.get(),
+                })
+            }
         }
     }
 
@@ -124,6 +132,12 @@ impl Wire for Op {
                 drained: m.drained,
             },
             OpMessage::Close(pb::Nothing {}) => Self::Close,
+            OpMessage::SetDraining(m) => Self::SetDraining {
+                resource: name("set_draining.resource", &m.resource)?,
+                token: Token::from_u64(m.token),
+                in_flight: to_u32("set_draining.in_flight", m.in_flight)?,
+                within: Millis::new(m.within_ms),
+            },
         })
     }
 }

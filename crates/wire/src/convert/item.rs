@@ -57,6 +57,14 @@ impl Wire for ItemKind {
             Self::OfferEnded { resource, token } => {
                 KindMessage::OfferEnded(pb::OfferEnded { resource: resource.to_string(), token: token.get() })
             }
+            Self::OfferAccepted { resource, token, by, label } => {
+                KindMessage::OfferAccepted(pb::OfferAccepted {
+                    resource: resource.to_string(),
+                    token: token.get(),
+                    by: by.get(),
+                    label: label.to_string(),
+                })
+            }
         }
     }
 
@@ -93,6 +101,12 @@ impl Wire for ItemKind {
                 resource: name("offer_ended.resource", &m.resource)?,
                 token: Token::from_u64(m.token),
             },
+            KindMessage::OfferAccepted(m) => Self::OfferAccepted {
+                resource: name("offer_accepted.resource", &m.resource)?,
+                token: Token::from_u64(m.token),
+                by: SessionId::from_u64(m.by),
+                label: label("offer_accepted.label", &m.label)?,
+            },
         })
     }
 }
@@ -114,6 +128,7 @@ impl Wire for Answer {
             Self::Accepted { wait } => AnswerMessage::AcceptedFor(wait.get()),
             Self::Released => AnswerMessage::Released(nothing()),
             Self::Refused(refusal) => AnswerMessage::Refused(refusal.to_wire()),
+            Self::DrainingShown => AnswerMessage::DrainingShown(nothing()),
         };
         pb::Answer { answer: Some(answer) }
     }
@@ -132,6 +147,7 @@ impl Wire for Answer {
             AnswerMessage::AcceptedFor(wait) => Self::Accepted { wait: CommandNumber::new(wait) },
             AnswerMessage::Released(pb::Nothing {}) => Self::Released,
             AnswerMessage::Refused(refusal) => Self::Refused(Refusal::from_wire(refusal)?),
+            AnswerMessage::DrainingShown(pb::Nothing {}) => Self::DrainingShown,
         })
     }
 }

@@ -51,6 +51,7 @@ impl Wire for Refusal {
             }
             Self::TokensExhausted => Message::TokensExhausted(nothing()),
             Self::NoRoom => Message::NoRoom(nothing()),
+            Self::NotYetInUse => Message::NotYetInUse(nothing()),
             Self::TokenAhead { resource, token, newest } => Message::TokenAhead(pb::TokenAhead {
                 resource: resource.to_string(),
                 token: token.get(),
@@ -114,6 +115,7 @@ impl Wire for Refusal {
             },
             Message::TokensExhausted(pb::Nothing {}) => Self::TokensExhausted,
             Message::NoRoom(pb::Nothing {}) => Self::NoRoom,
+            Message::NotYetInUse(pb::Nothing {}) => Self::NotYetInUse,
             Message::TokenAhead(m) => Self::TokenAhead {
                 resource: name("refusal.token_ahead.resource", &m.resource)?,
                 token: Token::from_u64(m.token),

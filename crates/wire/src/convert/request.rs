@@ -112,6 +112,7 @@ fn plain_op(op: SessionOp) -> PlainOp {
         SessionOp::Accept(m) => PlainOp::Accept(m),
         SessionOp::Release(m) => PlainOp::Release(m),
         SessionOp::Close(m) => PlainOp::Close(m),
+        SessionOp::SetDraining(m) => PlainOp::SetDraining(m),
     }
 }
 
@@ -125,6 +126,7 @@ fn session_op(op: PlainOp) -> SessionOp {
         PlainOp::Accept(m) => SessionOp::Accept(m),
         PlainOp::Release(m) => SessionOp::Release(m),
         PlainOp::Close(m) => SessionOp::Close(m),
+        PlainOp::SetDraining(m) => SessionOp::SetDraining(m),
     }
 }
 

@@ -1,7 +1,8 @@
 //! Resources, sessions and past leases as people see them.
 
 use leasehold_core::table::{
-    AlarmView, HolderView, HoldingState, LeaseView, PastView, SessionView, WaiterView,
+    AlarmView, DrainingView, HolderView, HoldingState, LeaseView, OfferView, PastView, SessionView,
+    WaiterView,
 };
 use leasehold_core::{Millis, SessionId, Token};
 
@@ -84,6 +85,8 @@ impl Wire for HolderView {
             held_for_ms: self.held_for.get(),
             renewed_ago_ms: self.renewed_ago.get(),
             state: self.state.to_wire(),
+            draining: self.draining.as_ref().map(Wire::to_wire),
+            offer: self.offer.as_ref().map(Wire::to_wire),
         }
     }
 
@@ -101,6 +104,43 @@ impl Wire for HolderView {
             held_for: Millis::new(m.held_for_ms),
             renewed_ago: Millis::new(m.renewed_ago_ms),
             state: HoldingState::from_wire(m.state)?,
+            draining: optional(m.draining)?,
+            offer: optional(m.offer)?,
+        })
+    }
+}
+
+impl Wire for DrainingView {
+    type Message = pb::DrainingView;
+
+    fn to_wire(&self) -> pb::DrainingView {
+        pb::DrainingView { in_flight: self.in_flight.into(), remaining_ms: self.remaining.get() }
+    }
+
+    fn from_wire(m: pb::DrainingView) -> Checked<Self> {
+        let in_flight = to_u32("holder.draining.in_flight", m.in_flight)?;
+        Ok(Self { in_flight, remaining: Millis::new(m.remaining_ms) })
+    }
+}
+
+impl Wire for OfferView {
+    type Message = pb::OfferView;
+
+    fn to_wire(&self) -> pb::OfferView {
+        pb::OfferView {
+            to: self.to.get(),
+            label: self.label.to_string(),
+            ready: self.ready,
+            remaining_ms: self.remaining.get(),
+        }
+    }
+
+    fn from_wire(m: pb::OfferView) -> Checked<Self> {
+        Ok(Self {
+            to: SessionId::from_u64(m.to),
+            label: label("holder.offer.label", &m.label)?,
+            ready: m.ready,
+            remaining: Millis::new(m.remaining_ms),
         })
     }
 }

@@ -1,13 +1,14 @@
 //! Facts about leases, waits and belief.
 
-use crate::answer::{Answer, Refusal};
+use crate::answer::{Answer, ItemKind, Refusal};
 use crate::client::{
     EndedWhy, Event, Incoming, Input, LeaseState, Outcome, SessionEnd, SubmitError, WaitOver,
 };
 use crate::command::Op;
 use crate::holder::NoGuard;
-use crate::id::CommandNumber;
-use crate::name::Value;
+use crate::id::{CommandNumber, SessionId};
+use crate::name::{Label, Value};
+use crate::time::Millis;
 
 use super::play::*;
 
@@ -165,4 +166,32 @@ fn a_close_ends_belief_and_renewals_and_takes_no_grant() {
     play.receive(Incoming::Closed { session: SESSION }, 3_400);
     assert_eq!(play.resolved(), [(2, Outcome::Closed)]);
     assert_eq!(play.events.last(), Some(&Event::SessionEnded { why: SessionEnd::Closed }));
+}
+
+#[test]
+fn a_command_in_whose_place_something_else_stood_is_told_as_not_in_use_yet() {
+    let mut play = Play::holding();
+    let drains = Op::SetDraining { resource: name(), token: TOKEN, in_flight: 1, within: Millis::new(5) };
+    play.submit(drains.clone(), 50);
+    assert_eq!(play.commands(), [(2, drains)]);
+    let command = CommandNumber::new(2);
+    play.answer(2, Answer::Refused(Refusal::NoSuchWait { acquire: command }), 60);
+    let outcome = Outcome::Answered(Answer::Refused(Refusal::NotYetInUse));
+    assert_eq!(play.events, [Event::Resolved { command, outcome }]);
+    assert_eq!(play.guard(60), Ok(()), "the lease is held as before");
+}
+
+#[test]
+fn word_of_an_accepted_offer_reaches_whoever_still_holds() {
+    let (by, label) = (SessionId::from_u64(9), Label::new("b").unwrap());
+    let accepted = || ItemKind::OfferAccepted { resource: name(), token: TOKEN, by, label: label.clone() };
+    let mut play = Play::holding();
+    play.item(accepted(), 50);
+    let told = Event::OfferAccepted { resource: name(), token: TOKEN, by, label: label.clone() };
+    assert_eq!(play.events, [told]);
+    let mut play = Play::holding();
+    play.submit(release(), 40);
+    play.events.clear();
+    play.item(accepted(), 50);
+    assert_eq!(play.events, [], "it was given back before");
 }

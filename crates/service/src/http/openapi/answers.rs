@@ -124,7 +124,13 @@ fn holder() -> Value {
         ("value", nullable(text())),
         ("value_hex", nullable(text())),
         ("value_left_out", truth()),
+        ("draining", nullable(object([("in_flight", count()), ("remaining_ms", millis())]))),
+        ("offer", nullable(offer())),
     ])
+}
+
+fn offer() -> Value {
+    object([("to", number()), ("label", text()), ("ready", truth()), ("remaining_ms", millis())])
 }
 
 fn session() -> Value {

@@ -177,6 +177,7 @@ fn leases() -> Vec<Call> {
             links: Some(json!({
                 "release": with_lease("release"),
                 "set-value": with_lease("set-value"),
+                "drain": with_lease("drain"),
                 "write-register": with_lease("write-register"),
             })),
             ..post("/v1/lease/acquire", "acquire", "Acquired")
@@ -206,6 +207,30 @@ fn leases() -> Vec<Call> {
             example: json!({ "session_key": KEY, "resource": "jobs/night", "token": "17", "value": "10.0.0.7:80" }),
             codes: &["session-ended", "not-your-session", "wrong-session-kind", "not-holder"],
             ..post("/v1/lease/set-value", "set-value", "Done")
+        },
+        Call {
+            tag: "lease",
+            summary: "Shows that the work under a lease is being drained",
+            description: "Whoever looks or watches sees how much is in flight and how long it may take. Decides nothing; goes with the lease.",
+            fields: vec![
+                fields::session_key(),
+                fields::resource(),
+                fields::token(),
+                fields::in_flight(),
+                fields::within(),
+            ],
+            example: json!({
+                "session_key": KEY, "resource": "jobs/night", "token": "17", "in_flight": 3, "within_ms": 20_000
+            }),
+            codes: &[
+                "session-ended",
+                "not-your-session",
+                "wrong-session-kind",
+                "bad-request",
+                "not-holder",
+                "not-yet-in-use",
+            ],
+            ..post("/v1/lease/drain", "drain", "Done")
         },
         Call {
             tag: "lease",

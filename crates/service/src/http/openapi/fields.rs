@@ -97,6 +97,15 @@ pub(super) fn by() -> Field {
     optional("by", schema::label(), "Who does it, for the history.").with_default(NAMELESS)
 }
 
+pub(super) fn in_flight() -> Field {
+    let schema = json!({ "type": "integer", "minimum": 0, "maximum": u32::MAX });
+    required("in_flight", schema, "How many pieces of work are still under way.")
+}
+
+pub(super) fn within() -> Field {
+    required("within_ms", schema::day(), "How long that may still take at most.")
+}
+
 pub(super) fn acquire() -> Field {
     required("acquire", schema::number(), "The number of the acquire that waits.")
 }

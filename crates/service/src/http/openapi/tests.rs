@@ -4,7 +4,8 @@ use leasehold_core::protocol::{
     ClusterView, Incarnation, Member, MemberId, MemberRole, MemberView, Status, TokenCheck,
 };
 use leasehold_core::table::{
-    AlarmView, HolderView, HoldingState, LeaseView, PastView, SessionView, WaiterView,
+    AlarmView, DrainingView, HolderView, HoldingState, LeaseView, OfferView, PastView, SessionView,
+    WaiterView,
 };
 use leasehold_core::{
     CommandNumber, Drift, Ending, Grant, HeldLease, Holdings, Label, Millis, Mode, Nonce, RenewalNumber,
@@ -51,6 +52,7 @@ fn every_field_is_documented_and_no_other() {
     assert_eq!(documented("acquire"), fields_of::<input::AcquireFields>());
     assert_eq!(documented("release"), fields_of::<input::ReleaseFields>());
     assert_eq!(documented("set-value"), fields_of::<input::SetValueFields>());
+    assert_eq!(documented("drain"), fields_of::<input::DrainFields>());
     assert_eq!(documented("cancel"), fields_of::<input::CancelFields>());
     assert_eq!(documented("get"), fields_of::<input::ResourceFields>());
     assert_eq!(documented("list"), fields_of::<input::LeasesFields>());
@@ -71,7 +73,7 @@ fn every_field_is_documented_and_no_other() {
     assert_eq!(documented("cluster-transfer"), fields_of::<input::TransferFields>());
     assert_eq!(documented("cluster-local"), fields_of::<input::NoFields>());
     assert_eq!(documented("backup"), fields_of::<input::BackupFields>());
-    assert_eq!(calls::all().len(), 31, "a new call needs a line in here");
+    assert_eq!(calls::all().len(), 32, "a new call needs a line in here");
 }
 
 #[test]
@@ -87,6 +89,7 @@ fn every_example_is_read() {
     reads::<input::AcquireFields>("acquire");
     reads::<input::ReleaseFields>("release");
     reads::<input::SetValueFields>("set-value");
+    reads::<input::DrainFields>("drain");
     reads::<input::CancelFields>("cancel");
     reads::<input::ResourceFields>("get");
     reads::<input::LeasesFields>("list");
@@ -176,6 +179,8 @@ fn lease() -> LeaseView {
         held_for: length,
         renewed_ago: length,
         state: HoldingState::Overdue,
+        draining: Some(DrainingView { in_flight: 3, remaining: length }),
+        offer: Some(OfferView { to: session, label: label.clone(), ready: true, remaining: length }),
     };
     let waiter = WaiterView { session, label, waiting_for: length, overdue: true };
     LeaseView {

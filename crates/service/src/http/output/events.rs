@@ -55,6 +55,13 @@ enum EventJson<'a> {
         by: &'a str,
         reason: &'a str,
     },
+    DrainingShown {
+        resource: &'a str,
+        token: String,
+        session: String,
+        in_flight: u32,
+        within_ms: u64,
+    },
 }
 
 /// One change as one line of JSON.
@@ -107,6 +114,13 @@ pub(crate) fn event_json(change: &Change) -> String {
             token: token.to_string(),
             by: by.as_str(),
             reason: reason.as_str(),
+        },
+        Change::DrainingShown { resource, token, session, in_flight, within } => EventJson::DrainingShown {
+            resource: resource.as_str(),
+            token: token.to_string(),
+            session: session.to_string(),
+            in_flight: *in_flight,
+            within_ms: within.get(),
         },
     };
     serde_json::to_string(&event).expect("events have texts as keys and no failing serializers")

@@ -51,6 +51,24 @@ pub(crate) struct HolderJson {
     value: Option<String>,
     value_hex: Option<String>,
     value_left_out: bool,
+    draining: Option<DrainingJson>,
+    offer: Option<OfferJson>,
+}
+
+/// What a holder says of its drain.
+#[derive(Debug, Serialize)]
+pub(crate) struct DrainingJson {
+    in_flight: u32,
+    remaining_ms: u64,
+}
+
+/// Whom a holder offers its place to.
+#[derive(Debug, Serialize)]
+pub(crate) struct OfferJson {
+    to: String,
+    label: String,
+    ready: bool,
+    remaining_ms: u64,
 }
 
 /// One waiter.
@@ -154,6 +172,16 @@ impl HolderJson {
             value,
             value_hex,
             value_left_out: view.value.is_none(),
+            draining: view.draining.map(|shown| DrainingJson {
+                in_flight: shown.in_flight,
+                remaining_ms: shown.remaining.get(),
+            }),
+            offer: view.offer.as_ref().map(|offer| OfferJson {
+                to: offer.to.to_string(),
+                label: offer.label.to_string(),
+                ready: offer.ready,
+                remaining_ms: offer.remaining.get(),
+            }),
         }
     }
 }

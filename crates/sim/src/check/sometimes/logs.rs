@@ -127,7 +127,7 @@ fn answered(sometimes: &mut Sometimes, op: &Op, answer: &Answer) {
             Unavailable::Held { .. } | Unavailable::Queue { .. } | Unavailable::RevokePending { .. } => {}
         },
         (
-            Op::SetValue { .. } | Op::WriteRegister { .. } | Op::Release { .. },
+            Op::SetValue { .. } | Op::SetDraining { .. } | Op::WriteRegister { .. } | Op::Release { .. },
             Answer::Refused(Refusal::NotCurrent { .. } | Refusal::NotHolder { .. }),
         ) => sometimes.reach(S::OldTokenRefused),
         _ => {}
@@ -175,6 +175,7 @@ fn happened(sometimes: &mut Sometimes, queues: &mut Queues, revived: &HashSet<Se
         },
         Event::AlarmRaised { .. } => sometimes.reach(S::AlarmRaised),
         Event::AlarmCleared { .. } => sometimes.reach(S::AlarmCleared),
+        Event::DrainingShown { .. } => sometimes.reach(S::DrainingShown),
         Event::SessionOpened { .. } | Event::ValueSet { .. } | Event::RegisterWritten { .. } => {}
     }
 }
@@ -182,8 +183,10 @@ fn happened(sometimes: &mut Sometimes, queues: &mut Queues, revived: &HashSet<Se
 /// What only the streams show.
 fn told(sometimes: &mut Sometimes, step: &Step<'_>) {
     for (_, item) in &step.outcome.items {
-        if matches!(item.kind, ItemKind::OfferEnded { .. }) {
-            sometimes.reach(Situation::OfferEnded);
+        match item.kind {
+            ItemKind::OfferEnded { .. } => sometimes.reach(Situation::OfferEnded),
+            ItemKind::OfferAccepted { .. } => sometimes.reach(Situation::OfferAccepted),
+            _ => {}
         }
     }
 }

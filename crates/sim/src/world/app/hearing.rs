@@ -53,6 +53,13 @@ impl World {
             Event::Standing(Standing::Uncertain { .. }) => {
                 self.notes.record.reached.reach(Situation::Uncertain);
             }
+            Event::OfferAccepted { token, .. } => {
+                // Whoever hears of it mostly hands over: it gives the lease back once nothing acts under it.
+                let accepted = own.app.held.iter_mut().find(|held| held.token == token);
+                if let Some(held) = accepted.filter(|_| !own.random.one_in(4)) {
+                    held.leaving = true;
+                }
+            }
             Event::OfferEnded { .. } | Event::Standing(_) => {}
             Event::SessionEnded { why } => {
                 if matches!(why, SessionEnd::ByService(_)) {
@@ -74,6 +81,9 @@ impl World {
     }
 
     fn app_resolved(&mut self, client: usize, command: CommandNumber, outcome: Outcome) {
+        if matches!(&outcome, Outcome::Answered(Answer::Refused(Refusal::NotYetInUse))) {
+            self.notes.record.reached.reach(Situation::NotYetInUse);
+        }
         let is_queued = match &outcome {
             Outcome::Answered(Answer::Queued { .. }) => true,
             Outcome::Answered(Answer::Accepted { wait }) => *wait == command,

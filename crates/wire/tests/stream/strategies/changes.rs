@@ -5,7 +5,7 @@ use proptest::option;
 use proptest::prelude::*;
 
 use super::items::{ending, grant};
-use super::{few, label, name, reason, register_key, revision, session, token, value};
+use super::{few, label, millis, name, reason, register_key, revision, session, small, token, value};
 
 pub(crate) fn changes() -> BoxedStrategy<Changes> {
     (revision(), few(change())).prop_map(|(revision, changes)| Changes { revision, changes }).boxed()
@@ -19,6 +19,11 @@ pub(crate) fn change() -> BoxedStrategy<Change> {
         (name(), token(), session(), option::of(value())).prop_map(|(resource, token, session, value)| {
             Change::ValueSet { resource, token, session, value }
         }),
+        (name(), token(), session(), small(), millis()).prop_map(
+            |(resource, token, session, in_flight, within)| {
+                Change::DrainingShown { resource, token, session, in_flight, within }
+            }
+        ),
         (name(), register_key(), token(), any::<bool>()).prop_map(|(resource, key, token, removed)| {
             Change::RegisterWritten { resource, key, token, removed }
         }),

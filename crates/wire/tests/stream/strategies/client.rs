@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use super::{
     attach_number, cluster, command_number, few, item_number, label, millis, mode, name, nonce, reason,
-    register_key, renewal_number, request_id, revision, session, size, successor, token, value,
+    register_key, renewal_number, request_id, revision, session, size, small, successor, token, value,
 };
 
 pub(crate) fn requests() -> BoxedStrategy<Vec<(RequestId, Request)>> {
@@ -79,6 +79,9 @@ pub(crate) fn op() -> BoxedStrategy<Op> {
         (few(resource_request()), value(), option::of(millis()))
             .prop_map(|(requests, value, wait)| Op::Acquire(Acquire { requests, value, wait })),
         command_number().prop_map(|acquire| Op::Cancel { acquire }),
+        (name(), token(), small(), millis()).prop_map(|(resource, token, in_flight, within)| {
+            Op::SetDraining { resource, token, in_flight, within }
+        }),
         (name(), token(), value()).prop_map(|(resource, token, value)| Op::SetValue {
             resource,
             token,

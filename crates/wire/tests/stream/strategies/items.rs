@@ -37,6 +37,8 @@ pub(crate) fn item_kind() -> BoxedStrategy<ItemKind> {
             length
         }),
         (name(), token()).prop_map(|(resource, token)| ItemKind::OfferEnded { resource, token }),
+        (name(), token(), session(), label())
+            .prop_map(|(resource, token, by, label)| ItemKind::OfferAccepted { resource, token, by, label }),
     ]
     .boxed()
 }
@@ -58,6 +60,7 @@ pub(crate) fn answer() -> BoxedStrategy<Answer> {
         Just(Answer::Cancelled),
         few(grant()).prop_map(Answer::AlreadyGranted),
         Just(Answer::ValueSet),
+        Just(Answer::DrainingShown),
         Just(Answer::RegisterWritten),
         session().prop_map(|to| Answer::Offered { to }),
         any::<u64>().prop_map(|wait| Answer::Accepted { wait: CommandNumber::new(wait) }),
@@ -118,6 +121,7 @@ pub(crate) fn refusal() -> BoxedStrategy<Refusal> {
         (millis(), millis(), millis()).prop_map(|(ttl, min, max)| Refusal::TtlOutOfRange { ttl, min, max }),
         Just(Refusal::BadPolicies),
         Just(Refusal::NoRoom),
+        Just(Refusal::NotYetInUse),
         (name(), token(), super::number()).prop_map(|(resource, token, newest)| Refusal::TokenAhead {
             resource,
             token,

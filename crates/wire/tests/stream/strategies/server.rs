@@ -4,7 +4,8 @@ use leasehold_core::Drift;
 use leasehold_core::answer::{HeldLease, Holdings, Opened, Renewed, Reply, Waited};
 use leasehold_core::protocol::{Failure, ReadAnswer, Response, Status, ToClient, TokenCheck};
 use leasehold_core::table::{
-    AlarmView, HolderView, HoldingState, LeaseView, PastView, SessionView, WaiterView,
+    AlarmView, DrainingView, HolderView, HoldingState, LeaseView, OfferView, PastView, SessionView,
+    WaiterView,
 };
 use proptest::option;
 use proptest::prelude::*;
@@ -165,12 +166,17 @@ fn holder_view() -> BoxedStrategy<HolderView> {
         prop_oneof![Just(HoldingState::Held), Just(HoldingState::Overdue), Just(HoldingState::Revoked)];
     let who = (session(), label(), token(), token(), option::of(small()), any::<bool>(), value());
     let times = (millis(), millis(), millis(), millis());
-    (who, times, state)
+    let draining =
+        (small(), millis()).prop_map(|(in_flight, remaining)| DrainingView { in_flight, remaining });
+    let offer = (session(), label(), any::<bool>(), millis())
+        .prop_map(|(to, label, ready, remaining)| OfferView { to, label, ready, remaining });
+    (who, times, state, (option::of(draining), option::of(offer)))
         .prop_map(
             |(
                 (session, label, token, fence, slot, shared, value),
                 (ttl, remaining, held_for, renewed_ago),
                 state,
+                (draining, offer),
             )| {
                 HolderView {
                     session,
@@ -185,6 +191,8 @@ fn holder_view() -> BoxedStrategy<HolderView> {
                     held_for,
                     renewed_ago,
                     state,
+                    draining,
+                    offer,
                 }
             },
         )
