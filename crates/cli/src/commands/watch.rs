@@ -172,7 +172,7 @@ mod tests {
              9 job token 4 of somebody ended: expired\n\
              9 job token 4 alarm: shown by somebody, and never granted here\n\
              9 job token 4 alarm cleared by ops: a slip\n\
-             9 job token 4 draining: 3 in flight, within 20.0s\n"
+             9 job token 4 draining: 3 in flight, within 20s\n"
         );
     }
 }

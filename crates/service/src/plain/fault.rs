@@ -399,7 +399,7 @@ const fn code(name: &'static str, http: u16, grpc: GrpcCode) -> Code {
 /// Every code that there is, each once. Over HTTP it is 400 for what cannot be in any state, 409 for what this state does not
 /// allow, 410 for what is over and 429 for limits. An unknown outcome is not 503: whoever sends again what got that answer may do
 /// it twice.
-pub const CODES: [Code; 56] = [
+pub const CODES: [Code; 57] = [
     code("session-ended", 410, GrpcCode::NotFound),
     code("session-overdue", 409, GrpcCode::FailedPrecondition),
     code("older-attach", 409, GrpcCode::FailedPrecondition),

@@ -38,6 +38,7 @@ async fn told(stream: &mut Stream) -> Vec<String> {
             Change::Ended { resource, how, .. } => format!("ended {resource} {how:?}"),
             Change::AlarmRaised { resource, .. } => format!("alarm-raised {resource}"),
             Change::AlarmCleared { resource, .. } => format!("alarm-cleared {resource}"),
+            Change::DrainingShown { resource, .. } => format!("draining-shown {resource}"),
         })
         .collect()
 }
