@@ -2,7 +2,8 @@
 //!
 //! [`Numbers::check`] is the only place where they are checked against each other. Two inequalities hold for every value that it
 //! gives back: the safety of the holder (`margin >= clock bound + in-flight bound`) and its availability when one request is
-//! lost (`2 * renewal interval + round trip < ttl - margin`). An error shows both sides in figures and says what to change.
+//! lost (`second attempt + round trip < ttl - margin`; twice the renewal interval is the second attempt of an even schedule). An
+//! error shows both sides in figures and says what to change.
 //!
 //! What it does not do: it measures nothing and trusts what it is told. A bound that is too small is safe only as far as the
 //! drift factor of the service and the fence of the receiver reach.
@@ -21,6 +22,30 @@ pub const MIN_RENEW_EVERY: Millis = Millis::new(10);
 /// Shortest round-trip bound: the request timeout is made from it and must not be zero.
 pub const MIN_ROUND_TRIP: Millis = Millis::new(1);
 
+/// When a session is renewed, and when again if no answer came. All lengths count from the last confirmed sending; an unanswered
+/// request is in fact repeated sooner, after its timeout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Schedule {
+    /// Every interval, shortened at random by up to a fifth, so that sessions that began together do not stay together.
+    #[default]
+    Even,
+    /// Every interval, to the millisecond. For those who must know when; many such sessions should not begin together.
+    Fixed,
+    /// As DHCP does: at half of the ttl, and at seven eighths of it through another node. Fewer renewals for longer ttls.
+    Halves,
+}
+
+impl Schedule {
+    /// What people call it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Even => "even",
+            Self::Fixed => "fixed",
+            Self::Halves => "halves",
+        }
+    }
+}
+
 /// What somebody asks for. Whatever is left open gets its default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ask {
@@ -28,6 +53,8 @@ pub struct Ask {
     pub ttl: Millis,
     /// How often it is renewed; a third of the ttl by default.
     pub renew_every: Option<Millis>,
+    /// When it is renewed, and when again if that was in vain.
+    pub schedule: Schedule,
     /// How long before the end of the ttl the holder stops; see [`Numbers::check`] for the default.
     pub margin: Option<Millis>,
     /// How far the clocks of holder and service may come apart within one ttl; drift times ttl by default.
@@ -48,6 +75,7 @@ impl Ask {
         Self {
             ttl,
             renew_every: None,
+            schedule: Schedule::Even,
             margin: None,
             clock_bound: None,
             round_trip: None,
@@ -62,6 +90,7 @@ impl Ask {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Numbers {
     ttl: Millis,
+    schedule: Schedule,
     renew_every: Millis,
     margin: Millis,
     clock_bound: Millis,
@@ -154,6 +183,33 @@ pub enum NumbersError {
         /// The right side.
         usable: Millis,
     },
+    /// The availability inequality does not hold for a schedule whose attempts are parts of the ttl.
+    #[error(
+        "one lost request ends the lease: second attempt at 7/8 of the ttl + round trip = {second} + {round_trip} = {needed} is not below \
+         ttl - margin = {ttl} - {margin} = {usable}; raise the ttl, lower margin or round-trip bound, or renew evenly"
+    )]
+    SecondTooLate {
+        /// The second attempt.
+        second: Millis,
+        /// The round-trip bound.
+        round_trip: Millis,
+        /// The left side.
+        needed: Millis,
+        /// The ttl.
+        ttl: Millis,
+        /// The margin.
+        margin: Millis,
+        /// The right side.
+        usable: Millis,
+    },
+    /// An interval for a schedule that has its own.
+    #[error(
+        "a renewal interval of {renew_every} was given, but halves are renewed at half of the ttl; leave the interval out, or renew evenly"
+    )]
+    IntervalNotFree {
+        /// What was asked for.
+        renew_every: Millis,
+    },
 }
 
 impl Numbers {
@@ -171,7 +227,14 @@ impl Numbers {
         if ttl > ask.max_ttl {
             return Err(NumbersError::TtlTooLong { ttl, max: ask.max_ttl });
         }
-        let renew_every = ask.renew_every.unwrap_or(Millis::new(ttl.get() / 3));
+        let renew_every = match (ask.schedule, ask.renew_every) {
+            (Schedule::Halves, Some(renew_every)) => {
+                return Err(NumbersError::IntervalNotFree { renew_every });
+            }
+            (Schedule::Halves, None) => Millis::new(ttl.get() / 2),
+            (Schedule::Even | Schedule::Fixed, Some(renew_every)) => renew_every,
+            (Schedule::Even | Schedule::Fixed, None) => Millis::new(ttl.get() / 3),
+        };
         let round_trip = ask.round_trip.unwrap_or(DEFAULT_ROUND_TRIP);
         for (what, length, min) in [
             ("renewal interval", renew_every, MIN_RENEW_EVERY),
@@ -188,17 +251,22 @@ impl Numbers {
         if margin < needed {
             return Err(NumbersError::Unsafe { margin, clock_bound, in_flight, needed });
         }
-        let numbers = Self { ttl, renew_every, margin, clock_bound, round_trip, in_flight, drift: ask.drift };
+        let (schedule, drift) = (ask.schedule, ask.drift);
+        let numbers = Self { ttl, schedule, renew_every, margin, clock_bound, round_trip, in_flight, drift };
         numbers.check_availability()?;
         Ok(numbers)
     }
 
     fn check_availability(&self) -> Result<(), NumbersError> {
         let Self { ttl, renew_every, margin, round_trip, .. } = *self;
-        let needed = renew_every.saturating_add(renew_every).saturating_add(round_trip);
+        let second = self.second_attempt();
+        let needed = second.saturating_add(round_trip);
         let usable = self.usable();
         if needed < usable {
             return Ok(());
+        }
+        if self.schedule == Schedule::Halves {
+            return Err(NumbersError::SecondTooLate { second, round_trip, needed, ttl, margin, usable });
         }
         // The longest interval for which twice itself and the round trip stay strictly below the usable part.
         let fitting = Millis::new(usable.get().saturating_sub(round_trip.get()).saturating_sub(1) / 2);
@@ -212,6 +280,19 @@ impl Numbers {
     /// How long the session lives after a renewal.
     pub const fn ttl(&self) -> Millis {
         self.ttl
+    }
+
+    /// When it is renewed, and when again if that was in vain.
+    pub const fn schedule(&self) -> Schedule {
+        self.schedule
+    }
+
+    /// When a renewal that stays unanswered is tried again at the latest, counted from the last confirmed one.
+    pub const fn second_attempt(&self) -> Millis {
+        match self.schedule {
+            Schedule::Even | Schedule::Fixed => self.renew_every.saturating_add(self.renew_every),
+            Schedule::Halves => Millis::new(self.ttl.get() - self.ttl.get() / 8),
+        }
     }
 
     /// How often it is renewed at the least.
@@ -256,7 +337,8 @@ impl Numbers {
 
     /// The latest renewal, counted from the last confirmed one, that leaves room for a second attempt.
     pub const fn latest_renewal(&self) -> Millis {
-        let behind = self.renew_every.get().saturating_add(self.round_trip.get());
+        let between = self.second_attempt().get().saturating_sub(self.renew_every.get());
+        let behind = between.saturating_add(self.round_trip.get());
         Millis::new(self.usable().get().saturating_sub(behind))
     }
 }

@@ -265,6 +265,7 @@ impl ClientSession {
                 HolderOutput::SendRenewal(number) => {
                     outputs.push(Output::Send(Frame::Renew { session, number, seen }));
                 }
+                HolderOutput::TryAnotherNode => outputs.push(Output::Reconnect),
                 HolderOutput::Standing(standing) => self.events.push(Event::Standing(standing)),
             }
         }

@@ -8,7 +8,7 @@ use super::belief::{Belief, Standing};
 use super::mistake::{Mistake, Planted};
 use super::reading::Reading;
 use crate::id::{ItemNumber, RenewalNumber};
-use crate::numbers::Numbers;
+use crate::numbers::{Numbers, Schedule};
 
 /// Sendings remembered for their answers. An answer to an older one comes too late to be of use: even at the shortest request
 /// timeout this many reach back over several seconds.
@@ -38,6 +38,8 @@ impl Fraction {
 pub enum Output {
     /// Send a renewal with this number now: its sending counts from the `now` of the poll that gave this.
     SendRenewal(RenewalNumber),
+    /// The second attempt is due and the first is still unanswered: another node may answer.
+    TryAnotherNode,
     /// The session stands differently than before.
     Standing(Standing),
 }
@@ -84,6 +86,8 @@ pub struct Scheduler {
     retrying: Option<Reading>,
     uncertain: Option<Uncertain>,
     reported: Option<Standing>,
+    /// The confirmed sending after which another node was asked for.
+    tried_another: Option<Reading>,
     pub(crate) planted: Planted,
 }
 
@@ -101,13 +105,14 @@ impl Scheduler {
             processed: ItemNumber::NONE,
             connected: true,
             awaiting: false,
-            interval: shortened(numbers.renew_every().duration(), jitter),
+            interval: interval(&numbers, jitter),
             retry_after: numbers.request_timeout().duration(),
             hinted: None,
             urgent: false,
             retrying: None,
             uncertain: None,
             reported: None,
+            tried_another: None,
             planted: Planted::default(),
         }
     }
@@ -124,6 +129,10 @@ impl Scheduler {
                 outputs.push(Output::SendRenewal(self.send(now, jitter)));
             }
         }
+        if self.until_another_node(now).is_some_and(|left| left.is_zero()) {
+            self.tried_another = Some(self.confirmed);
+            outputs.push(Output::TryAnotherNode);
+        }
         let standing = self.belief().standing(now);
         if self.reported != Some(standing) {
             self.reported = Some(standing);
@@ -138,10 +147,7 @@ impl Scheduler {
         let due = (self.connected || self.retrying.is_none()).then(|| self.until_due(now));
         let left = self.belief().left(now);
         let lapse = (!left.is_zero()).then_some(left);
-        match (due, lapse) {
-            (Some(due), Some(lapse)) => Some(due.min(lapse)),
-            (one, other) => one.or(other),
-        }
+        due.into_iter().chain(lapse).chain(self.until_another_node(now)).min()
     }
 
     /// The service has answered: the renewal `number` was applied, and counts once item `after` is processed.
@@ -261,13 +267,23 @@ impl Scheduler {
         due.saturating_sub(now.since(self.last_sent).greater())
     }
 
+    /// How long until another node is to be tried, if the schedule says so and the first attempt is unanswered.
+    fn until_another_node(&self, now: Reading) -> Option<Duration> {
+        let wanted = self.numbers.schedule() == Schedule::Halves
+            && self.connected
+            && self.awaiting
+            && self.tried_another != Some(self.confirmed);
+        let second = self.numbers.second_attempt().duration();
+        wanted.then(|| second.saturating_sub(now.since(self.confirmed).greater()))
+    }
+
     fn send(&mut self, now: Reading, jitter: Fraction) -> RenewalNumber {
         let repeats = self.planted.is(Mistake::OneRenewalNumber) && self.awaiting;
         if !repeats {
             self.last_number = self.last_number.next();
         }
         self.last_sent = now;
-        self.interval = shortened(self.numbers.renew_every().duration(), jitter);
+        self.interval = interval(&self.numbers, jitter);
         self.retry_after = shortened(self.numbers.request_timeout().duration(), jitter);
         self.awaiting = true;
         self.urgent = false;
@@ -299,6 +315,14 @@ impl Scheduler {
     }
 }
 
-fn shortened(interval: Duration, jitter: Fraction) -> Duration {
-    interval - jitter.of(interval * JITTER_PERCENT / 100)
+fn interval(numbers: &Numbers, jitter: Fraction) -> Duration {
+    let interval = numbers.renew_every().duration();
+    match numbers.schedule() {
+        Schedule::Even | Schedule::Halves => shortened(interval, jitter),
+        Schedule::Fixed => interval,
+    }
+}
+
+fn shortened(length: Duration, jitter: Fraction) -> Duration {
+    length - jitter.of(length * JITTER_PERCENT / 100)
 }

@@ -3,7 +3,7 @@ use core::time::Duration;
 
 use super::*;
 use crate::id::{ItemNumber, RenewalNumber};
-use crate::numbers::{Ask, Numbers};
+use crate::numbers::{Ask, Numbers, Schedule};
 use crate::time::Millis;
 
 const NO_JITTER: Fraction = Fraction::from_bits(0);
@@ -306,4 +306,49 @@ fn outstanding_sendings_are_bounded() {
         sends(&mut scheduler, at(3_333 + 400 * now));
     }
     assert_eq!(scheduler.outstanding(), 1_024);
+}
+
+fn scheduled(schedule: Schedule) -> Scheduler {
+    let ask = Ask { schedule, ..Ask::for_ttl(Millis::new(10_000)) };
+    Scheduler::new(Numbers::check(ask).unwrap(), at(0), Fraction::from_bits(u32::MAX))
+}
+
+#[test]
+fn a_fixed_schedule_has_no_jitter_and_the_others_only_come_sooner() {
+    assert_eq!(scheduled(Schedule::Fixed).poll_timeout(at(0)), Some(ms(3_333)));
+    for (schedule, earliest, latest) in [(Schedule::Even, 2_666, 2_668), (Schedule::Halves, 4_000, 4_001)] {
+        let due = scheduled(schedule).poll_timeout(at(0)).unwrap();
+        assert!(due >= ms(earliest) && due <= ms(latest), "{schedule:?}: {due:?}");
+    }
+}
+
+#[test]
+fn halves_ask_for_another_node_once_at_seven_eighths() {
+    let mut scheduler = scheduled(Schedule::Halves);
+    let asks = |scheduler: &mut Scheduler, now| {
+        scheduler.poll(now, NO_JITTER).contains(&Output::TryAnotherNode)
+    };
+    assert_eq!(sends(&mut scheduler, at(4_001)), [1]);
+    for now in [4_001, 6_000, 8_749] {
+        assert!(!asks(&mut scheduler, at(now)), "{now}");
+    }
+    assert!(scheduler.poll_timeout(at(8_749)).unwrap() <= ms(1));
+    assert!(asks(&mut scheduler, at(8_750)));
+    assert!(!asks(&mut scheduler, at(8_751)), "once is enough");
+    // Answered: the next interval begins anew.
+    let newest = sends(&mut scheduler, at(9_300)).pop().unwrap();
+    scheduler.answered(number(newest), ItemNumber::NONE, at(9_310));
+    assert!(!asks(&mut scheduler, at(14_000)));
+    assert!(!asks(&mut scheduler, at(18_049)));
+    assert!(asks(&mut scheduler, at(18_050)));
+}
+
+#[test]
+fn an_even_schedule_asks_for_no_other_node() {
+    let mut scheduler = scheduler();
+    let mut asked = false;
+    for now in (0..9_000).step_by(10) {
+        asked |= scheduler.poll(at(now), NO_JITTER).contains(&Output::TryAnotherNode);
+    }
+    assert!(!asked);
 }

@@ -146,3 +146,51 @@ fn a_hint_leaves_room_for_a_second_attempt() {
     assert_eq!(numbers.latest_renewal(), ms(9_000 - 3_333 - 100));
     assert!(numbers.latest_renewal() >= numbers.renew_every());
 }
+
+#[test]
+fn a_fixed_interval_is_judged_as_an_even_one() {
+    for (every, taken) in [(4_449, true), (4_450, false)] {
+        let ask = Ask { renew_every: Some(ms(every)), schedule: Schedule::Fixed, ..ask(10_000) };
+        assert_eq!(Numbers::check(ask).is_ok(), taken, "{every} ms");
+    }
+}
+
+#[test]
+fn halves_hold_while_seven_eighths_and_a_round_trip_fit() {
+    let halves = |ttl, round_trip| {
+        let round_trip = Some(ms(round_trip));
+        Numbers::check(Ask { schedule: Schedule::Halves, round_trip, ..ask(ttl) })
+    };
+    let numbers = halves(10_000, 100).unwrap();
+    assert_eq!(numbers.renew_every(), ms(5_000));
+    assert_eq!(numbers.second_attempt(), ms(8_750));
+    // 8750 + 249 = 8999 is below 9000, and 8750 + 250 is not.
+    assert!(halves(10_000, 249).is_ok());
+    assert_eq!(
+        halves(10_000, 250).unwrap_err().to_string(),
+        "one lost request ends the lease: second attempt at 7/8 of the ttl + round trip = 8750 ms + 250 ms = 9000 ms is not below \
+         ttl - margin = 10000 ms - 1000 ms = 9000 ms; raise the ttl, lower margin or round-trip bound, or renew evenly"
+    );
+    // The hint's safe window leaves the second attempt its place.
+    assert_eq!(numbers.latest_renewal(), ms(9_000 - 3_750 - 100));
+}
+
+#[test]
+fn halves_have_an_interval_of_their_own() {
+    let ask = Ask { schedule: Schedule::Halves, renew_every: Some(ms(1_000)), ..ask(10_000) };
+    assert_eq!(
+        Numbers::check(ask).unwrap_err(),
+        NumbersError::IntervalNotFree { renew_every: ms(1_000) }
+    );
+}
+
+#[test]
+fn a_given_clock_bound_replaces_drift_times_ttl() {
+    let drift = Drift::from_ppm(100_000).unwrap();
+    let ask = Ask { drift, margin: Some(ms(1_000)), ..ask(30_000) };
+    let error = Numbers::check(ask).unwrap_err();
+    assert!(matches!(error, NumbersError::Unsafe { needed, .. } if needed == ms(3_000)), "{error}");
+    let numbers = Numbers::check(Ask { clock_bound: Some(ms(7)), ..ask }).unwrap();
+    assert_eq!(numbers.clock_bound(), ms(7));
+    assert_eq!(numbers.drift(), drift, "the service's overdue factor keeps the drift");
+}
