@@ -57,7 +57,7 @@ async fn hold(url: &str, name: &str, ttl: Duration) -> Result<(), leasehold::Err
     let session = store.session_with(&SessionOptions::new().ttl(ttl)).await?;
     let lease = session.acquire(name).wait(Duration::from_secs(600)).await?;
     let now = leasehold_clock::read();
-    say(&format!("granted {} {} {}", lease.token(), now.boot, now.raw));
+    say(&format!("granted {} {} {}", lease.granted().token, now.boot, now.raw));
     let mut last = None;
     loop {
         // A guard first: whoever was paused must learn it before it acts.
@@ -112,16 +112,16 @@ async fn cycle(url: &str, names: &str, ttl: Duration) -> Result<(), leasehold::E
                 }
             };
             let now = leasehold_clock::read();
-            say(&format!("granted {name} {} {} {}", lease.token(), now.boot, now.raw));
-            let check = store.check(lease.resource(), lease.token()).await;
+            say(&format!("granted {name} {} {} {}", lease.granted().token, now.boot, now.raw));
+            let check = store.check(lease.resource(), lease.granted().token).await;
             // Only while this process may still believe does the store have to know.
             if lease.guard(Duration::from_millis(1)).is_ok()
                 && let Ok(check) = check
                 && check != TokenCheck::Current
             {
-                say(&format!("lost {name} {} {check:?}", lease.token()));
+                say(&format!("lost {name} {} {check:?}", lease.granted().token));
             }
-            let token = lease.token();
+            let token = lease.granted().token;
             let now = leasehold_clock::read();
             let believed = lease.state().is_held();
             say(&format!("until {name} {token} {} {} {believed}", now.boot, now.raw));

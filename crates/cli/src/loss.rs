@@ -21,7 +21,7 @@ pub(crate) fn lost(lease: &Lease, state: &LeaseState) -> Trouble {
         }
         _ => ("it could not be confirmed in time".to_owned(), words::confirmed_until(None)),
     };
-    let (name, token) = (lease.fence_name(), lease.token());
+    let (name, token) = (lease.fence_name(), lease.granted().token);
     Trouble::Lost(format!(
         "lost {name} with token {token}: {how}; {confirmed}: check what was done after that"
     ))
@@ -29,7 +29,7 @@ pub(crate) fn lost(lease: &Lease, state: &LeaseState) -> Trouble {
 
 /// The deadline came near, and the guardian has ended the command before it.
 pub(crate) fn ran_out(lease: &Lease) -> Trouble {
-    let (name, token) = (lease.fence_name(), lease.token());
+    let (name, token) = (lease.fence_name(), lease.granted().token);
     let confirmed = match (lease.deadline().map(point), Point::now()) {
         (Some(deadline), now) if !deadline.remaining(now).is_zero() => {
             words::confirmed_for(deadline.remaining(now))

@@ -158,15 +158,15 @@ impl Record {
         for (lease, call) in holding.leases.iter().zip(self.calls()) {
             let Some(open) = &mut self.open else { return };
             if let Some(deadline) = lease.deadline() {
-                open.written.insert(lease.token(), deadline);
+                open.written.insert(lease.granted().token, deadline);
             }
             let (until, promised) = open.belief(lease);
             self.write(|client| Event::Granted {
                 client,
                 call: call.into(),
                 resource: lease.fence_name().into(),
-                token: lease.token(),
-                fence: Some(lease.fence()).filter(|fence| *fence != lease.token()),
+                token: lease.granted().token,
+                fence: Some(lease.granted().fence).filter(|fence| *fence != lease.granted().token),
                 shared,
                 until,
                 promised: Some(promised),
@@ -177,7 +177,7 @@ impl Record {
     /// Its deadline may have moved.
     pub(crate) fn looked_at(&mut self, lease: &Lease) {
         let Some(open) = &mut self.open else { return };
-        let token = lease.token();
+        let token = lease.granted().token;
         let Some(deadline) = lease.deadline() else { return };
         if open.written.insert(token, deadline) == Some(deadline) {
             return;
@@ -188,7 +188,7 @@ impl Record {
 
     /// The lease has ended, and not by its holder's will. Once is enough.
     pub(crate) fn lost(&mut self, lease: &Lease, why: &EndedWhy) {
-        if self.open.as_ref().is_none_or(|open| open.ended.contains(&lease.token())) {
+        if self.open.as_ref().is_none_or(|open| open.ended.contains(&lease.granted().token)) {
             return;
         }
         let revoked = matches!(why, EndedWhy::ByService(Ending::Revoked { .. }));
@@ -199,7 +199,7 @@ impl Record {
         };
         self.write(|client| Event::Lost {
             client,
-            token: lease.token(),
+            token: lease.granted().token,
             why: words::ended_code(why).into(),
             revoked,
             restored,
@@ -209,9 +209,9 @@ impl Record {
 
     /// It is about to give the lease back, unless it was lost. Says whether it is.
     pub(crate) fn giving_back(&mut self, lease: &Lease) -> bool {
-        let gives = self.open.as_ref().is_some_and(|open| !open.ended.contains(&lease.token()));
+        let gives = self.open.as_ref().is_some_and(|open| !open.ended.contains(&lease.granted().token));
         if gives {
-            self.write(|client| Event::GivingBack { client, token: lease.token() });
+            self.write(|client| Event::GivingBack { client, token: lease.granted().token });
             self.end(lease);
         }
         gives
@@ -231,7 +231,7 @@ impl Record {
 
     fn end(&mut self, lease: &Lease) {
         if let Some(open) = &mut self.open {
-            open.ended.insert(lease.token());
+            open.ended.insert(lease.granted().token);
         }
     }
 

@@ -27,7 +27,7 @@ pub(crate) struct Predecessor {
 
 impl From<&Lease> for Predecessor {
     fn from(lease: &Lease) -> Self {
-        Self { resource: lease.resource().clone(), token: lease.token(), slot: lease.slot() }
+        Self { resource: lease.resource().clone(), token: lease.granted().token, slot: lease.slot() }
     }
 }
 

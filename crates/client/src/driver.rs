@@ -6,6 +6,7 @@
 mod due;
 mod feed;
 pub(crate) mod link;
+mod reading;
 mod requests;
 mod sessions;
 mod visitor;

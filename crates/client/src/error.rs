@@ -87,6 +87,19 @@ pub enum Error {
     /// Too many calls at once, or a call on something that is being closed.
     #[error(transparent)]
     Submit(#[from] SubmitError),
+    /// The orchestrator would kill the process before its work could finish and its lease be given back.
+    #[error(
+        "a grace period of {grace:?} is below the {needed:?} that a drain needs: {work_bound:?} for the work, the rest to give the lease back; \
+         raise the grace period, or shorten the work"
+    )]
+    GraceTooShort {
+        /// The time between SIGTERM and SIGKILL.
+        grace: Duration,
+        /// How long one piece of work takes at most.
+        work_bound: Duration,
+        /// What is needed at least.
+        needed: Duration,
+    },
     /// The machine did not give what every program needs: a thread, randomness.
     #[error("the system refused: {0}")]
     System(std::io::Error),

@@ -12,7 +12,7 @@
 //!
 //! // Leave to act for two seconds, and the token that every write carries.
 //! let guard = lease.guard(Duration::from_secs(2)).expect("the lease was just granted");
-//! println!("writing with token {}", guard.token());
+//! println!("writing with token {}", guard.token().expect("two seconds are not over yet"));
 //!
 //! lease.release().await?;
 //! session.close().await?;
@@ -29,22 +29,31 @@
 //! Refused, failed and unknown are different answers: see [`Error`].
 
 pub mod blocking;
+mod drain;
 mod driver;
+mod election;
 mod error;
+mod guard;
 mod lease;
 mod options;
 mod session;
 mod store;
+mod successor;
+mod termination;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod time;
 mod watch;
 
+pub use drain::{Drain, Drained, Draining, Work};
 pub use driver::link::DEFAULT_PORT;
+pub use election::{Election, ElectionBuilder, Leadership, Observer, StepDown};
 pub use error::{Error, Unreachable};
-pub use lease::{EndedWhy, Guard, Lease, LeaseState, ReleaseRequest};
+pub use guard::Guard;
+pub use lease::{EndedWhy, Lease, LeaseState, ReleaseRequest};
 pub use leasehold_core as core;
 pub use leasehold_core::holder::NoGuard;
+pub use leasehold_core::numbers::Schedule;
 pub use leasehold_core::protocol::{Change, Changes};
 pub use leasehold_core::{
     Ending, Label, Reason, Refusal, ResourceName, Revision, SessionId, Successor, Token,
@@ -52,4 +61,6 @@ pub use leasehold_core::{
 pub use options::SessionOptions;
 pub use session::{AcquireAll, AcquireRequest, Events, Session, SessionEvent};
 pub use store::{ConnectOptions, DEFAULT_PATIENCE, Store};
+pub use successor::{Leader, Resigned};
+pub use termination::{RESERVED_FOR_RELEASE, Termination};
 pub use watch::{Watch, WatchBuilder};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use leasehold_core::client::Profile;
 use leasehold_core::holder::Strictness;
-use leasehold_core::numbers::{Ask, DEFAULT_TTL, Numbers};
+use leasehold_core::numbers::{Ask, DEFAULT_TTL, Numbers, Schedule};
 use leasehold_core::{Drift, Label, Millis, Policies};
 
 use crate::error::Error;
@@ -58,13 +58,20 @@ impl SessionOptions {
         self
     }
 
+    /// When the session is renewed, and when again if that stays unanswered; evenly by default.
+    pub fn schedule(mut self, schedule: Schedule) -> Self {
+        self.ask.schedule = schedule;
+        self
+    }
+
     /// How long before the end of the ttl the holder stops believing.
     pub fn margin(mut self, margin: Duration) -> Self {
         self.ask.margin = Some(Millis::from_duration(margin));
         self
     }
 
-    /// How far the clocks of holder and service may come apart within one ttl.
+    /// How far the clocks of holder and service may come apart within one ttl, where that is known better than by drift times ttl.
+    /// [`Guard::wait_out`](crate::Guard::wait_out) waits as long.
     pub fn clock_bound(mut self, bound: Duration) -> Self {
         self.ask.clock_bound = Some(Millis::from_duration(bound));
         self

@@ -12,6 +12,7 @@ use crate::driver::{self, Started, ToDriver, Visitor};
 use crate::error::{Error, Unreachable};
 use crate::options::SessionOptions;
 use crate::session::Session;
+use crate::time::Time;
 use crate::watch::WatchBuilder;
 
 /// How long a store may be out of reach before a call gives up, unless asked otherwise.
@@ -72,6 +73,8 @@ struct Inner {
     /// The process that has the driver: a fork leaves it behind.
     pid: u32,
     to_driver: mpsc::UnboundedSender<ToDriver>,
+    /// The clocks that the driver lives by.
+    time: Time,
     /// For connections beside the driver's. A store in memory has none.
     visitor: Option<Visitor>,
 }
@@ -94,15 +97,16 @@ impl Store {
     pub async fn connect_with(url: &str, options: ConnectOptions) -> Result<Self, Error> {
         let Started { to_driver, connected, visitor } = driver::connect(url, options)?;
         let (url_kept, pid) = (url.to_owned(), std::process::id());
-        let inner = Arc::new(Inner { url: url_kept, pid, to_driver, visitor: Some(visitor) });
+        let inner =
+            Arc::new(Inner { url: url_kept, pid, to_driver, time: Time::Machine, visitor: Some(visitor) });
         connected.await.map_err(|_| driver_gone(url))??;
         Ok(Self { inner })
     }
 
     #[cfg(feature = "testing")]
-    pub(crate) fn from_driver(url: &str, to_driver: mpsc::UnboundedSender<ToDriver>) -> Self {
+    pub(crate) fn from_driver(url: &str, to_driver: mpsc::UnboundedSender<ToDriver>, time: Time) -> Self {
         let (url, pid) = (url.to_owned(), std::process::id());
-        Self { inner: Arc::new(Inner { url, pid, to_driver, visitor: None }) }
+        Self { inner: Arc::new(Inner { url, pid, to_driver, time, visitor: None }) }
     }
 
     /// The address that was connected to.
@@ -348,6 +352,21 @@ impl Store {
         self.inner.to_driver.send(message).map_err(|_| self.closed())
     }
 
+    /// The clocks that the driver lives by.
+    pub(crate) fn time(&self) -> &Time {
+        &self.inner.time
+    }
+
+    /// Whether nobody serves this store any more: it was closed.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.inner.to_driver.is_closed() || self.not_forked().is_err()
+    }
+
+    /// Whether changes can be watched: a store in memory has none.
+    pub(crate) fn has_watches(&self) -> bool {
+        self.inner.visitor.is_some()
+    }
+
     /// For a connection beside the driver's.
     pub(crate) fn visitor(&self) -> Result<&Visitor, Error> {
         self.not_forked()?;
@@ -370,7 +389,7 @@ impl Store {
     }
 }
 
-fn failed(response: Response) -> Error {
+pub(crate) fn failed(response: Response) -> Error {
     match response {
         Response::Failed(Failure::OutcomeUnknown) => Error::OutcomeUnknown,
         Response::Failed(failure) => Error::Unavailable(failure.to_string()),

@@ -28,8 +28,10 @@
 mod network;
 mod world;
 
-use std::sync::Arc;
+use std::future::poll_fn;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use leasehold_core::holder::Reading;
@@ -41,13 +43,16 @@ pub use world::{TestStore, World};
 pub struct HandClock {
     boot: Arc<AtomicU64>,
     raw: Arc<AtomicU64>,
+    /// Who sleeps until the clock has moved on.
+    sleepers: Arc<Mutex<Vec<Waker>>>,
 }
 
 impl HandClock {
     /// A clock that has run for an hour: nothing depends on where it stands.
     pub(crate) fn new() -> Self {
         const HOUR: u64 = 3_600 * 1_000_000_000;
-        Self { boot: Arc::new(AtomicU64::new(HOUR)), raw: Arc::new(AtomicU64::new(HOUR)) }
+        let hour = || Arc::new(AtomicU64::new(HOUR));
+        Self { boot: hour(), raw: hour(), sleepers: Arc::default() }
     }
 
     pub(crate) fn now(&self) -> Reading {
@@ -55,13 +60,27 @@ impl HandClock {
     }
 
     pub(crate) fn advance(&self, length: Duration) {
-        self.advance_boot(length);
         self.raw.fetch_add(nanos(length), Ordering::SeqCst);
+        self.advance_boot(length);
     }
 
     /// Only the clock that counts suspend moves.
     pub(crate) fn advance_boot(&self, length: Duration) {
         self.boot.fetch_add(nanos(length), Ordering::SeqCst);
+        for sleeper in self.sleepers.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            sleeper.wake();
+        }
+    }
+
+    /// Sleeps until the clock was moved by `length`.
+    pub(crate) async fn sleep(&self, length: Duration) {
+        let begun = self.now();
+        poll_fn(|context| {
+            // Before the look: a step between the two is noticed.
+            self.sleepers.lock().unwrap_or_else(PoisonError::into_inner).push(context.waker().clone());
+            if self.now().since(begun).greater() >= length { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
     }
 }
 

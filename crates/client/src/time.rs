@@ -23,7 +23,16 @@ impl Time {
         }
     }
 
-    /// Sleeps for about this long. Whoever wakes reads the clocks again.
+    /// Sleeps in an application's task for about this long. Whoever wakes reads the clocks again.
+    pub(crate) async fn nap(&self, length: Duration) {
+        match self {
+            Self::Machine => tokio::time::sleep(length).await,
+            #[cfg(feature = "testing")]
+            Self::Hand(clock) => clock.sleep(length).await,
+        }
+    }
+
+    /// Sleeps in a driver for about this long. Whoever wakes reads the clocks again.
     pub(crate) async fn sleep(&self, length: Duration) {
         match self {
             Self::Machine => tokio::time::sleep(length).await,

@@ -51,7 +51,7 @@ fn a_paused_holder_learns_it_before_any_guard_and_the_other_has_a_greater_token(
     one.pause();
     let taken = world.run_for(SECOND * 30, second.acquire("job").wait(SECOND * 60).into_future());
     let taken = taken.expect("a dead holder is replaced").unwrap();
-    assert!(taken.token() > lease.token());
+    assert!(taken.granted().token > lease.granted().token);
     // Its driver has not run since, and still no guard is given: the clocks are looked at here.
     assert_eq!(lease.guard(MOMENT).unwrap_err(), NoGuard::Lapsed);
     one.unpause();
@@ -74,7 +74,7 @@ fn belief_ends_before_the_service_grants_to_another() {
         let believes = lease.state().is_held();
         if let Some(granted) = granted {
             assert!(!believes, "two holders believe at once");
-            assert!(granted.unwrap().token() > lease.token());
+            assert!(granted.unwrap().granted().token > lease.granted().token);
             return;
         }
     }
@@ -144,19 +144,19 @@ fn a_revoked_holder_is_told_and_the_next_waits_for_its_acknowledgement() {
     let (first, second) = (open(&world, &one, 10), open(&world, &two, 10));
     let lease = take(&world, &first);
     let (by, reason) = (Label::new("me").unwrap(), Reason::new("test").unwrap());
-    world.run(two.revoke(lease.resource(), lease.token(), by, reason, false)).unwrap();
+    world.run(two.revoke(lease.resource(), lease.granted().token, by, reason, false)).unwrap();
     let LeaseState::Ended { why: EndedWhy::ByService(Ending::Revoked { .. }), .. } = lease.state() else {
         panic!("{:?}", lease.state())
     };
     // Something may still act under it: only the holder knows when not.
     let error = world.run(second.acquire("job").into_future()).unwrap_err();
     assert!(error.to_string().contains("revoked"), "{error}");
-    let token = lease.token();
+    let token = lease.granted().token;
     drop(lease);
     world.advance(MOMENT);
     // Acknowledged: the resource is free without waiting for the ttl.
     let next = world.run(second.acquire("job").into_future()).unwrap();
-    assert!(next.token() > token);
+    assert!(next.granted().token > token);
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn without_a_wait_the_answer_names_the_holder() {
     let lease = take(&world, &first);
     let error = world.run(second.acquire("job").into_future()).unwrap_err();
     assert!(matches!(error, Error::NotFree { .. }), "{error}");
-    assert!(error.to_string().contains(&format!("token {}", lease.token())), "{error}");
+    assert!(error.to_string().contains(&format!("token {}", lease.granted().token)), "{error}");
 }
 
 #[test]
@@ -238,7 +238,7 @@ fn a_guard_is_over_when_its_lease_is() {
     let guard = lease.guard(SECOND * 5).unwrap();
     assert!(guard.remaining().is_some());
     let (by, reason) = (Label::new("me").unwrap(), Reason::new("test").unwrap());
-    world.run(two.revoke(lease.resource(), lease.token(), by, reason, false)).unwrap();
+    world.run(two.revoke(lease.resource(), lease.granted().token, by, reason, false)).unwrap();
     assert_eq!(guard.remaining(), None);
 }
 
@@ -249,7 +249,7 @@ fn a_call_of_several_steps_runs_to_its_end_without_time() {
     let token = world.run(async {
         let session = store.session().await?;
         let lease = session.acquire("job").wait(SECOND * 30).await?;
-        Ok::<_, Error>(lease.token())
+        Ok::<_, Error>(lease.granted().token)
     });
     assert!(token.is_ok());
 }

@@ -202,6 +202,25 @@ pub enum NumbersError {
         /// The right side.
         usable: Millis,
     },
+    /// Work that needs so long to stop that one lost request would already stop it.
+    #[error(
+        "stopping takes up to {stop_within}, but after one lost request only ttl - margin - second attempt - round trip = \
+         {ttl} - {margin} - {second} - {round_trip} = {left} are left; raise the ttl, renew more often, or stop faster"
+    )]
+    StopsTooSlowly {
+        /// How long stopping takes.
+        stop_within: Millis,
+        /// The ttl.
+        ttl: Millis,
+        /// The margin.
+        margin: Millis,
+        /// The second attempt.
+        second: Millis,
+        /// The round-trip bound.
+        round_trip: Millis,
+        /// The right side.
+        left: Millis,
+    },
     /// An interval for a schedule that has its own.
     #[error(
         "a renewal interval of {renew_every} was given, but halves are renewed at half of the ttl; leave the interval out, or renew evenly"
@@ -275,6 +294,21 @@ impl Numbers {
         } else {
             NumbersError::NoRoomToRenew { renew_every, round_trip, needed, ttl, margin, usable }
         })
+    }
+
+    /// Whether work that takes up to `stop_within` to stop can be told in time, and is not told because of one lost request.
+    ///
+    /// # Errors
+    /// When one lost request already leaves less than that before the deadline.
+    pub fn check_stop_within(&self, stop_within: Millis) -> Result<(), NumbersError> {
+        let Self { ttl, margin, round_trip, .. } = *self;
+        let second = self.second_attempt();
+        let behind = second.saturating_add(round_trip);
+        let left = Millis::new(self.usable().get().saturating_sub(behind.get()));
+        if stop_within < left {
+            return Ok(());
+        }
+        Err(NumbersError::StopsTooSlowly { stop_within, ttl, margin, second, round_trip, left })
     }
 
     /// How long the session lives after a renewal.

@@ -114,8 +114,8 @@ fn line(event: &'static str, holding: &Holding, by: Option<String>) -> Line {
     Line {
         event,
         resource: lease.fence_name(),
-        token: lease.token().to_string(),
-        fence_token: lease.fence().to_string(),
+        token: lease.granted().token.to_string(),
+        fence_token: lease.granted().fence.to_string(),
         slot: lease.slot(),
         session: holding.keeper.session.id().to_string(),
         remaining_ms: remaining.map(|left| u64::try_from(left.as_millis()).unwrap_or(u64::MAX)),

@@ -57,7 +57,7 @@ pub(super) async fn run(console: &Console, place: &Place, args: &RunArgs) -> Res
         }
     };
     record.granted(&holding, args.acquire.shared);
-    let (fence_names, token) = (holding.fence_names(), holding.first().fence().to_string());
+    let (fence_names, token) = (holding.fence_names(), holding.first().granted().fence.to_string());
     let End { result, drained, until } =
         under_lease(console, place, args, &holding, &mut signals, &mut record).await;
     let is_lost = matches!(result, Err(Trouble::Lost(_)));
@@ -123,7 +123,7 @@ async fn start(place: &Place, args: &RunArgs, holding: &Holding) -> Result<Super
     let launch = Launch {
         command: args.command.clone(),
         environment: vec![
-            variable("LEASEHOLD_TOKEN", &lease.fence().to_string()),
+            variable("LEASEHOLD_TOKEN", &lease.granted().fence.to_string()),
             variable("LEASEHOLD_RESOURCE", &lease.fence_name()),
             variable("LEASEHOLD_TOKENS", &tokens(&holding.leases)),
             variable("LEASEHOLD_SESSION", &holding.keeper.session.id().to_string()),
@@ -138,7 +138,7 @@ async fn start(place: &Place, args: &RunArgs, holding: &Holding) -> Result<Super
 /// A line for each lease. The token comes first, because a name may have spaces; it has no line ends.
 fn tokens(leases: &[Lease]) -> String {
     let lines: Vec<String> =
-        leases.iter().map(|lease| format!("{} {}", lease.fence(), lease.fence_name())).collect();
+        leases.iter().map(|lease| format!("{} {}", lease.granted().fence, lease.fence_name())).collect();
     lines.join("\n")
 }
 

@@ -94,7 +94,7 @@ fn over_tcp_a_grant_whose_answer_was_lost_is_told_again_and_not_made_again() {
             proxy.cut();
             (granted, asking.join().unwrap().expect("the grant is told after all"))
         });
-        assert_eq!(lease.token(), granted);
+        assert_eq!(lease.granted().token, granted);
         assert!(lease.guard(Duration::from_millis(1)).is_ok());
         assert_eq!(wait(direct.check(&name, granted)).unwrap(), TokenCheck::Current);
         assert_eq!(wait(direct.history(&name)).unwrap().len(), 0, "there was one grant and no more");

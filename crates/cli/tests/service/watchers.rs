@@ -126,7 +126,7 @@ async fn write_as(session: &Session, writer: usize, counts: &Counts) -> Vec<(u64
             other => format!("jobs/{writer}-{other}"),
         };
         let lease = session.acquire(&name).wait(Duration::from_secs(60)).await.unwrap();
-        known.push((lease.token().get(), name));
+        known.push((lease.granted().token.get(), name));
         if turn % 10 == 5 {
             session.acquire(&format!("job/{writer}")).await.unwrap().release().await.unwrap();
         }

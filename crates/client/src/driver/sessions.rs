@@ -20,7 +20,7 @@ use asked::command_response;
 use super::feed::Feed;
 use super::{Driver, Key, LONGEST_NAP, Reply, SessionRef};
 use crate::error::Error;
-use crate::lease::{Lease, ReleaseRequest, Shared};
+use crate::lease::{Lease, ReleaseRequest, Shared, Terms};
 use crate::session::{Session, SessionEvent};
 
 /// Requests of sessions have ids with this bit, so that they are not taken for others.
@@ -35,7 +35,7 @@ pub(super) struct Slot {
     pub(super) machine: ClientSession,
     /// Its id, once it has one.
     session: Option<SessionId>,
-    strictness: Strictness,
+    terms: Terms,
     opening: Option<Reply<Session>>,
     events: Feed,
     acquires: HashMap<CommandNumber, Wanted>,
@@ -60,6 +60,7 @@ impl Driver {
     pub(super) fn open(&mut self, profile: Profile, strictness: Strictness, reply: Reply<Session>) {
         let key = Key(self.next_key);
         self.next_key += 1;
+        let terms = Terms { strictness, clock_bound: profile.numbers.clock_bound().duration() };
         let mut machine = ClientSession::new(profile, self.nonce());
         if self.connection.is_some() {
             machine.handle(Input::Connected, self.time.now());
@@ -67,7 +68,7 @@ impl Driver {
         let slot = Slot {
             machine,
             session: None,
-            strictness,
+            terms,
             opening: Some(reply),
             events: Feed::default(),
             acquires: HashMap::new(),
@@ -449,7 +450,7 @@ impl Slot {
                 }
                 continue;
             };
-            let shared = Arc::new(Shared::new(handle, time.clone(), self.strictness));
+            let shared = Arc::new(Shared::new(handle, time.clone(), self.terms));
             self.leases.insert(grant.token, Arc::clone(&shared));
             leases.push(Lease::new(shared, session.clone()));
         }

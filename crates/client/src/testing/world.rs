@@ -64,6 +64,7 @@ impl World {
         let clock = HandClock::new();
         let time = Time::Hand(clock.clone());
         let weak = to_driver.downgrade();
+        let store = Store::from_driver("memory:", to_driver.clone(), time.clone());
         let driver = Driver::new(inbox, weak.clone(), time, "memory:", DEFAULT_PATIENCE, reconnect, None);
         std::thread::spawn(move || {
             let runtime =
@@ -77,7 +78,7 @@ impl World {
         let number = parts.drivers.len();
         parts.drivers.push(Plug { to_driver: weak, clock, connection: Some(connection), paused: false });
         drop(parts);
-        TestStore { world: self.clone(), number, store: Store::from_driver("memory:", to_driver) }
+        TestStore { world: self.clone(), number, store }
     }
 
     /// Moves time for everybody, in small steps, and comes back when everything was done that was to be done.

@@ -17,11 +17,11 @@ async fn two_stores_of_one_process_share_a_directory() {
     let lease = first.acquire("job").await.unwrap();
     let refused = second.acquire("job").await.unwrap_err();
     assert!(refused.to_string().contains("held by"), "{refused}");
-    let token = lease.token();
+    let token = lease.granted().token;
     let waiting = second.acquire("job").wait(Duration::from_secs(10)).into_future();
     let (released, taken) = tokio::join!(lease.release(), waiting);
     released.unwrap();
-    assert!(taken.unwrap().token() > token);
+    assert!(taken.unwrap().granted().token > token);
 }
 
 /// How long the directory is without a server when the one that serves closes its store.
@@ -31,7 +31,7 @@ async fn handed_over() -> Duration {
     let store = place.store().await;
     let session = store.session_with(&ttl(2)).await.unwrap();
     let lease = session.acquire("job").await.unwrap();
-    let token = lease.token();
+    let token = lease.granted().token;
     let closed = leasehold_clock::read();
     serving.close().await;
     let view = store.lease(lease.resource()).await.unwrap().unwrap();
@@ -62,7 +62,7 @@ async fn dropping_everything_closes_sessions_and_hands_over() {
         let dropped = place.store().await;
         let session = dropped.session_with(&ttl(30)).await.unwrap();
         let lease = session.acquire("job").await.unwrap();
-        let token = lease.token();
+        let token = lease.granted().token;
         let other: Store = place.store().await;
         let waiter = other.session_with(&ttl(30)).await.unwrap();
         // In every order: the handles share one driver.
@@ -73,7 +73,7 @@ async fn dropping_everything_closes_sessions_and_hands_over() {
         }
         let acquired = waiter.acquire("job").wait(Duration::from_secs(10)).into_future();
         let (taken, waited) = timed(acquired).await;
-        assert!(taken.unwrap().token() > token);
+        assert!(taken.unwrap().granted().token > token);
         assert!(waited < Duration::from_secs(2), "round {round}: only the ttl ended it, after {waited:?}");
         waiter.close().await.unwrap();
         until("the dropped session is gone", Duration::from_secs(2), || async {
@@ -92,7 +92,7 @@ async fn tokens_rise_through_many_servers() {
     for _ in 0..10 {
         let store = place.store().await;
         let session = store.session().await.unwrap();
-        let token = session.acquire("job").await.unwrap().token();
+        let token = session.acquire("job").await.unwrap().granted().token;
         assert!(last < Some(token));
         last = Some(token);
         session.close().await.unwrap();

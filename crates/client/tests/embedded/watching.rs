@@ -30,7 +30,7 @@ async fn a_watch_sees_the_changes_under_its_prefix_and_can_be_resumed() {
     let session = store.session_with(&ttl(10)).await.unwrap();
     let other = session.acquire("other").await.unwrap();
     let lease = session.acquire("jobs/a").value("here").await.unwrap();
-    let token = lease.token();
+    let token = lease.granted().token;
     lease.release().await.unwrap();
     other.release().await.unwrap();
     let (first, change) = next(&mut watch).await;
@@ -59,13 +59,13 @@ async fn a_watch_misses_nothing_when_another_process_takes_over() {
     let mut watch = store.watch("").await.unwrap();
     let session = store.session_with(&ttl(10)).await.unwrap();
     let first = session.acquire("first").await.unwrap();
-    assert_eq!(granted(&next(&mut watch).await.1), ("first", first.token()));
+    assert_eq!(granted(&next(&mut watch).await.1), ("first", first.granted().token));
     serving.close().await;
     // Whether the watch or the session comes back first does not matter.
     let second = session.acquire("second").await.unwrap();
     let third = session.acquire("third").await.unwrap();
-    assert_eq!(granted(&next(&mut watch).await.1), ("second", second.token()));
-    assert_eq!(granted(&next(&mut watch).await.1), ("third", third.token()));
+    assert_eq!(granted(&next(&mut watch).await.1), ("second", second.granted().token));
+    assert_eq!(granted(&next(&mut watch).await.1), ("third", third.granted().token));
     // A store that serves itself is closed without waiting for its own watch.
     let closing = tokio::time::timeout(Duration::from_secs(5), store.close());
     closing.await.expect("nothing waits for the watch");

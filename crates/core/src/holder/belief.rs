@@ -69,6 +69,9 @@ pub enum NoGuard {
     /// The deadline has passed.
     #[error("the deadline has passed without a confirmed renewal")]
     Lapsed,
+    /// The time that a guard was given for is over.
+    #[error("the time that the guard was given for is over; ask for another guard")]
+    Over,
     /// The lease is over, or was never held here.
     #[error("the lease has ended")]
     Ended,

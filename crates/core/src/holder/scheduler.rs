@@ -27,7 +27,7 @@ impl Fraction {
     }
 
     /// This part of a length.
-    fn of(self, length: Duration) -> Duration {
+    pub fn of(self, length: Duration) -> Duration {
         let nanos = (length.as_nanos() * u128::from(self.0)) >> 32;
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }

@@ -325,9 +325,8 @@ fn a_fixed_schedule_has_no_jitter_and_the_others_only_come_sooner() {
 #[test]
 fn halves_ask_for_another_node_once_at_seven_eighths() {
     let mut scheduler = scheduled(Schedule::Halves);
-    let asks = |scheduler: &mut Scheduler, now| {
-        scheduler.poll(now, NO_JITTER).contains(&Output::TryAnotherNode)
-    };
+    let asks =
+        |scheduler: &mut Scheduler, now| scheduler.poll(now, NO_JITTER).contains(&Output::TryAnotherNode);
     assert_eq!(sends(&mut scheduler, at(4_001)), [1]);
     for now in [4_001, 6_000, 8_749] {
         assert!(!asks(&mut scheduler, at(now)), "{now}");

@@ -178,10 +178,7 @@ fn halves_hold_while_seven_eighths_and_a_round_trip_fit() {
 #[test]
 fn halves_have_an_interval_of_their_own() {
     let ask = Ask { schedule: Schedule::Halves, renew_every: Some(ms(1_000)), ..ask(10_000) };
-    assert_eq!(
-        Numbers::check(ask).unwrap_err(),
-        NumbersError::IntervalNotFree { renew_every: ms(1_000) }
-    );
+    assert_eq!(Numbers::check(ask).unwrap_err(), NumbersError::IntervalNotFree { renew_every: ms(1_000) });
 }
 
 #[test]
@@ -193,4 +190,17 @@ fn a_given_clock_bound_replaces_drift_times_ttl() {
     let numbers = Numbers::check(Ask { clock_bound: Some(ms(7)), ..ask }).unwrap();
     assert_eq!(numbers.clock_bound(), ms(7));
     assert_eq!(numbers.drift(), drift, "the service's overdue factor keeps the drift");
+}
+
+#[test]
+fn work_must_stop_in_what_one_lost_request_leaves() {
+    let numbers = Numbers::check(ask(10_000)).unwrap();
+    // 9000 - 6666 - 100 = 2234.
+    assert!(numbers.check_stop_within(ms(2_233)).is_ok());
+    let error = numbers.check_stop_within(ms(2_234)).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "stopping takes up to 2234 ms, but after one lost request only ttl - margin - second attempt - round trip = \
+         10000 ms - 1000 ms - 6666 ms - 100 ms = 2234 ms are left; raise the ttl, renew more often, or stop faster"
+    );
 }

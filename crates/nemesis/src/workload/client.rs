@@ -141,7 +141,7 @@ impl Client {
 
     /// Gives a lease back and records that.
     pub(super) async fn release(&self, lease: Lease) -> Result<(), Error> {
-        let (client, token) = (self.id, lease.token());
+        let (client, token) = (self.id, lease.granted().token);
         self.life.recorder.record(What::GivingBack { client, token });
         let released = lease.release().await;
         let trouble = released.as_ref().err().map(ToString::to_string);
@@ -220,7 +220,7 @@ impl Client {
                     self.life.settled.fetch_add(1, Ordering::Relaxed);
                 }
                 let (until, promised) = self.belief(lease);
-                let (resource, token) = (resource.to_owned(), lease.token());
+                let (resource, token) = (resource.to_owned(), lease.granted().token);
                 recorder.record(What::Granted { client, call, resource, token, until, promised });
             }
             Err(error) => {
@@ -239,7 +239,7 @@ impl Client {
 
     /// Holds for so long, and records every confirmation. Says whether the lease was lost.
     async fn hold(&self, lease: &Lease, length: Duration) -> bool {
-        let (client, token, recorder) = (self.id, lease.token(), &self.life.recorder);
+        let (client, token, recorder) = (self.id, lease.granted().token, &self.life.recorder);
         let begun = At::now();
         let mut last = lease.deadline();
         loop {

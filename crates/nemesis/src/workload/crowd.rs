@@ -72,7 +72,7 @@ impl Member {
                     continue;
                 }
             };
-            let (client, token) = (self.id, lease.token());
+            let (client, token) = (self.id, lease.granted().token);
             let hold = self.random.between(&HOLD);
             if let Ok(LeaseState::Ended { why, .. }) = tokio::time::timeout(hold, lease.ended()).await {
                 let why = format!("{why:?}");

@@ -196,7 +196,8 @@ impl Watched<'_> {
     }
 
     fn say(&self, event: &'static str, message: &str) {
-        let (resource, token) = (self.holding.fence_names(), self.holding.first().fence().to_string());
+        let (resource, token) =
+            (self.holding.fence_names(), self.holding.first().granted().fence.to_string());
         self.console.note(message, &Note { event, resource: &resource, token, message });
     }
 }

@@ -1,0 +1,154 @@
+//! Drain in strict order: no new work, finish what is in flight, give the lease back, then let the successor lead.
+//!
+//! [`Drain`] counts the work. [`Termination`] is the SIGTERM of an orchestrator, with its grace period as the budget. Neither kills
+//! anything: what has not finished when the budget is over is reported, and the lease is kept for it.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use crate::error::Error;
+use crate::lease::Lease;
+use crate::successor::{Resigned, successor_of};
+
+/// How often the number in flight is shown while it changes: who looks is a person or a waiter, not a counter.
+const SHOW_EVERY: Duration = Duration::from_millis(500);
+
+/// Counts work in flight, and lets none begin once it drains. Clones count together.
+#[derive(Debug, Clone)]
+pub struct Drain {
+    count: Arc<Count>,
+}
+
+#[derive(Debug)]
+struct Count {
+    /// Beginning and stopping are decided under one lock: after stop the number only falls.
+    state: Mutex<State>,
+    in_flight: watch::Sender<u32>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    stopped: bool,
+    in_flight: u32,
+}
+
+/// A piece of work that is in flight until this is dropped.
+#[derive(Debug)]
+#[must_use = "the work is over when this is dropped"]
+pub struct Work {
+    count: Arc<Count>,
+}
+
+/// No work is let in any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("draining: no new work is let in")]
+pub struct Draining;
+
+/// How a drain ended.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Drained {
+    /// All work was finished, and the lease was given back after it.
+    Finished(Resigned),
+    /// The budget ran out first. The lease is still there, because work acts under it: drop it to give it back all the same, or let
+    /// the ttl end it after the process.
+    Unfinished {
+        /// What still runs.
+        in_flight: u32,
+        /// The lease it runs under.
+        lease: Lease,
+    },
+}
+
+impl Default for Drain {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drain {
+    /// Nothing in flight, and work is let in.
+    pub fn new() -> Self {
+        Self { count: Arc::new(Count { state: Mutex::default(), in_flight: watch::Sender::new(0) }) }
+    }
+
+    /// Begins a piece of work.
+    ///
+    /// # Errors
+    /// When no work is let in any more.
+    pub fn begin(&self) -> Result<Work, Draining> {
+        let mut state = self.count.lock();
+        if state.stopped {
+            return Err(Draining);
+        }
+        state.in_flight += 1;
+        self.count.in_flight.send_replace(state.in_flight);
+        drop(state);
+        Ok(Work { count: Arc::clone(&self.count) })
+    }
+
+    /// Lets no work in from now on. It cannot be taken back.
+    pub fn stop(&self) {
+        self.count.lock().stopped = true;
+    }
+
+    /// How many pieces of work are in flight.
+    pub fn in_flight(&self) -> u32 {
+        self.count.lock().in_flight
+    }
+
+    /// Waits until nothing is in flight. Without [`stop`](Self::stop) before it, new work may begin at once.
+    pub async fn finished(&self) {
+        // The sender lives as long as this count.
+        let _ = self.count.in_flight.subscribe().wait_for(|in_flight| *in_flight == 0).await;
+    }
+
+    /// Drains in strict order: stops, waits until nothing is in flight, gives the lease back as drained, and waits with what is left of
+    /// the budget until somebody else holds the resource. Meanwhile others see that it drains, how much is in flight, and how long at
+    /// most.
+    ///
+    /// # Errors
+    /// When the lease could not be given back for certain, or the store cannot be reached.
+    pub async fn run(&self, lease: Lease, budget: Duration) -> Result<Drained, Error> {
+        self.stop();
+        let time = lease.shared.time.clone();
+        let begun = time.now();
+        let mut in_flight = self.count.in_flight.subscribe();
+        loop {
+            let now_in_flight = *in_flight.borrow_and_update();
+            let left = budget.saturating_sub(time.now().since(begun).greater());
+            if now_in_flight == 0 {
+                break;
+            }
+            if left.is_zero() {
+                return Ok(Drained::Unfinished { in_flight: now_in_flight, lease });
+            }
+            tokio::select! {
+                _ = in_flight.wait_for(|in_flight| *in_flight == 0) => {}
+                () = time.nap(left.min(SHOW_EVERY)) => {}
+            }
+        }
+        lease.give_back(true).await?;
+        let left = budget.saturating_sub(time.now().since(begun).greater());
+        let grant = lease.granted();
+        let successor = successor_of(&lease.session, &time, &grant.resource, grant.token, left).await?;
+        Ok(Drained::Finished(Resigned { successor }))
+    }
+}
+
+impl Count {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        let mut state = self.count.lock();
+        state.in_flight -= 1;
+        // Under the lock, so that numbers are told in the order in which they were true.
+        self.count.in_flight.send_replace(state.in_flight);
+    }
+}

@@ -1,0 +1,106 @@
+//! How long a candidate that lost by its own lateness stays away: longer each time, so that one that cannot keep a lease under load
+//! does not take it again and again.
+
+use std::time::Duration;
+
+use leasehold_core::holder::Fraction;
+
+/// A rest is at most this many ttls long.
+const LONGEST_TTLS: u32 = 16;
+/// Shortened at random by up to this part, so that candidates that were late together do not come back together.
+const JITTER_PART: u32 = 5;
+/// A term of so many ttls shows that the candidate can lead: what was before is forgotten.
+const FORGOTTEN_AFTER_TTLS: u32 = 10;
+
+/// What is remembered of the terms of one candidate.
+#[derive(Debug, Default)]
+pub(super) struct Rest {
+    /// How often it was late since it last led for long.
+    late: u32,
+    /// Whether it has not rested since it was late the last time.
+    owed: bool,
+}
+
+impl Rest {
+    /// A term is over.
+    pub(super) fn after_term(&mut self, lasted: Duration, was_late: bool, ttl: Duration) {
+        if lasted >= ttl * FORGOTTEN_AFTER_TTLS {
+            self.late = 0;
+        }
+        if was_late {
+            self.late = self.late.saturating_add(1);
+            self.owed = true;
+        }
+    }
+
+    /// The rest is over: none is owed before the next lateness.
+    pub(super) fn taken(&mut self) {
+        self.owed = false;
+    }
+
+    /// How long to stay away now: nothing, unless the last term was lost by lateness.
+    pub(super) fn length(&self, ttl: Duration, jitter: Fraction) -> Duration {
+        if !self.owed {
+            return Duration::ZERO;
+        }
+        let ttls = 2_u32.saturating_pow(self.late - 1).min(LONGEST_TTLS);
+        let whole = ttl * ttls;
+        whole - jitter.of(whole / JITTER_PART)
+    }
+}
+
+/// A random part of one.
+pub(super) fn fraction() -> Fraction {
+    let mut bytes = [0; 4];
+    getrandom::fill(&mut bytes).expect("the system gives random bytes");
+    Fraction::from_bits(u32::from_le_bytes(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TTL: Duration = Duration::from_secs(10);
+    const NONE: Fraction = Fraction::from_bits(0);
+
+    #[test]
+    fn a_candidate_that_was_never_late_does_not_rest() {
+        let mut rest = Rest::default();
+        rest.after_term(TTL, false, TTL);
+        assert_eq!(rest.length(TTL, NONE), Duration::ZERO);
+    }
+
+    #[test]
+    fn every_lateness_doubles_the_rest_up_to_its_limit() {
+        let mut rest = Rest::default();
+        let lengths: Vec<u64> = (0..7)
+            .map(|_| {
+                rest.after_term(TTL, true, TTL);
+                rest.length(TTL, NONE).as_secs()
+            })
+            .collect();
+        assert_eq!(lengths, [10, 20, 40, 80, 160, 160, 160]);
+    }
+
+    #[test]
+    fn a_long_term_is_a_new_beginning_even_if_it_ends_late() {
+        let mut rest = Rest::default();
+        for _ in 0..4 {
+            rest.after_term(TTL, true, TTL);
+        }
+        rest.taken();
+        assert_eq!(rest.length(TTL, NONE), Duration::ZERO, "a rest is taken once");
+        rest.after_term(TTL * 9, true, TTL);
+        assert_eq!(rest.length(TTL, NONE), TTL * 16, "shorter terms forget nothing");
+        rest.after_term(TTL * 10, true, TTL);
+        assert_eq!(rest.length(TTL, NONE), TTL);
+    }
+
+    #[test]
+    fn jitter_takes_at_most_a_fifth_off() {
+        let mut rest = Rest::default();
+        rest.after_term(TTL, true, TTL);
+        let shortest = rest.length(TTL, Fraction::from_bits(u32::MAX));
+        assert!(shortest >= TTL * 4 / 5 && shortest < TTL, "{shortest:?}");
+    }
+}

@@ -1,0 +1,78 @@
+//! Guards: leave to act for a stated time.
+
+use std::time::Duration;
+
+use leasehold_core::holder::{NoGuard, Reading};
+use leasehold_core::{Millis, Token};
+
+use crate::lease::Shared;
+
+/// Leave to act until a stated moment, carrying the token. It does not renew the lease: act, then drop it. The lease cannot be
+/// given back while a guard of it lives.
+#[derive(Debug)]
+pub struct Guard<'lease> {
+    shared: &'lease Shared,
+    until: Reading,
+}
+
+impl<'lease> Guard<'lease> {
+    pub(crate) const fn new(shared: &'lease Shared, until: Reading) -> Self {
+        Self { shared, until }
+    }
+
+    /// The fencing token to send with the write: what receivers compare.
+    ///
+    /// # Errors
+    /// When the time that was asked for is over, or the lease may not be believed any more: a program that was paused learns it here.
+    pub fn token(&self) -> Result<Token, NoGuard> {
+        self.live()?;
+        Ok(self.shared.grant.fence)
+    }
+
+    /// The name under which receivers keep the highest token.
+    pub fn fence_name(&self) -> String {
+        match self.shared.grant.slot {
+            Some(slot) => format!("{}#{slot}", self.shared.grant.resource),
+            None => self.shared.grant.resource.to_string(),
+        }
+    }
+
+    /// How much of the stated time is left; nothing when it is over, or the lease may not be believed any more.
+    pub fn remaining(&self) -> Option<Duration> {
+        self.live().ok()
+    }
+
+    /// Waits for as long as clocks may be apart, and looks again. What was done under this guard may be shown to others afterwards,
+    /// who judge times by clocks with the same bound: by then the moment of the effect is past on all of them.
+    ///
+    /// # Errors
+    /// When the bound does not fit into what is left of the stated time, or the lease was lost meanwhile.
+    pub async fn wait_out(&self) -> Result<(), NoGuard> {
+        let bound = self.shared.terms.clock_bound;
+        let left = self.live()?;
+        if bound > left {
+            let (needed, left) = (Millis::from_duration(bound), Millis::from_duration(left));
+            return Err(NoGuard::TooLong { needed, left });
+        }
+        let begun = self.shared.time.now();
+        loop {
+            // The clock that moved less: both must have passed the bound.
+            let waited = self.shared.time.now().since(begun).smaller();
+            let missing = bound.saturating_sub(waited);
+            if missing.is_zero() {
+                break;
+            }
+            self.shared.time.nap(missing).await;
+        }
+        self.live().map(|_| ())
+    }
+
+    /// What is left of the stated time.
+    fn live(&self) -> Result<Duration, NoGuard> {
+        self.shared.guard(Duration::ZERO)?;
+        let now = self.shared.time.now();
+        let boot = self.until.boot.saturating_sub(now.boot);
+        let raw = self.until.raw.saturating_sub(now.raw);
+        Some(Duration::from_nanos(boot.min(raw))).filter(|left| !left.is_zero()).ok_or(NoGuard::Over)
+    }
+}

@@ -1,0 +1,140 @@
+//! What the driver and the handles of one lease share.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use leasehold_core::client::LeaseHandle;
+use leasehold_core::holder::{NoGuard, Reading, Strictness};
+use leasehold_core::{Grant, Label, Successor};
+use tokio::sync::watch;
+
+use super::state::{EndedWhy, LeaseState, relative};
+use crate::time::Time;
+
+/// Somebody asks the holder to drain and release.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReleaseRequest {
+    /// Who asks.
+    pub by: Label,
+    /// To whom, if a handover is wanted.
+    pub successor: Option<Successor>,
+}
+
+/// What all leases of a session have in common, for as long as it lives.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Terms {
+    pub(crate) strictness: Strictness,
+    pub(crate) clock_bound: Duration,
+}
+
+#[derive(Debug)]
+pub(super) enum Published {
+    Active(LeaseHandle),
+    Ended { why: EndedWhy, confirmed_until: Option<Reading> },
+}
+
+/// What the driver and the handles of one lease share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) grant: Grant,
+    pub(super) pid: u32,
+    pub(crate) time: Time,
+    pub(crate) terms: Terms,
+    pub(super) published: Mutex<Published>,
+    pub(crate) changes: watch::Sender<u64>,
+    pub(crate) request: watch::Sender<Option<ReleaseRequest>>,
+}
+
+impl Shared {
+    pub(crate) fn new(handle: LeaseHandle, time: Time, terms: Terms) -> Self {
+        Self {
+            grant: handle.grant().clone(),
+            pid: std::process::id(),
+            time,
+            terms,
+            published: Mutex::new(Published::Active(handle)),
+            changes: watch::Sender::new(0),
+            request: watch::Sender::new(None),
+        }
+    }
+
+    pub(crate) fn publish(&self, handle: LeaseHandle) {
+        let mut published = self.lock();
+        if matches!(*published, Published::Active(_)) {
+            *published = Published::Active(handle);
+            drop(published);
+            self.changes.send_modify(|version| *version += 1);
+        }
+    }
+
+    pub(crate) fn end(&self, why: EndedWhy, confirmed_until: Option<Reading>) {
+        let mut published = self.lock();
+        if matches!(*published, Published::Active(_)) {
+            *published = Published::Ended { why, confirmed_until };
+            drop(published);
+            self.changes.send_modify(|version| *version += 1);
+        }
+    }
+
+    pub(crate) fn ask_release(&self, request: ReleaseRequest) {
+        self.request.send_replace(Some(request));
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Published> {
+        self.published.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn is_forked(&self) -> bool {
+        std::process::id() != self.pid
+    }
+
+    pub(crate) fn state(&self) -> LeaseState {
+        if self.is_forked() {
+            return LeaseState::Ended { why: EndedWhy::Forked, confirmed_until: None };
+        }
+        // The clocks are read after the lock is taken: what is published is never newer than the reading.
+        let published = self.lock();
+        let now = self.time.now();
+        match &*published {
+            Published::Ended { why, confirmed_until } => LeaseState::Ended {
+                why: why.clone(),
+                confirmed_until: confirmed_until.map(|until| now.since(until).smaller()),
+            },
+            Published::Active(handle) => relative(handle.state(now), now),
+        }
+    }
+
+    pub(crate) fn guard(&self, how_long: Duration) -> Result<Reading, NoGuard> {
+        if self.is_forked() {
+            return Err(NoGuard::Ended);
+        }
+        let published = self.lock();
+        match &*published {
+            Published::Ended { .. } => Err(NoGuard::Ended),
+            Published::Active(handle) => {
+                let now = self.time.now();
+                handle.guard(how_long, self.terms.strictness, now)?;
+                Ok(now.plus(how_long))
+            }
+        }
+    }
+
+    /// How long until the deadline; nothing if the lease is over.
+    pub(crate) fn left(&self) -> Duration {
+        let Some(until) = self.until() else { return Duration::ZERO };
+        let now = self.time.now();
+        Duration::from_nanos(until.boot.saturating_sub(now.boot).min(until.raw.saturating_sub(now.raw)))
+    }
+
+    /// The deadline, unless the lease is over or this is a copy of the process that holds it.
+    pub(crate) fn until(&self) -> Option<Reading> {
+        // Before the lock: in a copy of the process nobody may be left to unlock it.
+        if self.is_forked() {
+            return None;
+        }
+        match &*self.lock() {
+            Published::Active(handle) => Some(handle.until()),
+            Published::Ended { .. } => None,
+        }
+    }
+}
