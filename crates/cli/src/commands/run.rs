@@ -61,8 +61,12 @@ pub(super) async fn run(console: &Console, place: &Place, args: &RunArgs) -> Res
     let End { result, drained, until } =
         under_lease(console, place, args, &holding, &mut signals, &mut record).await;
     let is_lost = matches!(result, Err(Trouble::Lost(_)));
-    let given_back: Vec<Token> =
-        holding.leases.iter().filter(|lease| record.giving_back(lease)).map(Lease::token).collect();
+    let given_back: Vec<Token> = holding
+        .leases
+        .iter()
+        .filter(|lease| record.giving_back(lease))
+        .map(|lease| lease.granted().token)
+        .collect();
     let (told, next) = match until {
         // A lease that is lost needs no giving back; closing the session tells the store that nobody acts under it.
         _ if is_lost => (holding.close().await, None),
