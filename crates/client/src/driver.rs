@@ -18,7 +18,7 @@ use std::time::Duration;
 use leasehold_core::client::{Profile, SessionEnd};
 use leasehold_core::holder::{Fraction, Reading, Strictness};
 use leasehold_core::protocol::{Failure, Request, RequestId, Response, ToClient};
-use leasehold_core::{Acquire, Answer, Nonce, Op, SessionId};
+use leasehold_core::{Acquire, Answer, Nonce, Op, ResourceName, SessionId, Token, Value};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::error::{Error, Unreachable};
@@ -57,6 +57,12 @@ pub(crate) enum ToDriver {
         acquire: Acquire,
         reply: Reply<Vec<Lease>>,
     },
+    Accept {
+        key: Key,
+        ticket: u64,
+        accept: Accept,
+        reply: Reply<Vec<Lease>>,
+    },
     /// The application does not want what this acquire may bring.
     GiveUp {
         key: Key,
@@ -88,6 +94,14 @@ pub(crate) enum ToDriver {
     Barrier {
         reply: oneshot::Sender<bool>,
     },
+}
+
+/// Takes up an offer.
+#[derive(Debug)]
+pub(crate) struct Accept {
+    pub(crate) resource: ResourceName,
+    pub(crate) token: Token,
+    pub(crate) value: Value,
 }
 
 /// What a session's handles need to reach their driver.
@@ -275,6 +289,7 @@ impl Driver {
         match message {
             ToDriver::Open { profile, strictness, reply } => self.open(*profile, strictness, reply),
             ToDriver::Acquire { key, ticket, acquire, reply } => self.acquire(key, ticket, acquire, reply),
+            ToDriver::Accept { key, ticket, accept, reply } => self.accept(key, ticket, accept, reply),
             ToDriver::GiveUp { key, ticket } => self.give_up(key, ticket),
             ToDriver::Submit { key, op, reply } => self.submit(key, op, reply),
             ToDriver::Request { request, reply } => self.requests.add(*request, reply, self.time.now()),

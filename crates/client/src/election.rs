@@ -400,6 +400,6 @@ async fn told(flag: &watch::Sender<bool>) {
 async fn becomes(flag: &watch::Receiver<bool>, value: bool) {
     let mut flag = flag.clone();
     if flag.wait_for(|now| *now == value).await.is_err() {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }

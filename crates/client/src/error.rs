@@ -32,6 +32,17 @@ pub enum Error {
         WaitEnding::Cancelled => "it was cancelled",
     })]
     WaitEnded(WaitEnding),
+    /// The offer was accepted for a wait of the same session that was there before: the lease goes to that one.
+    #[error("the session waits for this resource already; the lease that was accepted goes to that wait")]
+    AlreadyWaiting,
+    /// Nobody who could take it over was found, or the successor did not take up the offer in time. The lease is held as before.
+    #[error("no successor took up the offer of {resource} within {waited:?}; it is held as before")]
+    NotTakenUp {
+        /// Which resource.
+        resource: ResourceName,
+        /// How long was waited.
+        waited: Duration,
+    },
     /// The session is over. What it had asked for before this call is not affected by this call.
     #[error("the session has ended: {0}")]
     SessionEnded(SessionEnd),

@@ -5,10 +5,10 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use leasehold_core::client::SessionEnd;
-use leasehold_core::{Acquire, Millis, Mode, Op, Request, ResourceName, SessionId, Value};
+use leasehold_core::{Acquire, Millis, Mode, Op, Request, ResourceName, SessionId, Token, Value};
 use tokio::sync::{broadcast, oneshot};
 
-use crate::driver::{SessionRef, ToDriver};
+use crate::driver::{Accept, SessionRef, ToDriver};
 use crate::error::Error;
 use crate::lease::Lease;
 
@@ -48,6 +48,23 @@ impl Session {
             value: Vec::new(),
             wait: None,
         }
+    }
+
+    /// Takes up an offer that a holder made to this session ([`SessionEvent::Offered`]), and waits until the holder lets go. A session
+    /// that waits for the resource takes up offers of it by itself.
+    ///
+    /// # Errors
+    /// When there is no such offer, or it ended before the holder let go.
+    pub async fn accept(&self, resource: &ResourceName, token: Token, value: &[u8]) -> Result<Lease, Error> {
+        let accept = Accept { resource: resource.clone(), token, value: Value::new(value.to_vec())? };
+        let (reply, answer) = oneshot::channel();
+        let ticket = self.inner.ticket();
+        self.inner.send(|key| ToDriver::Accept { key, ticket, accept, reply });
+        let mut guard = CancelOnDrop { session: &self.inner, ticket, armed: true };
+        let granted = answer.await;
+        guard.armed = false;
+        let mut leases = granted.unwrap_or_else(|_| Err(self.inner.over()))?;
+        Ok(leases.pop().expect("an offer is of one resource, so one lease was granted"))
     }
 
     /// Everything that happens to this session from now on.

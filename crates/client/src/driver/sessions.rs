@@ -2,6 +2,7 @@
 
 mod asked;
 mod giving_up;
+mod offers;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,7 +13,9 @@ use leasehold_core::client::{
 };
 use leasehold_core::holder::{Reading, Strictness};
 use leasehold_core::protocol::{Request, RequestId, ToClient};
-use leasehold_core::{Acquire, Answer, CommandNumber, Grant, Op, Sequence, SessionId, Token};
+use leasehold_core::{
+    Acquire, Answer, CommandNumber, Grant, Op, ResourceName, Sequence, SessionId, Token,
+};
 
 pub(super) use asked::Asked;
 use asked::command_response;
@@ -53,6 +56,8 @@ pub(super) struct Slot {
 #[derive(Debug)]
 struct Wanted {
     ticket: u64,
+    /// The resource, if it is one alone: an offer of it is taken up.
+    alone: Option<ResourceName>,
     reply: Reply<Vec<Lease>>,
 }
 
@@ -100,10 +105,14 @@ impl Driver {
             return;
         };
         self.due.touch(key);
+        let alone = match acquire.requests.as_slice() {
+            [request] => Some(request.resource.clone()),
+            _ => None,
+        };
         match slot.machine.submit(Op::Acquire(acquire)) {
             Ok(number) => {
                 slot.tickets.insert(ticket, number);
-                slot.acquires.insert(number, Wanted { ticket, reply });
+                slot.acquires.insert(number, Wanted { ticket, alone, reply });
             }
             Err(error) => {
                 let _ = reply.send(Err(slot.ended.clone().map_or(Error::Submit(error), Error::SessionEnded)));
@@ -346,9 +355,8 @@ impl Driver {
                     let _ = reply.send(Err(error));
                 }
             }
-            SessionEvent::Offered { .. }
-            | SessionEvent::OfferEnded { .. }
-            | SessionEvent::OfferAccepted { .. } => {}
+            SessionEvent::Offered { resource, token, .. } => slot.offered(resource, *token),
+            SessionEvent::OfferEnded { .. } | SessionEvent::OfferAccepted { .. } => {}
         }
         slot.events.send(event);
     }
@@ -389,6 +397,11 @@ impl Slot {
                 Outcome::Answered(Answer::Queued { .. }) => {
                     self.acquires.insert(command, wanted);
                 }
+                Outcome::Answered(Answer::Accepted { wait }) if wait == command => {
+                    self.acquires.insert(command, wanted);
+                }
+                // The grant goes to the wait that was there before.
+                Outcome::Answered(Answer::Accepted { .. }) => self.not_granted(wanted, Error::AlreadyWaiting),
                 other => self.not_granted(wanted, self.error(other)),
             }
             return;
