@@ -18,7 +18,7 @@ use clap::error::{ContextKind, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
-use leasehold::{Reason, ResourceName, Revision, Token};
+use leasehold::{Label, Reason, ResourceName, Revision, Token};
 
 use crate::exit::Exit;
 
@@ -50,6 +50,14 @@ Exit codes:
   126  the command to run cannot be executed
   127  the command to run was not found
   Otherwise the code of the command that was run.";
+
+const HANDOVER_EXAMPLES: &str = "\
+Examples:
+  leasehold handover leader                to whoever waits first
+  leasehold handover leader --to web-2     to web-2, wherever it stands in the queue
+
+Exit codes: 0 handed over, 1 nobody to hand it to or another than was
+named holds it now, 120 the holder did not let go in time.";
 
 const WATCH_EXAMPLES: &str = "\
 Examples:
@@ -114,6 +122,12 @@ pub(crate) enum Command {
     /// The holder decides when: `leasehold run` sends its command SIGTERM and waits for it. To take NAME away from a holder that
     /// does not answer, see `leasehold revoke`.
     Release(ReleaseArgs),
+    /// Ask the holder of NAME to finish and hand it to somebody who waits
+    ///
+    /// As `release`, but nothing happens unless somebody is there to take NAME over: the holder goes on holding it until its successor is
+    /// ready, and only then finishes and lets go. Says who holds NAME then.
+    #[command(after_help = HANDOVER_EXAMPLES)]
+    Handover(HandoverArgs),
     /// Show who holds NAME, since when, and who waits
     ///
     /// Exit code 0 if somebody holds it, 1 if nobody does.
@@ -213,6 +227,28 @@ pub(crate) struct ReleaseArgs {
     pub(crate) token: Option<Token>,
     /// Wait so long for the holder
     #[arg(long, value_name = "LENGTH", default_value = "10s", value_parser = values::wait, allow_hyphen_values = true)]
+    pub(crate) wait: Duration,
+    /// Then wait so long until somebody else holds NAME, and say who
+    ///
+    /// For the preStop hook of an orchestrator: exit code 0 when somebody else holds NAME, 1 when the time ran out.
+    #[arg(long, value_name = "LENGTH", value_parser = values::wait, allow_hyphen_values = true)]
+    pub(crate) await_successor: Option<Duration>,
+}
+
+/// `handover`.
+#[derive(Debug, Args)]
+pub(crate) struct HandoverArgs {
+    /// The resource
+    #[arg(value_parser = values::name)]
+    pub(crate) name: ResourceName,
+    /// To the first waiter with this label, past the others [default: to whoever waits first]
+    #[arg(long, value_name = "HOLDER", value_parser = values::label, allow_hyphen_values = true)]
+    pub(crate) to: Option<Label>,
+    /// Only the lease with this token
+    #[arg(long, value_parser = values::token, allow_hyphen_values = true)]
+    pub(crate) token: Option<Token>,
+    /// Wait so long until the successor holds NAME
+    #[arg(long, value_name = "LENGTH", default_value = "30s", value_parser = values::wait, allow_hyphen_values = true)]
     pub(crate) wait: Duration,
 }
 

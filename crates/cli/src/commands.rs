@@ -7,6 +7,7 @@ mod check;
 mod check_history;
 mod cluster;
 mod get;
+mod handover;
 mod history;
 mod hold;
 mod list;
@@ -53,6 +54,7 @@ pub(crate) fn run(cli: Cli, console: &Console) -> Result<Exit, Trouble> {
             Command::Run(args) => run::run(console, &place, &args).await,
             Command::Hold(args) => hold::run(console, &place, &args).await,
             Command::Release(args) => release::run(console, &place, &args).await,
+            Command::Handover(args) => handover::run(console, &place, &args).await,
             Command::Get(args) => get::run(console, &place, &args).await,
             Command::List(args) => list::run(console, &place, &args).await,
             Command::Sessions => sessions::run(console, &place).await,

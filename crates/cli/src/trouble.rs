@@ -76,6 +76,9 @@ pub(crate) enum Trouble {
         /// What the holder calls itself.
         holder: String,
     },
+    /// There is nobody to hand a lease to.
+    #[error("{0}")]
+    NoSuccessor(String),
     /// The command could not be started.
     #[error("{0}")]
     Start(#[from] StartError),
@@ -149,6 +152,7 @@ impl Trouble {
             Self::Unsettled(_) => Exit::UNKNOWN,
             Self::Answered { .. }
             | Self::NoAlarm(_)
+            | Self::NoSuccessor(_)
             | Self::NotConfirmed
             | Self::Service(_)
             | Self::Files(_)
@@ -176,6 +180,7 @@ impl Trouble {
             Self::Start(StartError::NoCommand | StartError::Guardian(_)) => ("guardian-failed", Kind::Failed),
             Self::Signal(_) => ("signal", Kind::Failed),
             Self::NoAlarm(_) => ("no-such-alarm", Kind::Refused),
+            Self::NoSuccessor(_) => ("no-such-successor", Kind::Refused),
             Self::NotConfirmed => ("not-confirmed", Kind::Failed),
             Self::Service(_) => ("service-failed", Kind::Failed),
             Self::Answered { code, .. } => (code, codes::of_answer(code)),

@@ -9,6 +9,8 @@ use leasehold::core::table::AlarmView;
 use leasehold::core::{Millis, Mode, Unavailable};
 use leasehold::{EndedWhy, Ending, Label, LeaseState, ResourceName};
 
+use crate::successor::Successor;
+
 /// A length of time as people say it, rounded down: three digits are enough.
 pub(crate) fn length(length: Duration) -> String {
     let (seconds, tenths) = (length.as_secs(), length.subsec_millis() / 100);
@@ -204,6 +206,16 @@ fn user_name() -> String {
     };
     let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
     users.lines().find_map(named).unwrap_or(user)
+}
+
+/// Who holds a name after a lease of it has ended.
+pub(crate) fn succeeded(name: &ResourceName, next: &Successor) -> String {
+    let (label, token) = (somebody(&next.label), next.token);
+    if next.holds {
+        format!("{name}: now held by {label}, token {token}")
+    } else {
+        format!("{name}: was held by {label} meanwhile, token {token}")
+    }
 }
 
 #[cfg(test)]

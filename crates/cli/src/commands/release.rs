@@ -3,14 +3,16 @@
 use std::time::Duration;
 
 use leasehold::core::protocol::TokenCheck;
-use leasehold::{Ending, Error, Label, Store, Token};
+use leasehold::{Ending, Error, Label, ResourceName, Store, Token};
 use serde::Serialize;
 use tokio::time::{sleep, timeout};
 
 use crate::args::ReleaseArgs;
 use crate::console::Console;
 use crate::exit::Exit;
+use crate::guardian::clock::Point;
 use crate::place::Place;
+use crate::successor::{self, Predecessor, Successor};
 use crate::trouble::Trouble;
 use crate::views::EndingJson;
 use crate::words;
@@ -25,13 +27,49 @@ struct Released<'a> {
     holder: &'a str,
     #[serde(flatten)]
     ending: Option<EndingJson>,
+    /// Who holds it now: only where it was waited for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    held_by: Option<Option<HeldByJson>>,
+}
+
+/// Who came after a lease.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct HeldByJson {
+    holder: String,
+    token: String,
+    /// Whether it holds the name still.
+    holds: bool,
+}
+
+impl HeldByJson {
+    pub(super) fn new(successor: &Successor) -> Self {
+        Self {
+            holder: words::somebody(&successor.label).to_owned(),
+            token: successor.token.to_string(),
+            holds: successor.holds,
+        }
+    }
 }
 
 pub(super) async fn run(console: &Console, place: &Place, args: &ReleaseArgs) -> Result<Exit, Trouble> {
     let store = place.look().await?;
-    let outcome = ask_and_wait(&store, args).await;
+    let by = words::own_label(None);
+    let asked = async {
+        let (token, holder) = store.ask_release(&args.name, args.token, None, by).await?;
+        let slot = slot_of(&store, &args.name, token).await?;
+        let ended = until_ended(&store, &args.name, token, &holder, args.wait).await?;
+        let next = match args.await_successor {
+            Some(length) => {
+                let ended = Predecessor { resource: args.name.clone(), token, slot };
+                Some(successor_of(&store, ended, length).await)
+            }
+            None => None,
+        };
+        Ok((token, holder, ended, next))
+    };
+    let outcome: Result<_, Trouble> = asked.await;
     store.close().await;
-    let (token, holder, ended) = outcome?;
+    let (token, holder, ended, next) = outcome?;
     let holder = words::somebody(&holder);
     let how =
         ended.as_ref().map_or_else(|| "it is free, and nobody knows how it ended".to_owned(), words::ending);
@@ -40,17 +78,49 @@ pub(super) async fn run(console: &Console, place: &Place, args: &ReleaseArgs) ->
         token: token.to_string(),
         holder,
         ending: ended.as_ref().map(EndingJson::new),
+        held_by: next.as_ref().map(|next| next.as_ref().map(HeldByJson::new)),
     };
-    console.result(format!("{}: token {token} of {holder}: {how}", args.name), &json)?;
-    Ok(Exit::OK)
+    let mut text = format!("{}: token {token} of {holder}: {how}", args.name);
+    if let (Some(next), Some(length)) = (&next, args.await_successor) {
+        text.push('\n');
+        text.push_str(&match next {
+            Some(next) => words::succeeded(&args.name, next),
+            None => format!("{}: nobody held it within {}", args.name, humantime::format_duration(length)),
+        });
+    }
+    console.result(text, &json)?;
+    Ok(if matches!(next, Some(None)) { Exit::FAILURE } else { Exit::OK })
 }
 
-async fn ask_and_wait(store: &Store, args: &ReleaseArgs) -> Result<(Token, Label, Option<Ending>), Trouble> {
-    let by = words::own_label(None);
-    let (token, holder) = store.ask_release(&args.name, args.token, None, by).await?;
+/// Waits until somebody else holds the name.
+pub(super) async fn successor_of(store: &Store, ended: Predecessor, length: Duration) -> Option<Successor> {
+    let mut found = None;
+    successor::wait(store, vec![ended], Point::now().plus(length), |_, next| found = next.cloned()).await;
+    found
+}
+
+/// The slot of a lease, if the name has slots.
+pub(super) async fn slot_of(
+    store: &Store,
+    name: &ResourceName,
+    token: Token,
+) -> Result<Option<u32>, Trouble> {
+    let view = store.lease(name).await?;
+    let holder = view.into_iter().flat_map(|view| view.holders).find(|holder| holder.token == token);
+    Ok(holder.and_then(|holder| holder.slot))
+}
+
+/// Waits until a lease has ended, and says how, if anybody knows.
+pub(super) async fn until_ended(
+    store: &Store,
+    name: &ResourceName,
+    token: Token,
+    holder: &Label,
+    length: Duration,
+) -> Result<Option<Ending>, Trouble> {
     let gone = async {
         loop {
-            match store.check(&args.name, token).await? {
+            match store.check(name, token).await? {
                 TokenCheck::Current => sleep(LOOK_EVERY).await,
                 TokenCheck::Ended(how) => return Ok::<_, Error>(Some(how)),
                 // Ahead: the store was set back meanwhile, and knows nothing of it any more.
@@ -58,12 +128,12 @@ async fn ask_and_wait(store: &Store, args: &ReleaseArgs) -> Result<(Token, Label
             }
         }
     };
-    match timeout(args.wait, gone).await {
-        Ok(ended) => Ok((token, holder, ended?)),
+    match timeout(length, gone).await {
+        Ok(ended) => Ok(ended?),
         Err(_) => Err(Trouble::NoAnswer {
-            resource: args.name.clone(),
+            resource: name.clone(),
             token,
-            holder: words::somebody(&holder).to_owned(),
+            holder: words::somebody(holder).to_owned(),
         }),
     }
 }

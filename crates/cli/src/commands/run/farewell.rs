@@ -63,12 +63,7 @@ impl Drained {
 fn say(console: &Console, ended: &Predecessor, next: Option<&Successor>) {
     let name = ended.resource.as_str();
     let message = match next {
-        Some(Successor { label, token, holds: true }) => {
-            format!("{name}: now held by {}, token {token}", words::somebody(label))
-        }
-        Some(Successor { label, token, holds: false }) => {
-            format!("{name}: was held by {} meanwhile, token {token}", words::somebody(label))
-        }
+        Some(next) => words::succeeded(&ended.resource, next),
         None => format!("{name}: the time of the drain is over, and nobody else holds it yet"),
     };
     let note = Next {

@@ -1,0 +1,95 @@
+//! `handover`: asks the holder to hand the name to somebody who waits, and waits until that one holds it.
+
+use std::fmt::Write;
+
+use leasehold::core::table::{LeaseView, WaiterView};
+use leasehold::{Label, Store, Successor as Wanted, Token};
+use serde::Serialize;
+
+use super::release::{HeldByJson, slot_of, successor_of, until_ended};
+use crate::args::HandoverArgs;
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::guardian::clock::Point;
+use crate::place::Place;
+use crate::successor::{Predecessor, Successor};
+use crate::trouble::Trouble;
+use crate::words;
+
+#[derive(Serialize)]
+struct HandedOver<'a> {
+    resource: &'a str,
+    token: String,
+    holder: &'a str,
+    held_by: Option<HeldByJson>,
+}
+
+pub(super) async fn run(console: &Console, place: &Place, args: &HandoverArgs) -> Result<Exit, Trouble> {
+    let store = place.look().await?;
+    let outcome = ask_and_wait(&store, args).await;
+    store.close().await;
+    let (token, holder, next) = outcome?;
+    let holder = words::somebody(&holder);
+    let json = HandedOver {
+        resource: args.name.as_str(),
+        token: token.to_string(),
+        holder,
+        held_by: next.as_ref().map(HeldByJson::new),
+    };
+    let mut text = format!("{}: token {token} of {holder} is over", args.name);
+    text.push('\n');
+    let as_wanted = match &next {
+        Some(next) => {
+            text.push_str(&words::succeeded(&args.name, next));
+            args.to.as_ref().is_none_or(|to| *to == next.label)
+        }
+        None => {
+            let _ = write!(text, "{}: and nobody holds it: whoever waited is gone", args.name);
+            false
+        }
+    };
+    if let (Some(to), Some(_), false) = (&args.to, &next, as_wanted) {
+        let _ = write!(text, "; {to} was not there to take it when the holder let go");
+    }
+    console.result(text, &json)?;
+    Ok(if as_wanted { Exit::OK } else { Exit::FAILURE })
+}
+
+async fn ask_and_wait(
+    store: &Store,
+    args: &HandoverArgs,
+) -> Result<(Token, Label, Option<Successor>), Trouble> {
+    let begun = Point::now();
+    let view = store.lease(&args.name).await?;
+    check_waiters(args, view.as_ref())?;
+    let wanted = args.to.clone().map_or(Wanted::FirstWaiter, Wanted::Labelled);
+    let by = words::own_label(None);
+    let (token, holder) = store.ask_release(&args.name, args.token, Some(wanted), by).await?;
+    let slot = slot_of(store, &args.name, token).await?;
+    until_ended(store, &args.name, token, &holder, args.wait).await?;
+    let left = begun.plus(args.wait).remaining(Point::now());
+    let ended = Predecessor { resource: args.name.clone(), token, slot };
+    let next = successor_of(store, ended, left).await;
+    Ok((token, holder, next))
+}
+
+/// A handover to nobody is refused before anybody is disturbed.
+fn check_waiters(args: &HandoverArgs, view: Option<&LeaseView>) -> Result<(), Trouble> {
+    // Who holds nothing is told so by the question itself.
+    let Some(view) = view.filter(|view| !view.holders.is_empty()) else { return Ok(()) };
+    let name = &args.name;
+    if view.waiting == 0 {
+        return Err(Trouble::NoSuccessor(format!(
+            "nobody waits for {name}: start the successor first, or let the holder go with: leasehold release {name}"
+        )));
+    }
+    let Some(to) = &args.to else { return Ok(()) };
+    let is_there = view.queue.iter().any(|waiter| waiter.label == *to);
+    // Of a long queue only the beginning is shown.
+    if is_there || view.queue.len() < view.waiting {
+        return Ok(());
+    }
+    let waiters: Vec<&str> =
+        view.queue.iter().map(|WaiterView { label, .. }| words::somebody(label)).collect();
+    Err(Trouble::NoSuccessor(format!("{to} does not wait for {name}; those who do: {}", waiters.join(", "))))
+}
