@@ -10,6 +10,8 @@ mod alarms;
 mod drain;
 #[path = "cli/ending.rs"]
 mod ending;
+#[path = "cli/handover.rs"]
+mod handover;
 #[path = "cli/histories.rs"]
 mod histories;
 #[path = "cli/hold.rs"]

@@ -8,6 +8,8 @@
 mod failover;
 #[path = "cluster/founding.rs"]
 mod founding;
+#[path = "cluster/handovers.rs"]
+mod handovers;
 #[path = "cluster/learning.rs"]
 mod learning;
 #[path = "cluster/lost.rs"]

@@ -125,6 +125,8 @@ impl Drain {
             if left.is_zero() {
                 return Ok(Drained::Unfinished { in_flight: now_in_flight, lease });
             }
+            // Work does not wait for this, and a store that is away does not stop the drain.
+            lease.show_draining(now_in_flight, left);
             tokio::select! {
                 _ = in_flight.wait_for(|in_flight| *in_flight == 0) => {}
                 () = time.nap(left.min(SHOW_EVERY)) => {}

@@ -8,16 +8,31 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use leasehold_core::holder::{NoGuard, Reading};
-use leasehold_core::{Grant, Op, ResourceName, Token, Value};
+use leasehold_core::limits::MAX_WAIT;
+use leasehold_core::{
+    Grant, Label, Millis, Offer, Op, Refusal, ResourceName, SessionId, Successor, Token, Value,
+};
+use tokio::sync::broadcast;
 
 use crate::driver::{SessionRef, ToDriver};
 use crate::error::Error;
 use crate::guard::Guard;
+use crate::session::SessionEvent;
 use crate::successor::{Resigned, successor_of};
 
 pub use shared::ReleaseRequest;
 pub(crate) use shared::{Shared, Terms};
 pub use state::{EndedWhy, LeaseState};
+
+/// Who has taken up an offer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Taker {
+    /// Its session.
+    pub session: SessionId,
+    /// What it calls itself.
+    pub label: Label,
+}
 
 /// A lease. Dropping it gives it back without waiting for an answer.
 #[derive(Debug)]
@@ -125,6 +140,63 @@ impl Lease {
         let value = Value::new(value.to_vec())?;
         let (resource, token) = (self.resource().clone(), self.shared.grant.token);
         self.session.submit(Op::SetValue { resource, token, value }).await.map(|_| ())
+    }
+
+    /// Offers the lease to a successor, and waits up to `length` until that one has taken the offer up. The lease is held as before:
+    /// only its release passes it on, to the successor if it still is there and ready, else to whoever waits first.
+    ///
+    /// # Errors
+    /// When there is no such successor, when it did not take up the offer in time, or when the lease is not held any more.
+    pub async fn offer(&self, to: Successor, length: Duration) -> Result<Taker, Error> {
+        let mut events = self.session.events.subscribe();
+        let Grant { resource, token, .. } = self.granted();
+        let offer =
+            Offer { resource: resource.clone(), token: *token, to, length: Millis::from_duration(length) };
+        self.session.submit(Op::Offer(offer)).await?;
+        let begun = self.shared.time.now();
+        loop {
+            let left = length.saturating_sub(self.shared.time.now().since(begun).greater());
+            if left.is_zero() {
+                return Err(Error::NotTakenUp { resource: resource.clone(), waited: length });
+            }
+            tokio::select! {
+                event = events.recv() => match event {
+                    Ok(SessionEvent::OfferAccepted { token: of, by, label, .. }) if of == *token => {
+                        return Ok(Taker { session: by, label });
+                    }
+                    Ok(SessionEvent::LeaseEnded { token: of, .. }) if of == *token => {
+                        let refusal = Refusal::NotHolder { resource: resource.clone(), token: *token, ended: None };
+                        return Err(Error::Refused(refusal));
+                    }
+                    Err(broadcast::error::RecvError::Closed) => return Err(self.session.over()),
+                    // What was missed is looked up.
+                    Err(broadcast::error::RecvError::Lagged(_)) => {
+                        if let Some(taker) = self.taker().await? {
+                            return Ok(taker);
+                        }
+                    }
+                    Ok(_) => {}
+                },
+                () = self.shared.time.nap(left) => {}
+            }
+        }
+    }
+
+    /// Who has taken up the present offer.
+    async fn taker(&self) -> Result<Option<Taker>, Error> {
+        let Grant { resource, token, .. } = self.granted();
+        let view = self.session.look_at(resource).await?;
+        let holder = view.into_iter().flat_map(|view| view.holders).find(|holder| holder.token == *token);
+        let offer = holder.and_then(|holder| holder.offer).filter(|offer| offer.ready);
+        Ok(offer.map(|offer| Taker { session: offer.to, label: offer.label }))
+    }
+
+    /// Shows that the work under the lease is being drained. It does not wait for an answer: showing it is a courtesy.
+    pub(crate) fn show_draining(&self, in_flight: u32, within: Duration) {
+        let (resource, token) = (self.resource().clone(), self.shared.grant.token);
+        let within = Millis::from_duration(within).min(MAX_WAIT);
+        let op = Op::SetDraining { resource, token, in_flight, within };
+        self.session.send(|key| ToDriver::Submit { key, op, reply: None });
     }
 
     /// Gives the lease back. Belief ends with this call, whatever comes back.

@@ -50,7 +50,7 @@ pub use driver::link::DEFAULT_PORT;
 pub use election::{Election, ElectionBuilder, Leadership, Observer, StepDown};
 pub use error::{Error, Unreachable};
 pub use guard::Guard;
-pub use lease::{EndedWhy, Lease, LeaseState, ReleaseRequest};
+pub use lease::{EndedWhy, Lease, LeaseState, ReleaseRequest, Taker};
 pub use leasehold_core as core;
 pub use leasehold_core::holder::NoGuard;
 pub use leasehold_core::numbers::Schedule;

@@ -8,6 +8,8 @@ mod drains;
 mod elections;
 #[path = "craft/guards.rs"]
 mod guards;
+#[path = "craft/handovers.rs"]
+mod handovers;
 #[path = "craft/losses.rs"]
 mod losses;
 

@@ -25,6 +25,7 @@ use super::{Driver, Key, LONGEST_NAP, Reply, SessionRef};
 use crate::error::Error;
 use crate::lease::{Lease, ReleaseRequest, Shared, Terms};
 use crate::session::{Session, SessionEvent};
+use offers::Wish;
 
 /// Requests of sessions have ids with this bit, so that they are not taken for others.
 const SESSION_BIT: u64 = 1 << 63;
@@ -45,6 +46,8 @@ pub(super) struct Slot {
     answers: HashMap<CommandNumber, Option<Reply<Answer>>>,
     tickets: HashMap<u64, CommandNumber>,
     leases: HashMap<Token, Arc<Shared>>,
+    /// Handovers that wait for their successor to be ready.
+    wishes: HashMap<Token, Wish>,
     /// The deadline that the leases were last told.
     told: Option<Reading>,
     /// The last command ever sent: what came after it cannot have had an effect.
@@ -80,6 +83,7 @@ impl Driver {
             answers: HashMap::new(),
             tickets: HashMap::new(),
             leases: HashMap::new(),
+            wishes: HashMap::new(),
             told: None,
             sent: CommandNumber::NONE,
             is_closing: false,
@@ -335,15 +339,16 @@ impl Driver {
                 slot.wait_over(*command, how.clone(), session, &self.time);
             }
             SessionEvent::LeaseEnded { token, why, confirmed_until, .. } => {
+                slot.wishes.remove(token);
                 if let Some(lease) = slot.leases.remove(token) {
                     lease.end(why.clone().into(), *confirmed_until);
                 }
             }
-            SessionEvent::ReleaseRequested { token, successor, by, .. } => {
-                if let Some(lease) = slot.leases.get(token) {
-                    lease.ask_release(ReleaseRequest { by: by.clone(), successor: successor.clone() });
-                }
+            SessionEvent::ReleaseRequested { resource, token, successor, by } => {
+                let request = ReleaseRequest { by: by.clone(), successor: successor.clone() };
+                slot.release_requested(resource, *token, request, self.time.now());
             }
+            SessionEvent::OfferAccepted { token, .. } => slot.offer_accepted(*token, self.time.now()),
             SessionEvent::Standing(_) => slot.publish_all(),
             SessionEvent::SessionEnded { why } => {
                 slot.ended = Some(why.clone());
@@ -356,7 +361,7 @@ impl Driver {
                 }
             }
             SessionEvent::Offered { resource, token, .. } => slot.offered(resource, *token),
-            SessionEvent::OfferEnded { .. } | SessionEvent::OfferAccepted { .. } => {}
+            SessionEvent::OfferEnded { .. } => {}
         }
         slot.events.send(event);
     }
@@ -405,6 +410,9 @@ impl Slot {
                 other => self.not_granted(wanted, self.error(other)),
             }
             return;
+        }
+        if matches!(outcome, Outcome::Answered(Answer::Refused(_))) {
+            self.offer_refused(command);
         }
         let Some(Some(reply)) = self.answers.remove(&command) else { return };
         let _ = reply.send(match outcome {

@@ -1,12 +1,29 @@
-//! Offers: a holder hands its resource to this session, which waits for it already or takes it up.
+//! Offers, from both sides. A holder hands its resource to this session, which waits for it already or takes it up; and this session
+//! offers what it holds to somebody who was named, before the application is asked to let go.
+
+use std::time::Duration;
 
 use leasehold_core::client::SessionEnd;
-use leasehold_core::{Op, ResourceName, Token, Value};
+use leasehold_core::holder::Reading;
+use leasehold_core::{CommandNumber, Millis, Offer, Op, ResourceName, Successor, Token, Value};
 
 use super::{Slot, Wanted};
 use crate::driver::{Accept, Driver, Key, Reply};
 use crate::error::Error;
-use crate::lease::Lease;
+use crate::lease::{Lease, ReleaseRequest};
+
+/// How long an offer stands: longer than any drain should take. One that takes longer lets go to the queue.
+const OFFER_LENGTH: Millis = Millis::new(60 * 60 * 1000);
+/// An offer that is taken up later than this is not acted upon: whoever asked for it has been told long ago that nothing happened.
+const ASKING_LASTS: Duration = Duration::from_secs(60);
+
+/// A handover to somebody named, asked for and not yet taken up.
+#[derive(Debug)]
+pub(super) struct Wish {
+    request: ReleaseRequest,
+    asked: Reading,
+    offer: CommandNumber,
+}
 
 impl Driver {
     /// Takes up an offer that the session did not wait for. What it brings comes as the grant of a wait does.
@@ -36,6 +53,44 @@ impl Driver {
 }
 
 impl Slot {
+    /// Somebody asks for a lease. The application hears of it at once, unless a successor was named: then when that one is ready.
+    pub(super) fn release_requested(
+        &mut self,
+        resource: &ResourceName,
+        token: Token,
+        request: ReleaseRequest,
+        now: Reading,
+    ) {
+        match request.successor.clone() {
+            // Whoever waits first is served by the release alone.
+            None | Some(Successor::FirstWaiter) => {
+                if let Some(lease) = self.leases.get(&token) {
+                    lease.ask_release(request);
+                }
+            }
+            Some(to) => {
+                let offer = Offer { resource: resource.clone(), token, to, length: OFFER_LENGTH };
+                if let Ok(offer) = self.machine.submit(Op::Offer(offer)) {
+                    self.answers.insert(offer, None);
+                    self.wishes.insert(token, Wish { request, asked: now, offer });
+                }
+            }
+        }
+    }
+
+    /// An offer was refused: nobody is disturbed.
+    pub(super) fn offer_refused(&mut self, offer: CommandNumber) {
+        self.wishes.retain(|_, wish| wish.offer != offer);
+    }
+
+    /// The successor is ready: now the application is asked to finish and let go.
+    pub(super) fn offer_accepted(&mut self, token: Token, now: Reading) {
+        let wish = self.wishes.remove(&token).filter(|wish| now.since(wish.asked).smaller() <= ASKING_LASTS);
+        if let (Some(wish), Some(lease)) = (wish, self.leases.get(&token)) {
+            lease.ask_release(wish.request);
+        }
+    }
+
     /// A holder would hand its resource to this session. A session that waits for that very resource is ready for it.
     pub(super) fn offered(&mut self, resource: &ResourceName, token: Token) {
         let waits = self.acquires.values().any(|wanted| wanted.alone.as_ref() == Some(resource));
