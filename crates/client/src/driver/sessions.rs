@@ -13,9 +13,7 @@ use leasehold_core::client::{
 };
 use leasehold_core::holder::{Reading, Strictness};
 use leasehold_core::protocol::{Request, RequestId, ToClient};
-use leasehold_core::{
-    Acquire, Answer, CommandNumber, Grant, Op, ResourceName, Sequence, SessionId, Token,
-};
+use leasehold_core::{Acquire, Answer, CommandNumber, Grant, Op, ResourceName, Sequence, SessionId, Token};
 
 pub(super) use asked::Asked;
 use asked::command_response;
