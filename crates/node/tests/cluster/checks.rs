@@ -284,6 +284,11 @@ impl Checks {
                 }
             }
             Response::Reply(Reply::Refused(Refusal::WrongSessionKind)) => {}
+            Response::Reply(Reply::Refused(Refusal::NotYetInUse)) => {
+                if self.table.version() >= leasehold_node::members::CLUSTER_VERSION {
+                    self.violated("what is in use was said not to be".into());
+                }
+            }
             Response::Reply(reply) => match self.replies.get_mut(&format!("{reply:?}")) {
                 Some(count) if *count > 0 => *count -= 1,
                 _ => self.violated(format!("{reply:?} was sent and no committed entry gave it")),

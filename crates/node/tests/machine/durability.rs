@@ -61,7 +61,7 @@ fn nothing_is_judged_before_the_opening_entry_is_synced() {
     assert!(world.disk.in_flight[0].vote.is_some());
     world.sync_and_turn();
     let opening = world.entry_in_flight().expect("the opening entry");
-    assert!(matches!(opening.entry.commands[..], [Command::System(_)]));
+    assert!(matches!(opening.entry.commands[..], [Command::System(_), Command::System(_)]));
     assert!(world.sent.is_empty() && !world.node.is_serving());
     world.sync_and_turn();
     assert!(world.node.is_serving());

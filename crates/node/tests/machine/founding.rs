@@ -1,6 +1,7 @@
 //! The choices made when a log begins hold for its whole life.
 
 use leasehold_core::{Command, Config, Millis, Reply, System};
+use leasehold_node::members::CLUSTER_VERSION;
 use leasehold_node::{Options, Place};
 
 use crate::actor::Actor;
@@ -17,7 +18,10 @@ fn the_first_stamped_entry_carries_the_choices() {
     world.turn();
     world.sync_and_turn();
     let entry = world.entry_in_flight().expect("the opening entry").entry;
-    assert_eq!(entry.commands, [Command::System(System::Found(config(60_000)))]);
+    // Nobody else has to know what may stand in this log: its version is raised at once.
+    let version = System::ClusterVersion { version: CLUSTER_VERSION };
+    let expected = [System::Found(config(60_000)), version].map(Command::System);
+    assert_eq!(entry.commands, expected);
 }
 
 #[test]

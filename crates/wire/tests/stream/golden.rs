@@ -315,11 +315,11 @@ fn a_drain_and_an_offer_that_was_accepted() {
     let plain =
         Request::Plain { session, nonce: Nonce([0xee; 16]), plain: Plain::Command { op, hold: false } };
     let expected = pieces(&[
-        "00000040",                                     // 64 bytes
+        "0000003e",                                     // 62 bytes
         "0a 14 08 01 2a 10",                            // message, id 1, command
         "08 05 1a 00",                                  // session 5, plain
         "6a 0a 0a0178 1009 1803 20ac02", // set draining: x, token 9, 3 in flight, within 300 ms
-        "0a 28 08 02 42 24",             // message, id 2, plain
+        "0a 26 08 02 42 22",             // message, id 2, plain
         "08 05 12 10 eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee", // session 5, nonce
         "22 0c 6a 0a 0a0178 1009 1803 20ac02", // command: the same
     ]);
@@ -342,7 +342,7 @@ fn a_drain_and_an_offer_that_was_accepted() {
         },
     ];
     let expected = pieces(&[
-        "0000004a",                     // 74 bytes
+        "00000049",                     // 73 bytes
         "0a 20 12 1e 08 05",            // message, items, session 5
         "12 0a 08 03 12 06 08 01",      // item 3, the answer to command 1
         "12 02 5a 00",                  // draining shown
@@ -350,8 +350,8 @@ fn a_drain_and_an_offer_that_was_accepted() {
         "0a0178 1009 1806 220168",      // x, token 9, by session 6, label h
         "0a 0b 0a 09 08 01 12 05",      // message, response, id 1, reply
         "6a 03 c201 00",                // refused: not yet in use
-        "0a 17 1a 15 08 03",            // message, watched, watch 3
-        "12 11 08 01 12 0d 3a 0b",      // changes of revision 1: draining shown
+        "0a 18 1a 16 08 03",            // message, watched, watch 3
+        "12 12 08 01 12 0e 3a 0c",      // changes of revision 1: draining shown
         "0a0178 1009 1805 2003 28ac02", // x, token 9, session 5, 3 in flight, within 300 ms
     ]);
     assert_server(&messages, &expected);

@@ -150,7 +150,7 @@ proptest! {
 #[test]
 fn every_variant_is_drawn() {
     assert_variants(client::request(), 10);
-    assert_variants(client::op(), 8);
+    assert_variants(client::op(), 9);
     assert_variants(client::plain(), 2);
     assert_variants(client::operator(), 4);
     assert_variants(client::query(), 9);
@@ -159,13 +159,13 @@ fn every_variant_is_drawn() {
     assert_variants(server::response(), 4);
     assert_variants(server::read_answer(), 9);
     assert_variants(server::failure(), 7);
-    assert_variants(changes::change(), 6);
-    assert_variants(items::item_kind(), 7);
+    assert_variants(changes::change(), 7);
+    assert_variants(items::item_kind(), 8);
     assert_variants(items::wait_ending(), 4);
-    assert_variants(items::answer(), 10);
+    assert_variants(items::answer(), 11);
     assert_variants(items::ending(), 9);
     assert_variants(items::unavailable(), 6);
-    assert_variants(items::refusal(), 23);
+    assert_variants(items::refusal(), 24);
     assert_variants(items::bad_request(), 6);
     assert_variants(items::limited_thing(), 6);
     assert_variants(cluster::command(), 4);
