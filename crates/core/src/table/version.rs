@@ -26,8 +26,8 @@ pub const fn needs(op: &Op) -> u32 {
     }
 }
 
-/// What stands in the log in place of a command of a stream that may not yet. It takes the number, so that what follows can be taken in, and
-/// every release refuses it: no command is a wait for itself.
+/// What stands in the log in place of a command of a stream that may not yet. It takes the number, so that what follows can be
+/// taken in, and every release refuses it: no command is a wait for itself.
 pub const fn stands_in(number: CommandNumber) -> Op {
     Op::Cancel { acquire: number }
 }
