@@ -168,6 +168,7 @@ impl Record {
                 token: lease.granted().token,
                 fence: Some(lease.granted().fence).filter(|fence| *fence != lease.granted().token),
                 shared,
+                handed_over: lease.was_handed_over(),
                 until,
                 promised: Some(promised),
             });

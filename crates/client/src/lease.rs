@@ -68,6 +68,11 @@ impl Lease {
         &self.shared.grant
     }
 
+    /// Whether an offer of the holder before was taken up for it: then it may have come past the queue.
+    pub fn was_handed_over(&self) -> bool {
+        self.shared.handed_over
+    }
+
     /// The slot, if the name has slots.
     pub fn slot(&self) -> Option<u32> {
         self.shared.grant.slot
@@ -265,7 +270,7 @@ mod tests {
     /// What a fork leaves in the child: the same values, and another pid. A fork itself cannot be made here: it needs unsafe code.
     fn seen_by_a_child(lease: &Lease) -> Lease {
         let Published::Active(handle) = &*lease.shared.lock() else { panic!("the lease is held") };
-        let shared = Shared::new(handle.clone(), lease.shared.time.clone(), lease.shared.terms);
+        let shared = Shared::new(handle.clone(), lease.shared.time.clone(), lease.shared.terms, false);
         let shared = Shared { pid: lease.shared.pid + 1, ..shared };
         Lease::new(Arc::new(shared), lease.session.seen_by_a_child())
     }

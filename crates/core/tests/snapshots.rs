@@ -1,5 +1,7 @@
 //! Snapshots of releases: what an earlier one wrote is read, and while an earlier one may be a member it can read what is written here.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails, and unwrap says where")]
+
 use leasehold_core::{
     Acquire, Attach, AttachNumber, Command, CommandNumber, Config, Entry, ItemNumber, Label, LeaseTable,
     LogTime, Millis, Mode, Nonce, Offer, Op, Open, Operator, Policies, Reason, RegisterKey, Request,

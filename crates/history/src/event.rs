@@ -101,6 +101,9 @@ pub enum Event<'a> {
         /// Whether others may hold it too, if they also share.
         #[serde(skip_serializing_if = "is_false")]
         shared: bool,
+        /// Whether it took up an offer: a named successor is served past the queue.
+        #[serde(skip_serializing_if = "is_false")]
+        handed_over: bool,
         /// Until when the client believes.
         #[serde(rename = "until_ns")]
         until: At,

@@ -85,6 +85,7 @@ struct Raw<'a> {
     fence: Field<'a>,
     #[serde(borrow)]
     shared: Field<'a>,
+    handed_over: Field<'a>,
     #[serde(borrow)]
     until_ns: Field<'a>,
     #[serde(borrow)]
@@ -138,6 +139,7 @@ impl<'a> Raw<'a> {
                 token: self.token.token("token")?,
                 fence: self.fence.optional_token("fence")?,
                 shared: self.shared.flag("shared")?,
+                handed_over: self.handed_over.flag("handed_over")?,
                 until: at(&self.until_ns, "until_ns")?,
                 promised: promised(&self.promised_ns)?,
             },
@@ -230,6 +232,7 @@ mod tests {
                 token,
                 fence: Some(Token::from_u64(3)),
                 shared: true,
+                handed_over: true,
                 until: at,
                 promised: Some(at),
             },

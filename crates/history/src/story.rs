@@ -183,7 +183,7 @@ impl Story {
                     askings.remove(place);
                 }
             }
-            Event::Granted { call, resource, token, fence, shared, until, promised, .. } => {
+            Event::Granted { call, resource, token, fence, shared, handed_over, until, promised, .. } => {
                 let asking = last(askings, call).map(|place| askings.remove(place));
                 let mut grant = Grant::new(&Beginning {
                     token: *token,
@@ -193,6 +193,7 @@ impl Story {
                     family: self.resources.number(resource.split(SLOT).next().unwrap_or_default()),
                     clock,
                     shared: *shared,
+                    handed_over: *handed_over,
                     asked: asking.as_ref().map(|asking| asking.asked),
                     queued: asking.and_then(|asking| asking.queued),
                     granted: now,

@@ -282,6 +282,7 @@ impl What {
                 token: *token,
                 fence: None,
                 shared: false,
+                handed_over: false,
                 until: *until,
                 promised: Some(*promised),
             },

@@ -28,7 +28,7 @@ const LINES: [&str; 16] = [
 ];
 
 /// Every field that any line has. A line passes over what is not its own.
-const FIELDS: &str = r#""clock":"m","process":"p","client":"a","call":"c","resource":"r","token":"7","fence":"6","shared":true,"revoked":true,"register":true,"receiver":"d","why":"w","trouble":"t","refused":"f","text":"x""#;
+const FIELDS: &str = r#""clock":"m","process":"p","client":"a","call":"c","resource":"r","token":"7","fence":"6","shared":true,"handed_over":true,"revoked":true,"register":true,"receiver":"d","why":"w","trouble":"t","refused":"f","text":"x""#;
 
 /// A line of this kind with every field, and with this number wherever one can stand. Changed bytes seldom come to a long number.
 fn full(kind: &str, number: u64) -> String {

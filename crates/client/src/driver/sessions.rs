@@ -59,6 +59,8 @@ struct Wanted {
     ticket: u64,
     /// The resource, if it is one alone: an offer of it is taken up.
     alone: Option<ResourceName>,
+    /// Whether an offer of it was taken up and stands.
+    handed_over: bool,
     reply: Reply<Vec<Lease>>,
 }
 
@@ -114,7 +116,7 @@ impl Driver {
         match slot.machine.submit(Op::Acquire(acquire)) {
             Ok(number) => {
                 slot.tickets.insert(ticket, number);
-                slot.acquires.insert(number, Wanted { ticket, alone, reply });
+                slot.acquires.insert(number, Wanted { ticket, alone, handed_over: false, reply });
             }
             Err(error) => {
                 let _ = reply.send(Err(slot.ended.clone().map_or(Error::Submit(error), Error::SessionEnded)));
@@ -359,7 +361,7 @@ impl Driver {
                 }
             }
             SessionEvent::Offered { resource, token, .. } => slot.offered(resource, *token),
-            SessionEvent::OfferEnded { .. } => {}
+            SessionEvent::OfferEnded { resource, .. } => slot.offer_ended(resource),
         }
         slot.events.send(event);
     }
@@ -469,7 +471,7 @@ impl Slot {
                 }
                 continue;
             };
-            let shared = Arc::new(Shared::new(handle, time.clone(), self.terms));
+            let shared = Arc::new(Shared::new(handle, time.clone(), self.terms, wanted.handed_over));
             self.leases.insert(grant.token, Arc::clone(&shared));
             leases.push(Lease::new(shared, session.clone()));
         }

@@ -40,18 +40,20 @@ pub(crate) struct Shared {
     pub(super) pid: u32,
     pub(crate) time: Time,
     pub(crate) terms: Terms,
+    pub(crate) handed_over: bool,
     pub(super) published: Mutex<Published>,
     pub(crate) changes: watch::Sender<u64>,
     pub(crate) request: watch::Sender<Option<ReleaseRequest>>,
 }
 
 impl Shared {
-    pub(crate) fn new(handle: LeaseHandle, time: Time, terms: Terms) -> Self {
+    pub(crate) fn new(handle: LeaseHandle, time: Time, terms: Terms, handed_over: bool) -> Self {
         Self {
             grant: handle.grant().clone(),
             pid: std::process::id(),
             time,
             terms,
+            handed_over,
             published: Mutex::new(Published::Active(handle)),
             changes: watch::Sender::new(0),
             request: watch::Sender::new(None),

@@ -2,7 +2,7 @@
 //!
 //! A waiter whose session is overdue is passed over and keeps its place, and to be queued renews nothing. So a waiter counts only if
 //! it was granted before the end of what its last renewal promised: until then its session cannot have been overdue. All slots of a
-//! resource have one queue.
+//! resource have one queue. A successor that a holder named is served past the queue, if it says that it took up an offer.
 
 use crate::check::top::Top;
 use crate::check::{Check, Knowledge, Verdict, line, names};
@@ -20,8 +20,9 @@ pub fn check(story: &Story, knowledge: Knowledge) -> Verdict {
             let mut waited: Vec<(Moment, &Grant)> =
                 grants.iter().filter_map(|grant| Some((counts(grant)?, *grant))).collect();
             waited.sort_by_key(|(queued, _)| queued.at);
+            let in_turn = grants.iter().filter(|grant| !grant.handed_over);
             let mut asked: Vec<(Moment, &Grant)> =
-                grants.iter().filter_map(|grant| Some((grant.asked()?, *grant))).collect();
+                in_turn.filter_map(|grant| Some((grant.asked()?, *grant))).collect();
             asked.sort_by_key(|(asked, _)| asked.at);
             // Both orders are walked together; of those queued before, the one with the greatest token decides.
             let mut waited = waited.into_iter().peekable();
@@ -89,6 +90,17 @@ mod tests {
         // Whichever slots they got in the end: they stood in one queue.
         assert_eq!(found(&passed("r#0", "r#1")), 1);
         assert_eq!(found(&passed("r", "s")), 0);
+    }
+
+    #[test]
+    fn a_named_successor_may_pass_the_queue_and_nobody_else() {
+        let handed = |handed: bool| {
+            let second = granted(20, 2, "r", 3);
+            let second = if handed { second.replacen('{', r#"{"handed_over":true,"#, 1) } else { second };
+            [asked(0, 1, "r"), waits(1), asked(10, 2, "r"), second, granted(30, 1, "r", 4)]
+        };
+        assert_eq!(found(&handed(false)), 1);
+        assert_eq!(found(&handed(true)), 0);
     }
 
     #[test]

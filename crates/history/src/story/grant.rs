@@ -73,6 +73,8 @@ pub struct Grant {
     pub clock: Name,
     /// Whether others may hold it too, if they also share.
     pub shared: bool,
+    /// Whether it took up an offer: a named successor is served past the queue.
+    pub handed_over: bool,
     said_promise: bool,
     how: End,
     asked_line: Option<LineNumber>,
@@ -139,6 +141,7 @@ pub(super) struct Beginning {
     pub(super) family: Name,
     pub(super) clock: Name,
     pub(super) shared: bool,
+    pub(super) handed_over: bool,
     pub(super) asked: Option<Moment>,
     pub(super) queued: Option<Queued>,
     pub(super) granted: Moment,
@@ -146,8 +149,19 @@ pub(super) struct Beginning {
 
 impl Grant {
     pub(super) fn new(beginning: &Beginning) -> Self {
-        let Beginning { token, fence, client, resource, family, clock, shared, asked, queued, granted } =
-            *beginning;
+        let Beginning {
+            token,
+            fence,
+            client,
+            resource,
+            family,
+            clock,
+            shared,
+            handed_over,
+            asked,
+            queued,
+            granted,
+        } = *beginning;
         let Moment { at, line } = granted;
         let since = queued.map(|queued| queued.since);
         let at_queued = since.map_or(at, |since| since.at);
@@ -158,6 +172,7 @@ impl Grant {
             family,
             clock,
             shared,
+            handed_over,
             said_promise: false,
             how: End::Lost,
             asked_line: asked.map(|asked| asked.line),

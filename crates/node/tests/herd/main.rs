@@ -43,12 +43,15 @@ fn failover(wishes: Wishes) -> Peaks {
     }
 }
 
+/// A line of the table, and where its number comes from.
+type Row = (&'static str, fn(&Peaks) -> usize);
+
 /// The table in docs/internals/holders-craft.md is what this prints.
 #[test]
 fn wishes_take_apart_what_a_failover_has_put_together() {
     let (with, without) = (failover(Wishes::Default), failover(Wishes::None));
     println!("| renewals in 100 ms, at most | without wishes | with wishes |\n|---|---:|---:|");
-    let rows: [(&str, fn(&Peaks) -> usize); 6] = [
+    let rows: [Row; 6] = [
         ("before the failover", |peaks| peaks.before),
         ("as all come back", |peaks| peaks.herd),
         ("in the rest of the first ttl", |peaks| peaks.first),

@@ -43,7 +43,7 @@ impl Driver {
         match slot.machine.submit(Op::Accept { resource, token, value }) {
             Ok(number) => {
                 slot.tickets.insert(ticket, number);
-                slot.acquires.insert(number, Wanted { ticket, alone: None, reply });
+                slot.acquires.insert(number, Wanted { ticket, alone: None, handed_over: true, reply });
             }
             Err(error) => {
                 let _ = reply.send(Err(slot.ended.clone().map_or(Error::Submit(error), Error::SessionEnded)));
@@ -91,10 +91,19 @@ impl Slot {
         }
     }
 
+    /// An offer is over without a grant: what comes now comes by the queue.
+    pub(super) fn offer_ended(&mut self, resource: &ResourceName) {
+        for wanted in self.acquires.values_mut().filter(|wanted| wanted.alone.as_ref() == Some(resource)) {
+            wanted.handed_over = false;
+        }
+    }
+
     /// A holder would hand its resource to this session. A session that waits for that very resource is ready for it.
     pub(super) fn offered(&mut self, resource: &ResourceName, token: Token) {
-        let waits = self.acquires.values().any(|wanted| wanted.alone.as_ref() == Some(resource));
-        if waits {
+        // The table serves the first of them.
+        let waits = self.acquires.iter_mut().filter(|(_, wanted)| wanted.alone.as_ref() == Some(resource));
+        if let Some((_, wanted)) = waits.min_by_key(|(number, _)| **number) {
+            wanted.handed_over = true;
             // The value is that of the wait. If the session is over, so is the offer.
             let (resource, value) = (resource.clone(), Value::default());
             if let Ok(number) = self.machine.submit(Op::Accept { resource, token, value }) {
