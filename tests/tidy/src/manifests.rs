@@ -31,7 +31,7 @@ const SIM: &str = "leasehold-sim";
 const HISTORY: &str = "leasehold-history";
 
 /// From the inside out.
-const PLACES: [Place; 18] = [
+const PLACES: [Place; 19] = [
     place(CORE, &[]),
     place(CLOCK, &[CORE]),
     place(WAL, &[CORE]),
@@ -51,6 +51,7 @@ const PLACES: [Place; 18] = [
     place("leasehold-bench", &[CORE, CLOCK, WAL, WIRE, NODE, SERVER, SERVICE, CLIENT, FENCE]),
     place("leasehold-nemesis", &[CLOCK, CLIENT, HISTORY]),
     place("leasehold-model", &[]),
+    place("leasehold-examples", &[CLOCK, CLIENT]),
     place("leasehold-fuzz", &[CORE, CLOCK, WAL, WIRE, NODE, SERVER, SERVICE, CLIENT, HISTORY]),
     place("leasehold-tidy", &[]),
     place("xtask", &[]),
