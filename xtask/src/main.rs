@@ -12,6 +12,7 @@ mod again;
 mod checks;
 mod coalescing;
 mod deny;
+mod deploys;
 mod fuzz;
 mod nemesis;
 mod packages;
@@ -53,6 +54,8 @@ enum Task {
     Soak(soak::Args),
     /// Many leases at rest, in one session and with a session for each
     Coalescing(coalescing::Args),
+    /// Rolling deploys of real processes; nobody leads for moments at most, and no work is lost
+    Deploys(deploys::Args),
 }
 
 fn main() -> ExitCode {
@@ -66,6 +69,7 @@ fn main() -> ExitCode {
         Task::Nemesis(args) => nemesis::run(&args, &rest()),
         Task::Soak(args) => soak::run(&args),
         Task::Coalescing(args) => coalescing::run(&args),
+        Task::Deploys(args) => deploys::run(&args),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,
@@ -100,7 +104,7 @@ mod unit {
 
     #[test]
     fn every_task_has_help_by_itself() {
-        for task in ["test", "ci", "simulate", "planted-bugs", "fuzz", "nemesis", "soak"] {
+        for task in ["test", "ci", "simulate", "planted-bugs", "fuzz", "nemesis", "soak", "deploys"] {
             for words in [[task, "--help"], ["help", task]] {
                 let help = refused(&words);
                 assert_eq!(help.kind(), ErrorKind::DisplayHelp, "{words:?}");
