@@ -9,6 +9,7 @@
 
 pub mod calls;
 pub mod errors;
+pub mod excerpts;
 pub mod guarantees;
 pub mod limits;
 pub mod links;
@@ -27,7 +28,7 @@ pub type Complaint = String;
 pub type Rule = (&'static str, fn(&Tree) -> Vec<Complaint>);
 
 /// Every rule of the tree.
-pub const RULES: [Rule; 10] = [
+pub const RULES: [Rule; 11] = [
     ("files have one idea each", sizes::check),
     ("banned calls are not made", calls::check),
     ("nothing of one machine or person is in the tree", words::check),
@@ -37,6 +38,7 @@ pub const RULES: [Rule; 10] = [
     ("every error is documented", errors::check),
     ("every limit is documented", limits::check),
     ("every transcript is run or says why not", transcript::check),
+    ("every excerpt stands where it is from", excerpts::check),
     ("every test that a promise rests on is there", guarantees::check),
 ];
 
