@@ -130,16 +130,17 @@ pub fn run(plan: &Plan) -> Result<Report> {
     let progress = Progress::new(plan);
     let (deploys, naive, kills) = thread::scope(|scope| {
         let (service, progress) = (&service, &progress);
+        let shown = scope.spawn(|| progress.show());
+        // First these: what is measured should not have to wait for a hundred processes that start.
+        let kill = |number| scope.spawn(move || kills::run(plan, service, number, progress));
+        let kills = joined((0..plan.kills).map(kill).collect());
         let lanes = |kind: Kind, lanes: u32| -> Vec<_> {
             let lane = move |number| scope.spawn(move || lane::run(plan, service, kind, number, progress));
             (0..lanes).map(lane).collect()
         };
         let deploys = lanes(Kind::Warm, plan.deploys.lanes);
         let naive = lanes(Kind::Naive, plan.naive.lanes);
-        let kill = |number| scope.spawn(move || kills::run(plan, service, number, progress));
-        let kills: Vec<_> = (0..plan.kills).map(kill).collect();
-        let shown = scope.spawn(|| progress.show());
-        let all = (joined(deploys), joined(naive), joined(kills));
+        let all = (joined(deploys), joined(naive), kills);
         progress.end();
         let _ = shown.join();
         all

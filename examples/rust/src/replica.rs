@@ -13,8 +13,10 @@ use leasehold::{Drain, Election, Error, Leadership, Token};
 
 use crate::ledger::Ledger;
 
-/// Added to the length of an item: a guard is leave for the item and for what may come between.
-const SLACK: Duration = Duration::from_secs(1);
+/// How long a write to the ledger takes at most.
+const WRITE_BOUND: Duration = Duration::from_millis(100);
+/// How long to wait before a lease that does not last long enough is looked at again.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// What happens in the life of a replica.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,17 +117,23 @@ async fn one_term(
 /// Takes item after item from a ledger, each of which takes `length`, until no new one may begin.
 pub async fn take_items(leadership: &Leadership, drain: &Drain, ledger: &Ledger, length: Duration) {
     while let Ok(work) = drain.begin() {
-        // Refused by the guard or by the ledger: this term is over, or will be soon.
+        if leadership.guard(length).is_err() {
+            // An item is not begun unless the lease lasts for all of it. Renewals that are late may come yet.
+            drop(work);
+            tokio::time::sleep(LOOK_AGAIN).await;
+            continue;
+        }
+        // Refused by the guard or by the ledger: this term is over.
         if take_item(leadership, ledger, length).await.is_err() {
             return;
         }
-        drop(work);
     }
 }
 
 async fn take_item(leadership: &Leadership, ledger: &Ledger, length: Duration) -> Result<()> {
-    let guard = leadership.guard(length + SLACK)?;
-    let item = ledger.begin(guard.token()?)?;
+    let item = ledger.begin(leadership.token()?)?;
     tokio::time::sleep(length).await;
+    // What took longer than was thought is still this leader's to write, if it still leads.
+    let guard = leadership.guard(WRITE_BOUND)?;
     ledger.finish(item, guard.token()?)
 }

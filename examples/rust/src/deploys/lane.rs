@@ -105,6 +105,8 @@ pub fn run(
     let ledger = service.file(&format!("{word}-{number}.ledger")).display().to_string();
     let name = format!("deploys/{word}-{number}");
     let mut lane = Lane { plan, service, kind, name, ledger, running: VecDeque::new(), gone: Vec::new() };
+    // Not all at the same moment, so that one name's processes do not start whenever another's lease is handed over.
+    std::thread::sleep(plan.warm_up * number / plan.deploys.lanes.max(plan.naive.lanes));
     for _ in 0..REPLICAS {
         lane.start()?;
     }
