@@ -1,8 +1,6 @@
 //! The measurement itself, run small with real processes: the bounds on time are loose, since whatever else is tested runs beside it,
 //! and those on work are the same.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails, and unwrap says where")]
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

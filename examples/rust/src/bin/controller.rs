@@ -45,7 +45,7 @@ async fn main() -> Result<()> {
         println!("ready");
         termination.requested().await;
         election.stop();
-        std::future::pending().await
+        std::future::pending::<()>().await;
     };
     let controlling = control(&election, async |leadership| {
         if let Ok(token) = leadership.token() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::kills::Kill;
-use super::lane::LaneReport;
+use super::lane::{Deploy, LaneReport};
 use super::{Plan, REPLICAS};
 
 /// Clocks that are apart by up to 0.1 % on both sides, and one part of slack: how much longer than its ttl a lease may last.
@@ -200,7 +200,7 @@ fn handovers(lane: &LaneReport) -> Vec<Duration> {
 
 /// For how long nobody led in each deploy, shortest first.
 fn leaderless(lane: &LaneReport) -> Vec<Duration> {
-    let mut all: Vec<Duration> = lane.deploys.iter().map(|deploy| deploy.leaderless()).collect();
+    let mut all: Vec<Duration> = lane.deploys.iter().map(Deploy::leaderless).collect();
     all.sort_unstable();
     all
 }
@@ -224,7 +224,6 @@ fn length(length: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deploys::lane::Deploy;
 
     const MS: Duration = Duration::from_millis(1);
 
