@@ -196,8 +196,10 @@ impl Lease {
         Ok(offer.map(|offer| Taker { session: offer.to, label: offer.label }))
     }
 
-    /// Shows that the work under the lease is being drained. It does not wait for an answer: showing it is a courtesy.
-    pub(crate) fn show_draining(&self, in_flight: u32, within: Duration) {
+    /// Shows to whoever looks or waits that the work under the lease is being drained: how many pieces of it are in flight, and how long
+    /// that takes at most. [`Drain`](crate::Drain) does this by itself. It does not wait for an answer: showing it is a courtesy, and changes
+    /// nothing about who holds what.
+    pub fn show_draining(&self, in_flight: u32, within: Duration) {
         let (resource, token) = (self.resource().clone(), self.shared.grant.token);
         let within = Millis::from_duration(within).min(MAX_WAIT);
         let op = Op::SetDraining { resource, token, in_flight, within };

@@ -36,6 +36,22 @@ fn a_replica_that_is_drained_names_the_next() {
 }
 
 #[test]
+fn whoever_looks_sees_that_a_command_is_being_drained() {
+    let stage = Stage::new();
+    let mut run = stage.start(&["run", "app", "--drain", "20s", "--", "sh", "-c", DEAF]);
+    run.line();
+    assert_eq!(stage.json(0, &["get", "app"])["holders"][0]["draining"], Value::Null);
+    run.signal(Signal::TERM);
+    let shown = eventually("it is shown", || {
+        let seen = stage.json(0, &["get", "app"]);
+        Some(seen["holders"][0]["draining"].clone()).filter(|shown| !shown.is_null())
+    });
+    assert_eq!(shown["in_flight"], 1, "{shown}");
+    assert!(shown["remaining_ms"].as_u64().unwrap() <= 19_000, "{shown}");
+    assert!(stage.good(&["get", "app"]).contains("draining"));
+}
+
+#[test]
 fn a_successor_that_comes_and_goes_between_two_looks_is_seen_all_the_same() {
     let stage = Stage::new();
     let mut first = stage.start(&["run", "app", "job", "--drain", "20s", "--", "sh", "-c", TIDY]);

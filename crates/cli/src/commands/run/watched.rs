@@ -58,6 +58,7 @@ pub(super) async fn watch(
         exit: Exit::FAILURE,
         lost: None,
         drained: false,
+        ending: false,
         until: None,
     };
     let mut often = 0;
@@ -91,6 +92,8 @@ struct Watched<'a> {
     exit: Exit,
     lost: Option<Trouble>,
     drained: bool,
+    /// Whether the command was asked to end.
+    ending: bool,
     until: Option<Point>,
 }
 
@@ -172,7 +175,7 @@ impl Watched<'_> {
         let by = words::somebody(&request.by);
         self.say("release-requested", &format!("{by} asks for {}; ending the command", lease.fence_name()));
         self.drained = true;
-        self.begin_budget();
+        self.begin_to_end();
         self.supervised.terminate();
     }
 
@@ -181,17 +184,25 @@ impl Watched<'_> {
         if signal == Signal::TERM {
             // Whoever gives a budget says by it that SIGTERM means to drain.
             self.drained |= self.args.drain.is_some();
-            self.begin_budget();
+            self.begin_to_end();
             self.supervised.terminate();
         } else {
             self.supervised.signal(signal);
         }
     }
 
-    /// A drain begins once, whoever asks again.
-    fn begin_budget(&mut self) {
-        if let (None, Some(budget)) = (self.until, self.args.drain) {
-            self.until = Some(Point::now().plus(budget));
+    /// An end begins once, whoever asks again.
+    fn begin_to_end(&mut self) {
+        if self.ending {
+            return;
+        }
+        self.ending = true;
+        self.until = self.args.drain.map(|budget| Point::now().plus(budget));
+        // Where nobody can say how long it takes, there is nothing to show.
+        if let Some(patience) = self.args.patience() {
+            for lease in &self.holding.leases {
+                lease.show_draining(1, patience);
+            }
         }
     }
 
