@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use crate::error::Error;
 use crate::lease::Lease;
-use crate::successor::{Resigned, successor_of};
+use crate::successor::Resigned;
 
 /// How often the number in flight is shown while it changes: who looks is a person or a waiter, not a counter.
 const SHOW_EVERY: Duration = Duration::from_millis(500);
@@ -45,6 +45,14 @@ pub struct Work {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("draining: no new work is let in")]
 pub struct Draining;
+
+/// The budget of a drain ran out while work was in flight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the budget of the drain is over, and {in_flight} pieces of work are still in flight")]
+pub struct Unfinished {
+    /// What still runs.
+    pub in_flight: u32,
+}
 
 /// How a drain ended.
 #[derive(Debug)]
@@ -112,6 +120,14 @@ impl Drain {
     /// # Errors
     /// When the lease could not be given back for certain, or the store cannot be reached.
     pub async fn run(&self, lease: Lease, budget: Duration) -> Result<Drained, Error> {
+        match self.finish(&lease, budget).await {
+            Ok(left) => Ok(Drained::Finished(lease.resign(left).await?)),
+            Err(Unfinished { in_flight }) => Ok(Drained::Unfinished { in_flight, lease }),
+        }
+    }
+
+    /// Stops, and waits until nothing is in flight. Meanwhile others see it. Gives back what is left of the budget.
+    pub(crate) async fn finish(&self, lease: &Lease, budget: Duration) -> Result<Duration, Unfinished> {
         self.stop();
         let time = lease.shared.time.clone();
         let begun = time.now();
@@ -120,10 +136,10 @@ impl Drain {
             let now_in_flight = *in_flight.borrow_and_update();
             let left = budget.saturating_sub(time.now().since(begun).greater());
             if now_in_flight == 0 {
-                break;
+                return Ok(left);
             }
             if left.is_zero() {
-                return Ok(Drained::Unfinished { in_flight: now_in_flight, lease });
+                return Err(Unfinished { in_flight: now_in_flight });
             }
             // Work does not wait for this, and a store that is away does not stop the drain.
             lease.show_draining(now_in_flight, left);
@@ -132,11 +148,6 @@ impl Drain {
                 () = time.nap(left.min(SHOW_EVERY)) => {}
             }
         }
-        lease.give_back(true).await?;
-        let left = budget.saturating_sub(time.now().since(begun).greater());
-        let grant = lease.granted();
-        let successor = successor_of(&lease.session, &time, &grant.resource, grant.token, left).await?;
-        Ok(Drained::Finished(Resigned { successor }))
     }
 }
 

@@ -25,6 +25,7 @@ use crate::lease::{Lease, LeaseState};
 use crate::options::SessionOptions;
 use crate::session::Session;
 use crate::store::Store;
+use crate::successor::Leader;
 
 pub use leadership::{Leadership, StepDown};
 pub use observe::Observer;
@@ -236,27 +237,29 @@ impl Election {
     }
 
     /// Leads again and again: campaigns, runs `work` for one term, resigns, and campaigns anew. It is over when the work ends without
-    /// having been told to, and when the election is [stopped](Self::stop).
+    /// having been told to, and when the election is [stopped](Self::stop). Says who leads after the last term, as far as that was
+    /// [waited for](ElectionBuilder::await_successor); nothing, if it never led or nobody can say.
     ///
     /// Work that has not ended by the deadline is dropped there, at its next `await`. What it has spawned is its own to stop.
     ///
     /// # Errors
     /// As [`campaign`](Self::campaign), except that being stopped is no error.
-    pub async fn lead<W, F>(&self, mut work: W) -> Result<(), Error>
+    pub async fn lead<W, F>(&self, mut work: W) -> Result<Option<Leader>, Error>
     where
         W: FnMut(Leadership) -> F,
         F: Future<Output = ()>,
     {
+        let mut successor = None;
         loop {
             let leadership = match self.campaign().await {
-                Err(Error::Cancelled) if self.is_stopped() => return Ok(()),
+                Err(Error::Cancelled) if self.is_stopped() => return Ok(successor),
                 campaigned => campaigned?,
             };
             let ended_by_itself = leadership.run(work(leadership.clone())).await;
             // Whether or not this is answered, belief has ended; the ttl does the rest.
-            let _ = leadership.resign().await;
+            successor = leadership.resign().await.ok().and_then(|resigned| resigned.successor);
             if ended_by_itself || self.is_stopped() {
-                return Ok(());
+                return Ok(successor);
             }
         }
     }

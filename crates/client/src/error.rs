@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::drain::Unfinished;
 use leasehold_core::client::{SessionEnd, SubmitError};
 use leasehold_core::command::PolicyError;
 use leasehold_core::numbers::NumbersError;
@@ -98,6 +99,9 @@ pub enum Error {
     /// Too many calls at once, or a call on something that is being closed.
     #[error(transparent)]
     Submit(#[from] SubmitError),
+    /// A drain ran out of its budget. What was drained is held as before.
+    #[error(transparent)]
+    Unfinished(#[from] Unfinished),
     /// The orchestrator would kill the process before its work could finish and its lease be given back.
     #[error(
         "a grace period of {grace:?} is below the {needed:?} that a drain needs: {work_bound:?} for the work, the rest to give the lease back; \

@@ -306,6 +306,12 @@ impl Store {
         }
     }
 
+    /// Sleeps on the clock that this store lives by: the machine's, or the one that a [test](crate::testing) moves by hand. Waits of a program
+    /// that is tested there are made with this.
+    pub async fn sleep(&self, length: Duration) {
+        self.inner.time.nap(length).await;
+    }
+
     /// How often the state behind this store was restored, as it was met last; nothing if that is not known. Where it rises, the
     /// sessions from before have ended, whatever was promised to them.
     pub fn epoch(&self) -> Option<u32> {

@@ -8,6 +8,7 @@ use leasehold_core::holder::{NoGuard, Reading};
 use leasehold_core::{Ending, Token};
 
 use super::{Inner, becomes, told};
+use crate::drain::Drain;
 use crate::error::Error;
 use crate::guard::Guard;
 use crate::lease::{EndedWhy, Lease, LeaseState, ReleaseRequest};
@@ -104,9 +105,31 @@ impl Leadership {
         self.term.told.get_or_init(|| why).clone()
     }
 
-    /// Whether the work was told to stop.
+    /// Whether the work is to stop. Once it was said, it stays said.
     pub fn is_cancelled(&self) -> bool {
+        if self.term.told.get().is_none()
+            && let Err(why) = self.term.look()
+        {
+            self.term.told.get_or_init(|| why);
+        }
         self.term.told.get().is_some()
+    }
+
+    /// Waits until the lease may not be believed any more, whatever the work was told before: the moment after which nothing may be
+    /// done.
+    pub async fn over(&self) {
+        self.term.until_over().await;
+    }
+
+    /// Drains in strict order, as [`Drain::run`] does for a lease: no new work, finish what is in flight, resign, and wait for the successor
+    /// with what is left of the budget.
+    ///
+    /// # Errors
+    /// [`Error::Unfinished`] when the budget ran out first: leadership is kept, because work acts under it. Else as
+    /// [`resign`](Self::resign).
+    pub async fn drain(&self, drain: &Drain, budget: Duration) -> Result<Resigned, Error> {
+        let left = drain.finish(&self.term.lease, budget).await?;
+        self.clone().resign_within(left).await
     }
 
     /// Gives the leadership up after the work under it was finished, and waits for the successor as long as the election was
@@ -142,7 +165,7 @@ impl Leadership {
         };
         tokio::select! {
             biased;
-            () = work => !self.is_cancelled(),
+            () = work => self.term.told.get().is_none(),
             () = over => false,
         }
     }
@@ -152,18 +175,9 @@ impl Term {
     async fn until_told(&self) -> StepDown {
         let mut changes = self.lease.shared.changes.subscribe();
         loop {
-            let nap = match self.lease.state() {
-                LeaseState::Ended { why, .. } => return StepDown::Ended(why),
-                LeaseState::Lapsed { .. } => return StepDown::Deadline { remaining: Duration::ZERO },
-                LeaseState::Held { .. } | LeaseState::Retrying { .. } | LeaseState::Uncertain { .. } => {
-                    let remaining = self.lease.shared.left();
-                    let Some(nap) =
-                        remaining.checked_sub(self.election.stop_within).filter(|nap| !nap.is_zero())
-                    else {
-                        return StepDown::Deadline { remaining };
-                    };
-                    nap
-                }
+            let nap = match self.look() {
+                Ok(nap) => nap,
+                Err(why) => return why,
             };
             tokio::select! {
                 biased;
@@ -174,6 +188,27 @@ impl Term {
                 () = self.election.store.time().nap(nap) => {}
             }
         }
+    }
+
+    /// How long the work may go on if nothing happens; or why it is to stop.
+    fn look(&self) -> Result<Duration, StepDown> {
+        match self.lease.state() {
+            LeaseState::Ended { why, .. } => return Err(StepDown::Ended(why)),
+            LeaseState::Lapsed { .. } => return Err(StepDown::Deadline { remaining: Duration::ZERO }),
+            LeaseState::Held { .. } | LeaseState::Retrying { .. } | LeaseState::Uncertain { .. } => {}
+        }
+        if *self.election.stopped.borrow() {
+            return Err(StepDown::Stopped);
+        }
+        if !*self.election.ready.borrow() {
+            return Err(StepDown::Unready);
+        }
+        if let Some(request) = self.lease.shared.request.borrow().clone() {
+            return Err(StepDown::Asked(request));
+        }
+        let remaining = self.lease.shared.left();
+        let nap = remaining.checked_sub(self.election.stop_within).filter(|nap| !nap.is_zero());
+        nap.ok_or(StepDown::Deadline { remaining })
     }
 
     /// Waits until the lease may not be believed any more.

@@ -6,10 +6,13 @@ use std::time::Duration;
 
 use leasehold::core::numbers::NumbersError;
 use leasehold::testing::{TestStore, World};
-use leasehold::{Election, Error, Label, Leadership, ResourceName, StepDown};
+use leasehold::{Drain, Election, Error, Label, Leader, Leadership, ResourceName, StepDown};
 use tokio::sync::watch;
 
 use crate::{MOMENT, Running, SECOND, named};
+
+/// How a candidacy ended.
+type Led = Result<Option<Leader>, Error>;
 
 /// What a candidate has lived through, in order.
 type Diary = Rc<RefCell<Vec<String>>>;
@@ -32,13 +35,13 @@ async fn obedient(leadership: Leadership, diary: Diary) {
     diary.borrow_mut().push(word);
 }
 
-fn leading<'a>(world: &'a World, election: &'a Election, diary: &Diary) -> Running<'a, Result<(), Error>> {
+fn leading<'a>(world: &'a World, election: &'a Election, diary: &Diary) -> Running<'a, Led> {
     let diary = Rc::clone(diary);
     Running::new(world, election.lead(move |leadership| obedient(leadership, Rc::clone(&diary))))
 }
 
 /// Lets several candidates go on together.
-fn together(world: &World, candidates: &mut [&mut Running<'_, Result<(), Error>>], length: Duration) {
+fn together(world: &World, candidates: &mut [&mut Running<'_, Led>], length: Duration) {
     let mut left = length;
     while !left.is_zero() {
         for candidate in candidates.iter_mut() {
@@ -175,7 +178,7 @@ fn work_that_does_not_stop_is_dropped_at_the_deadline_and_the_process_goes_on() 
 fn lose_and_come_back(
     world: &World,
     store: &TestStore,
-    candidates: &mut [&mut Running<'_, Result<(), Error>>],
+    candidates: &mut [&mut Running<'_, Led>],
 ) -> Duration {
     store.cut();
     together(world, candidates, SECOND * 12);
@@ -312,4 +315,72 @@ fn an_outage_of_the_store_is_waited_out() {
     store.heal();
     together(&world, &mut [&mut leads], SECOND * 5);
     assert_eq!(words(&diary).len(), 1);
+}
+
+#[test]
+fn a_stopped_leader_names_its_successor() {
+    let world = World::new();
+    let (one, two) = (world.store(), world.store());
+    let first = one.election("leader").session(named("first")).await_successor(SECOND).build().unwrap();
+    let second = candidate(&two, "second");
+    let diary = Diary::default();
+    let mut leads_first = leading(&world, &first, &diary);
+    together(&world, &mut [&mut leads_first], MOMENT);
+    let mut leads_second = leading(&world, &second, &diary);
+    together(&world, &mut [&mut leads_first, &mut leads_second], MOMENT);
+    first.stop();
+    let next = leads_first.go_on(SECOND).expect("it was stopped").unwrap();
+    assert_eq!(next.expect("somebody waited").label.as_str(), "second");
+}
+
+#[test]
+fn a_leader_that_only_looks_sees_that_it_is_to_stop() {
+    let world = World::new();
+    let store = world.store();
+    let election = candidate(&store, "first");
+    let leadership = world.run(election.campaign()).unwrap();
+    assert!(!leadership.is_cancelled());
+    let name = ResourceName::new("leader").unwrap();
+    world.run(store.ask_release(&name, None, None, Label::new("operator").unwrap())).unwrap();
+    world.advance(MOMENT);
+    assert!(leadership.is_cancelled(), "nobody awaits the signal, and it is there");
+    assert!(matches!(world.run(leadership.cancelled()), StepDown::Asked(_)));
+    // What comes after it can still be awaited.
+    store.cut();
+    let mut over = Running::new(&world, leadership.over());
+    assert!(over.go_on(SECOND * 5).is_none());
+    over.go_on(SECOND * 5).expect("the deadline has passed");
+}
+
+#[test]
+fn a_leader_drains_before_it_resigns() {
+    let world = World::new();
+    let (one, two) = (world.store(), world.store());
+    let (first, second) = (candidate(&one, "first"), candidate(&two, "second"));
+    let leadership = world.run(first.campaign()).unwrap();
+    let diary = Diary::default();
+    let mut leads_second = leading(&world, &second, &diary);
+    together(&world, &mut [&mut leads_second], MOMENT);
+    let drain = Drain::new();
+    let work = drain.begin().unwrap();
+    let mut draining = Running::new(&world, leadership.drain(&drain, SECOND * 20));
+    assert!(draining.go_on(SECOND).is_none());
+    let name = ResourceName::new("leader").unwrap();
+    let view = world.run(two.lease(&name)).unwrap().unwrap();
+    let shown = view.holders[0].draining.expect("waiters see that it drains");
+    assert_eq!(shown.in_flight, 1);
+    assert!(shown.remaining.duration() <= SECOND * 20);
+    drop(work);
+    let resigned = draining.go_on(SECOND).expect("nothing is left").unwrap();
+    assert_eq!(resigned.successor.unwrap().label.as_str(), "second");
+
+    let again = candidate(&one, "third");
+    second.stop();
+    assert!(leads_second.go_on(SECOND).unwrap().is_ok());
+    let leadership = world.run(again.campaign()).unwrap();
+    let drain = Drain::new();
+    let _stuck = drain.begin().unwrap();
+    let unfinished = world.run_for(SECOND * 3, leadership.drain(&drain, SECOND)).expect("the budget is over");
+    assert!(matches!(unfinished.unwrap_err(), Error::Unfinished(left) if left.in_flight == 1));
+    assert!(leadership.token().is_ok(), "what still runs is still protected");
 }
