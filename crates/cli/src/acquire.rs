@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use leasehold::core::limits::MAX_WAIT;
 use leasehold::core::table::{HoldingState, LeaseView};
-use leasehold::core::{Millis, Policies, Unavailable, Value, WaitEnding};
+use leasehold::core::{Millis, Policies, Unavailable, WaitEnding};
 use leasehold::{Error, Label, Lease, ResourceName, Session, SessionOptions, Store};
 use serde::Serialize;
 use tokio::time::{sleep, timeout};
@@ -161,32 +161,20 @@ async fn wait_in_line(
     }
 }
 
-/// Asks for all at once. One alone may be had in other modes too.
+/// Asks for all at once.
 async fn ask(session: &Session, names: &[ResourceName], args: &AcquireArgs) -> Result<Vec<Lease>, Error> {
-    let wait = (!args.no_wait).then(|| args.wait.unwrap_or(MAX_WAIT.duration()));
-    let value = args.value.as_ref().map(Value::as_bytes);
-    if let [name] = names {
-        let mut request = session.acquire(name.as_str());
-        if args.shared {
-            request = request.shared();
-        }
-        if let Some(of) = args.slots {
-            request = request.slots(of);
-        }
-        if let Some(value) = value {
-            request = request.value(value);
-        }
-        if let Some(wait) = wait {
-            request = request.wait(wait);
-        }
-        return Ok(vec![request.await?]);
-    }
     let mut request = session.acquire_all(names.iter().map(ResourceName::as_str));
-    if let Some(value) = value {
-        request = request.value(value);
+    if args.shared {
+        request = request.shared();
     }
-    if let Some(wait) = wait {
-        request = request.wait(wait);
+    if let Some(of) = args.slots {
+        request = request.slots(of);
+    }
+    if let Some(value) = &args.value {
+        request = request.value(value.as_bytes());
+    }
+    if !args.no_wait {
+        request = request.wait(args.wait.unwrap_or(MAX_WAIT.duration()));
     }
     request.await
 }

@@ -228,9 +228,14 @@ pub(crate) struct ReleaseArgs {
     /// Wait so long for the holder
     #[arg(long, value_name = "LENGTH", default_value = "10s", value_parser = values::wait, allow_hyphen_values = true)]
     pub(crate) wait: Duration,
+    /// Only if the holder is called so; exit code 0 if it is not
+    ///
+    /// For the hook of one replica of many: without it, whoever holds NAME is asked, also the one that is to stay.
+    #[arg(long, value_name = "LABEL", value_parser = values::label, allow_hyphen_values = true, conflicts_with = "token")]
+    pub(crate) holder: Option<Label>,
     /// Then wait so long until somebody else holds NAME, and say who
     ///
-    /// For the preStop hook of an orchestrator: exit code 0 when somebody else holds NAME, 1 when the time ran out.
+    /// For the preStop hook of an orchestrator, together with --holder: exit code 0 when somebody else holds NAME, 1 when the time ran out.
     #[arg(long, value_name = "LENGTH", value_parser = values::wait, allow_hyphen_values = true)]
     pub(crate) await_successor: Option<Duration>,
 }

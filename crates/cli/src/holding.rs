@@ -95,10 +95,14 @@ impl Holding {
     }
 
     /// Gives the leases back and closes the session, and leaves the store open to look who comes next.
-    pub(crate) async fn give_back_and_look(self, within: Duration) -> (Result<(), Error>, Store) {
+    pub(crate) async fn give_back_and_look(
+        self,
+        within: Duration,
+        drained: bool,
+    ) -> (Result<(), Error>, Store) {
         let Self { leases, keeper: Keeper { session, store } } = self;
         let within = within.min(FAREWELL);
-        let released = release_all(leases, true, within).await;
+        let released = release_all(leases, drained, within).await;
         let closed = timeout(within, session.close()).await.unwrap_or(Err(Error::OutcomeUnknown));
         (closed.and(released), store)
     }

@@ -79,6 +79,9 @@ pub(crate) enum Trouble {
     /// There is nobody to hand a lease to.
     #[error("{0}")]
     NoSuccessor(String),
+    /// A successor that was named is not ready, so nothing was asked of the holder.
+    #[error("{0}")]
+    NotReady(String),
     /// The command could not be started.
     #[error("{0}")]
     Start(#[from] StartError),
@@ -143,7 +146,7 @@ impl Trouble {
             | Self::WatchEnded { error, .. } => Exit::of_error(error),
             Self::Misuse(_) => Exit::MISUSE,
             Self::NoStore(_) | Self::BadDirectory { .. } => Exit::UNREACHABLE,
-            Self::NotAcquired { .. } | Self::NoAnswer { .. } => Exit::HELD,
+            Self::NotAcquired { .. } | Self::NoAnswer { .. } | Self::NotReady(_) => Exit::HELD,
             Self::Lost(_) => Exit::LOST,
             Self::History(_) => Exit::UNJUDGED,
             Self::Start(error) => Exit::of_start(error),
@@ -181,6 +184,7 @@ impl Trouble {
             Self::Signal(_) => ("signal", Kind::Failed),
             Self::NoAlarm(_) => ("no-such-alarm", Kind::Refused),
             Self::NoSuccessor(_) => ("no-such-successor", Kind::Refused),
+            Self::NotReady(_) => ("not-taken-up", Kind::Failed),
             Self::NotConfirmed => ("not-confirmed", Kind::Failed),
             Self::Service(_) => ("service-failed", Kind::Failed),
             Self::Answered { code, .. } => (code, codes::of_answer(code)),

@@ -54,22 +54,6 @@ pub struct Unfinished {
     pub in_flight: u32,
 }
 
-/// How a drain ended.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum Drained {
-    /// All work was finished, and the lease was given back after it.
-    Finished(Resigned),
-    /// The budget ran out first. The lease is still there, because work acts under it: drop it to give it back all the same, or let
-    /// the ttl end it after the process.
-    Unfinished {
-        /// What still runs.
-        in_flight: u32,
-        /// The lease it runs under.
-        lease: Lease,
-    },
-}
-
 impl Default for Drain {
     fn default() -> Self {
         Self::new()
@@ -115,15 +99,14 @@ impl Drain {
 
     /// Drains in strict order: stops, waits until nothing is in flight, gives the lease back as drained, and waits with what is left of
     /// the budget until somebody else holds the resource. Meanwhile others see that it drains, how much is in flight, and how long at
-    /// most.
+    /// most. Giving up this call gives nothing back.
     ///
     /// # Errors
-    /// When the lease could not be given back for certain, or the store cannot be reached.
-    pub async fn run(&self, lease: Lease, budget: Duration) -> Result<Drained, Error> {
-        match self.finish(&lease, budget).await {
-            Ok(left) => Ok(Drained::Finished(lease.resign(left).await?)),
-            Err(Unfinished { in_flight }) => Ok(Drained::Unfinished { in_flight, lease }),
-        }
+    /// [`Error::Unfinished`] when the budget ran out first: the lease is held as before, because work acts under it. Else when the lease could
+    /// not be given back for certain, or the store cannot be reached.
+    pub async fn run(&self, lease: &Lease, budget: Duration) -> Result<Resigned, Error> {
+        let left = self.finish(lease, budget).await?;
+        lease.resign_now(left).await
     }
 
     /// Stops, and waits until nothing is in flight. Meanwhile others see it. Gives back what is left of the budget.

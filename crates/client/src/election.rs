@@ -17,7 +17,7 @@ use std::time::Duration;
 use leasehold_core::client::SessionEnd;
 use leasehold_core::limits::MAX_WAIT;
 use leasehold_core::numbers::Numbers;
-use leasehold_core::{Millis, Refusal, ResourceName, Value};
+use leasehold_core::{Refusal, ResourceName, Value};
 use tokio::sync::watch;
 
 use crate::error::{Error, Unreachable};
@@ -103,20 +103,18 @@ impl ElectionBuilder {
     pub fn build(self) -> Result<Election, Error> {
         let resource = ResourceName::new(&self.name)?;
         Value::new(self.value.clone())?;
-        let numbers = self.options.numbers()?;
         let stop_within = match self.stop_within {
-            Some(bound) => {
-                numbers.check_stop_within(Millis::from_duration(bound))?;
-                bound
-            }
-            None => default_stop_within(&numbers),
+            Some(bound) => bound,
+            None => default_stop_within(&self.options.numbers()?),
         };
+        let options = self.options.stop_within(stop_within);
+        let numbers = options.numbers()?;
         let ready = self.ready.unwrap_or_else(always_ready);
         Ok(Election {
             inner: Arc::new(Inner {
                 store: self.store,
                 resource,
-                options: self.options,
+                options,
                 numbers,
                 value: self.value,
                 stop_within,
@@ -222,7 +220,13 @@ impl Election {
             };
             match self.wait_in_queue(&mut candidate).await {
                 Waited::Granted(lease) => {
-                    if self.is_held(&lease).await && *self.inner.ready.borrow() {
+                    let wanted = tokio::select! {
+                        biased;
+                        () = told(&self.inner.stopped) => return Err(Error::Cancelled),
+                        () = becomes(&self.inner.ready, false) => false,
+                        held = self.is_held(&lease) => held,
+                    };
+                    if wanted {
                         return Ok(Leadership::new(lease, candidate, Arc::clone(&self.inner)));
                     }
                     // Lost again before anybody could act, or not wanted any more: given back by being dropped.

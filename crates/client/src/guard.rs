@@ -7,8 +7,8 @@ use leasehold_core::{Millis, Token};
 
 use crate::lease::Shared;
 
-/// Leave to act until a stated moment, carrying the token. It does not renew the lease: act, then drop it. The lease cannot be
-/// given back while a guard of it lives.
+/// Leave to act until a stated moment, carrying the token. It does not renew the lease: act, then drop it. A lease that
+/// is given back meanwhile, by another handle of a leadership for example, ends it.
 #[derive(Debug)]
 pub struct Guard<'lease> {
     shared: &'lease Shared,

@@ -40,11 +40,13 @@ pub struct Lease {
     pub(crate) shared: Arc<Shared>,
     pub(crate) session: SessionRef,
     released: AtomicBool,
+    /// Whether the release was answered well, once it was answered.
+    answered: tokio::sync::Mutex<Option<bool>>,
 }
 
 impl Lease {
     pub(crate) fn new(shared: Arc<Shared>, session: SessionRef) -> Self {
-        Self { shared, session, released: AtomicBool::new(false) }
+        Self { shared, session, released: AtomicBool::new(false), answered: tokio::sync::Mutex::new(None) }
     }
 
     /// The resource.
@@ -162,7 +164,9 @@ impl Lease {
         loop {
             let left = length.saturating_sub(self.shared.time.now().since(begun).greater());
             if left.is_zero() {
-                return Err(Error::NotTakenUp { resource: resource.clone(), waited: length });
+                // A service that was not upgraded yet does not tell.
+                let taker = self.taker().await?;
+                return taker.ok_or_else(|| Error::NotTakenUp { resource: resource.clone(), waited: length });
             }
             tokio::select! {
                 event = events.recv() => match event {
@@ -237,13 +241,20 @@ impl Lease {
         Ok(Resigned { successor })
     }
 
-    /// Gives the lease back; once.
+    /// Gives the lease back; once. Whoever does it again waits for the answer to the first, and is told what is known of it.
     pub(crate) async fn give_back(&self, drained: bool) -> Result<(), Error> {
-        if self.released.swap(true, Ordering::SeqCst) {
-            return Ok(());
+        let mut answered = self.answered.lock().await;
+        match *answered {
+            Some(true) => Ok(()),
+            Some(false) => Err(Error::OutcomeUnknown),
+            None => {
+                self.released.store(true, Ordering::SeqCst);
+                let op = self.release_op(drained);
+                let outcome = self.session.submit(op).await.map(|_| ());
+                *answered = Some(outcome.is_ok());
+                outcome
+            }
         }
-        let op = self.release_op(drained);
-        self.session.submit(op).await.map(|_| ())
     }
 
     fn release_op(&self, drained: bool) -> Op {

@@ -45,7 +45,7 @@ pub mod testing;
 mod time;
 mod watch;
 
-pub use drain::{Drain, Drained, Draining, Unfinished, Work};
+pub use drain::{Drain, Draining, Unfinished, Work};
 pub use driver::link::DEFAULT_PORT;
 pub use election::{Election, ElectionBuilder, Leadership, Observer, StepDown};
 pub use error::{Error, Unreachable};

@@ -89,6 +89,13 @@ impl SessionOptions {
         self
     }
 
+    /// How long work under the session's leases needs to stop at most: the service's wishes for later renewals leave so much before the
+    /// deadline. An [election](crate::Election) sets it.
+    pub fn stop_within(mut self, bound: Duration) -> Self {
+        self.ask.stop_within = Some(Millis::from_duration(bound));
+        self
+    }
+
     /// The rate error of this machine's clocks.
     pub fn drift(mut self, drift: Drift) -> Self {
         self.ask.drift = drift;

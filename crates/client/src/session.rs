@@ -183,6 +183,18 @@ impl<'a> AcquireAll<'a> {
         self
     }
 
+    /// Shares each resource with others that do.
+    pub fn shared(mut self) -> Self {
+        self.mode = Mode::Shared;
+        self
+    }
+
+    /// Takes one of `of` slots of each.
+    pub fn slots(mut self, of: u32) -> Self {
+        self.mode = Mode::Slot { of };
+        self
+    }
+
     /// Shows a value with each lease.
     pub fn value(mut self, value: impl Into<Vec<u8>>) -> Self {
         self.value = value.into();

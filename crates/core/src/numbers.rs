@@ -63,6 +63,8 @@ pub struct Ask {
     pub round_trip: Option<Millis>,
     /// How long a request of the holder may be on its way to a receiver; nothing by default, because the fence covers it.
     pub in_flight: Option<Millis>,
+    /// How long work under a lease needs to stop at most, if it is to be told in time; nothing by default.
+    pub stop_within: Option<Millis>,
     /// The greatest rate error of any clock.
     pub drift: Drift,
     /// The longest ttl that the service takes.
@@ -80,6 +82,7 @@ impl Ask {
             clock_bound: None,
             round_trip: None,
             in_flight: None,
+            stop_within: None,
             drift: Drift::DEFAULT,
             max_ttl: crate::limits::DEFAULT_MAX_TTL,
         }
@@ -96,6 +99,7 @@ pub struct Numbers {
     clock_bound: Millis,
     round_trip: Millis,
     in_flight: Millis,
+    stop_within: Millis,
     drift: Drift,
 }
 
@@ -271,8 +275,22 @@ impl Numbers {
             return Err(NumbersError::Unsafe { margin, clock_bound, in_flight, needed });
         }
         let (schedule, drift) = (ask.schedule, ask.drift);
-        let numbers = Self { ttl, schedule, renew_every, margin, clock_bound, round_trip, in_flight, drift };
+        let stop_within = ask.stop_within.unwrap_or(Millis::ZERO);
+        let numbers = Self {
+            ttl,
+            schedule,
+            renew_every,
+            margin,
+            clock_bound,
+            round_trip,
+            in_flight,
+            stop_within,
+            drift,
+        };
         numbers.check_availability()?;
+        if ask.stop_within.is_some() {
+            numbers.check_stop_within(stop_within)?;
+        }
         Ok(numbers)
     }
 
@@ -294,6 +312,11 @@ impl Numbers {
         } else {
             NumbersError::NoRoomToRenew { renew_every, round_trip, needed, ttl, margin, usable }
         })
+    }
+
+    /// How long work under a lease needs to stop at most.
+    pub const fn stop_within(&self) -> Millis {
+        self.stop_within
     }
 
     /// Whether work that takes up to `stop_within` to stop can be told in time, and is not told because of one lost request.
@@ -329,7 +352,7 @@ impl Numbers {
         }
     }
 
-    /// How often it is renewed at the least.
+    /// How often it is renewed, unless the service wishes for another time within the safe window.
     pub const fn renew_every(&self) -> Millis {
         self.renew_every
     }
@@ -369,10 +392,10 @@ impl Numbers {
         Millis::new((self.renew_every.get() / 2).min(self.round_trip.get().saturating_mul(4)))
     }
 
-    /// The latest renewal, counted from the last confirmed one, that leaves room for a second attempt.
-    pub const fn latest_renewal(&self) -> Millis {
+    /// The latest renewal, counted from the last confirmed one, that leaves room for a second attempt and for work to be stopped.
+    pub fn latest_renewal(&self) -> Millis {
         let between = self.second_attempt().get().saturating_sub(self.renew_every.get());
-        let behind = between.saturating_add(self.round_trip.get());
+        let behind = between.max(self.stop_within.get()).saturating_add(self.round_trip.get());
         Millis::new(self.usable().get().saturating_sub(behind))
     }
 }

@@ -4,7 +4,7 @@
 //! stops when it is told to. Leadership that was lost does not end the process: it campaigns again.
 
 use anyhow::Result;
-use leasehold::{Election, Error, Leadership, Observer, Store};
+use leasehold::{Election, Error, Leader, Leadership, Observer, Store};
 use tokio::sync::watch;
 
 /// A candidate that shows its address, and campaigns while `ready` says true.
@@ -20,14 +20,15 @@ pub fn candidate(
     store.election(name).value(address).when_ready(ready).build()
 }
 
-/// Makes pass after pass whenever this candidate leads, until the election is stopped.
+/// Makes pass after pass whenever this candidate leads, until the election is stopped. Says who
+/// leads next, if the election was told to wait for that.
 ///
 /// A pass is dropped at its next `await` when the leader is told to stop. So a pass must be fit to be made again, by another: what
 /// has to be finished once begun is a case for [`replica`](crate::replica).
 ///
 /// # Errors
 /// When the service refuses for good, or the store is closed.
-pub async fn control(election: &Election, pass: impl AsyncFn(&Leadership)) -> Result<(), Error> {
+pub async fn control(election: &Election, pass: impl AsyncFn(&Leadership)) -> Result<Option<Leader>, Error> {
     let pass = &pass;
     election
         .lead(move |leadership| async move {

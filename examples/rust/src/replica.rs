@@ -110,6 +110,8 @@ async fn one_term(
         _ = async { tokio::join!(working, drain.finished()) } => {}
         // What is cut off ends here, at its next await, before the lease is given back.
         () = out_of_time() => tell(Event::CutOff(drain.in_flight())),
+        // And never later than the lease: after it another may lead.
+        () = leadership.over() => tell(Event::CutOff(drain.in_flight())),
     }
     end
 }

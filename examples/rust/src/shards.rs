@@ -110,6 +110,16 @@ impl Owner {
         self.session.close().await
     }
 
+    /// Lets go of everything at once, as soon as no work is in flight any more: for an owner that cannot go on.
+    pub async fn abandon(self) {
+        for shard in self.owned.values() {
+            shard.drain.stop();
+        }
+        for shard in self.owned.values() {
+            shard.drain.finished().await;
+        }
+    }
+
     /// How many shards this process is to have.
     async fn share(&self) -> Result<usize, Error> {
         let view = self.store.lease(self.member.resource()).await?;
@@ -122,8 +132,15 @@ impl Owner {
         Ok(shards / members + usize::from(place < shards % members))
     }
 
+    /// Lets go of what was lost, once nothing acts under it any more: to drop a lease says so, and an owner after this one may wait for
+    /// that word.
     fn forget_lost(&mut self) -> Vec<u32> {
-        let over = self.owned.iter().filter(|(_, shard)| is_over(&shard.lease));
+        for shard in self.owned.values_mut().filter(|shard| is_over(&shard.lease)) {
+            shard.leaving = true;
+            shard.drain.stop();
+        }
+        let over = |shard: &Shard| is_over(&shard.lease) && shard.drain.in_flight() == 0;
+        let over = self.owned.iter().filter(|(_, shard)| over(shard));
         let lost: Vec<u32> = over.map(|(shard, _)| *shard).collect();
         self.owned.retain(|shard, _| !lost.contains(shard));
         lost

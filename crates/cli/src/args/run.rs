@@ -152,14 +152,6 @@ impl RunArgs {
         {
             return Err(format!("{} is named twice; name each resource once", twice.1));
         }
-        let mode = match &self.acquire {
-            AcquireArgs { shared: true, .. } => Some("--shared"),
-            AcquireArgs { slots: Some(_), .. } => Some("--slots"),
-            _ => None,
-        };
-        if let Some(mode) = mode.filter(|_| count > 1) {
-            return Err(format!("{mode} takes one name, and {count} were given; leave it out, or name one"));
-        }
         match (self.kill_after, self.drain) {
             (Some(kill_after), Some(budget)) if kill_after >= budget => Err(format!(
                 "--kill-after {} leaves nothing of --drain {} to let go in; choose a shorter --kill-after or a longer --drain",
@@ -202,10 +194,9 @@ mod tests {
     }
 
     #[test]
-    fn a_mode_is_for_one_name() {
+    fn a_mode_is_for_all_names() {
         assert_eq!(run(&["a", "--slots", "2"]).check(), Ok(()));
-        let refused = run(&["a", "b", "--slots", "2"]).check().unwrap_err();
-        assert!(refused.starts_with("--slots takes one name, and 2 were given"), "{refused}");
+        assert_eq!(run(&["a", "b", "--slots", "2"]).check(), Ok(()));
     }
 
     #[test]

@@ -44,12 +44,16 @@ pub(super) async fn run(console: &Console, place: &Place, args: &HandoverArgs) -
             args.to.as_ref().is_none_or(|to| *to == next.label)
         }
         None => {
-            let _ = write!(text, "{}: and nobody holds it: whoever waited is gone", args.name);
+            let _ = write!(
+                text,
+                "{}: and nobody holds it yet: whoever waits is gone, or wants other names with it",
+                args.name
+            );
             false
         }
     };
     if let (Some(to), Some(_), false) = (&args.to, &next, as_wanted) {
-        let _ = write!(text, "; {to} was not there to take it when the holder let go");
+        let _ = write!(text, "; {:?} could not take it when the holder let go", to.as_str());
     }
     console.result(text, &json)?;
     Ok(if as_wanted { Exit::OK } else { Exit::FAILURE })
@@ -66,11 +70,30 @@ async fn ask_and_wait(
     let by = words::own_label(None);
     let (token, holder) = store.ask_release(&args.name, args.token, Some(wanted), by).await?;
     let slot = slot_of(store, &args.name, token).await?;
-    until_ended(store, &args.name, token, &holder, args.wait).await?;
+    if let Err(trouble) = until_ended(store, &args.name, token, &holder, args.wait).await {
+        return Err(not_ready(store, args, token, &holder).await.unwrap_or(trouble));
+    }
     let left = begun.plus(args.wait).remaining(Point::now());
     let ended = Predecessor { resource: args.name.clone(), token, slot };
     let next = successor_of(store, ended, left).await;
     Ok((token, holder, next))
+}
+
+/// The holder was not asked, because the one that was named has not said that it is ready.
+async fn not_ready(store: &Store, args: &HandoverArgs, token: Token, holder: &Label) -> Option<Trouble> {
+    let to = args.to.as_ref()?;
+    let view = store.lease(&args.name).await.ok()??;
+    let offer = view.holders.into_iter().find(|holder| holder.token == token)?.offer?;
+    (offer.label == *to && !offer.ready).then(|| {
+        Trouble::NotReady(format!(
+            "{:?} has not said that it is ready to take {}, so {} was not asked to let go; it cannot say so while it waits for several names or by \
+             plain HTTP. Should it do so within a minute, {} is handed over after all",
+            to.as_str(),
+            args.name,
+            words::somebody(holder),
+            args.name
+        ))
+    })
 }
 
 /// A handover to nobody is refused before anybody is disturbed.
@@ -83,7 +106,16 @@ fn check_waiters(args: &HandoverArgs, view: Option<&LeaseView>) -> Result<(), Tr
             "nobody waits for {name}: start the successor first, or let the holder go with: leasehold release {name}"
         )));
     }
+    if view.holders.len() > 1 && view.holders.iter().any(|holder| holder.shared) {
+        return Err(Trouble::NoSuccessor(format!(
+            "{name} is shared by {} holders, and goes to whoever waits when all of them have let go; ask them with: leasehold release {name} --token TOKEN",
+            view.holding
+        )));
+    }
     let Some(to) = &args.to else { return Ok(()) };
+    if view.holders.iter().any(|holder| holder.label == *to) {
+        return Err(Trouble::NoSuccessor(format!("{:?} holds {name} already", to.as_str())));
+    }
     let is_there = view.queue.iter().any(|waiter| waiter.label == *to);
     // Of a long queue only the beginning is shown.
     if is_there || view.queue.len() < view.waiting {
@@ -91,5 +123,6 @@ fn check_waiters(args: &HandoverArgs, view: Option<&LeaseView>) -> Result<(), Tr
     }
     let waiters: Vec<&str> =
         view.queue.iter().map(|WaiterView { label, .. }| words::somebody(label)).collect();
-    Err(Trouble::NoSuccessor(format!("{to} does not wait for {name}; those who do: {}", waiters.join(", "))))
+    let waiters = waiters.join(", ");
+    Err(Trouble::NoSuccessor(format!("{:?} does not wait for {name}; those who do: {waiters}", to.as_str())))
 }

@@ -32,6 +32,14 @@ struct Released<'a> {
     held_by: Option<Option<HeldByJson>>,
 }
 
+/// Nobody was asked, because another or nobody holds the name.
+#[derive(Serialize)]
+struct NotTheirs<'a> {
+    resource: &'a str,
+    holder: &'a str,
+    asked: bool,
+}
+
 /// Who came after a lease.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct HeldByJson {
@@ -54,8 +62,19 @@ impl HeldByJson {
 pub(super) async fn run(console: &Console, place: &Place, args: &ReleaseArgs) -> Result<Exit, Trouble> {
     let store = place.look().await?;
     let by = words::own_label(None);
+    let wanted = match &args.holder {
+        Some(label) => match held_by(&store, args, label).await {
+            Ok(Some(token)) => Some(token),
+            other => {
+                store.close().await;
+                other?;
+                return not_theirs(console, args, label);
+            }
+        },
+        None => args.token,
+    };
     let asked = async {
-        let (token, holder) = store.ask_release(&args.name, args.token, None, by).await?;
+        let (token, holder) = store.ask_release(&args.name, wanted, None, by).await?;
         let slot = slot_of(&store, &args.name, token).await?;
         let ended = until_ended(&store, &args.name, token, &holder, args.wait).await?;
         let next = match args.await_successor {
@@ -90,6 +109,21 @@ pub(super) async fn run(console: &Console, place: &Place, args: &ReleaseArgs) ->
     }
     console.result(text, &json)?;
     Ok(if matches!(next, Some(None)) { Exit::FAILURE } else { Exit::OK })
+}
+
+/// The token of the lease that a holder of that name has.
+async fn held_by(store: &Store, args: &ReleaseArgs, label: &Label) -> Result<Option<Token>, Trouble> {
+    let view = store.lease(&args.name).await?;
+    let holder = view.into_iter().flat_map(|view| view.holders).find(|holder| holder.label == *label);
+    Ok(holder.map(|holder| holder.token))
+}
+
+/// There is nothing to do for a replica that does not hold the name.
+fn not_theirs(console: &Console, args: &ReleaseArgs, label: &Label) -> Result<Exit, Trouble> {
+    let text = format!("{}: not held by {:?}, so nothing was asked", args.name, label.as_str());
+    let json = NotTheirs { resource: args.name.as_str(), holder: label.as_str(), asked: false };
+    console.result(text, &json)?;
+    Ok(Exit::OK)
 }
 
 /// Waits until somebody else holds the name.

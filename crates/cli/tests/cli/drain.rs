@@ -83,7 +83,7 @@ fn a_drain_that_nobody_follows_ends_with_its_budget() {
     stage.good(&["release", "app"]);
     let said = run.end();
     assert_eq!(said.code, Some(3), "{said:?}");
-    assert!(since(begun) >= Duration::from_millis(1_900), "{:?}", since(begun));
+    assert!(since(begun) >= Duration::from_millis(1_600), "{:?}", since(begun));
     let notes: Vec<Value> = said.err.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let events: Vec<&str> = notes.iter().map(|note| note["event"].as_str().unwrap()).collect();
     assert_eq!(events, ["release-requested", "no-successor"]);
@@ -110,7 +110,11 @@ fn a_deaf_command_is_killed_while_the_budget_still_lets_it_let_go() {
         said.err.ends_with("app: the time of the drain is over, and nobody else holds it yet\n"),
         "{said:?}"
     );
-    assert!(stage.good(&["history", "app"]).contains("drained"));
+    let past = stage.good(&["history", "app"]);
+    assert!(
+        past.contains("released") && !past.contains("drained"),
+        "what was cut off is not drained: {past}"
+    );
 }
 
 #[test]
@@ -129,8 +133,8 @@ fn patience_with_a_deaf_command_is_as_long_as_it_says() {
         assert_eq!(said.code, Some(137), "{said:?}");
         assert!((1..20).contains(&since(begun).as_secs()), "{:?}", since(begun));
         assert!(said.err.contains("has not ended within 1s of SIGTERM; killing what is left"), "{said:?}");
-        let how = if asked_by == "signal" { "released" } else { "drained" };
-        assert!(stage.good(&["history", "job"]).lines().nth(1).unwrap().contains(how));
+        let past = stage.good(&["history", "job"]);
+        assert!(past.contains("released") && !past.contains("drained"), "{past}");
     }
 }
 

@@ -100,7 +100,7 @@ fn a_handover_to_nobody_disturbs_nobody() {
     let said = stage.say(&["handover", "job", "--to", "nobody"]);
     assert_eq!(
         (said.code, said.err.as_str()),
-        (Some(1), "leasehold: nobody does not wait for job; those who do: first\n")
+        (Some(1), "leasehold: \"nobody\" does not wait for job; those who do: first\n")
     );
     assert_eq!(stage.say(&["check", "job", &token]).code, Some(0), "the holder holds it as before");
     assert_eq!(stage.say(&["handover", "free"]).code, Some(1));
@@ -115,6 +115,8 @@ fn a_named_successor_that_does_not_answer_leaves_the_holder_in_place() {
     second.signal(Signal::STOP);
     let said = stage.say(&["handover", "job", "--to", "second", "--wait", "500ms"]);
     assert_eq!(said.code, Some(120), "{said:?}");
+    let expected = "leasehold: \"second\" has not said that it is ready to take job, so holder was not asked to let go; ";
+    assert!(said.err.starts_with(expected), "{said:?}");
     assert_eq!(
         stage.say(&["check", "job", &token]).code,
         Some(0),
@@ -137,4 +139,35 @@ fn a_command_is_drained_before_it_is_handed_over() {
     assert!(said.contains("job: now held by next, token "), "{said}");
     assert!(next.line().starts_with("granted job token "));
     assert_eq!(running.end().code, Some(0));
+}
+
+#[test]
+fn a_hook_asks_only_its_own_replica() {
+    let stage = Stage::new();
+    let (_holder, token) = stage.hold("job", &[]);
+    let said = stage.good(&["release", "job", "--holder", "another", "--await-successor", "5s"]);
+    assert_eq!(said, "job: not held by \"another\", so nothing was asked\n");
+    assert_eq!(stage.json(0, &["release", "job", "--holder", "another"])["asked"], json!(false));
+    assert_eq!(stage.say(&["check", "job", &token]).code, Some(0), "the one that holds it stays");
+    let said = stage.good(&["release", "job", "--holder", "holder"]);
+    assert_eq!(said, format!("job: token {token} of holder: drained and released\n"));
+}
+
+#[test]
+fn what_cannot_be_handed_over_is_refused_with_the_reason() {
+    let stage = Stage::new();
+    let (_one, _) = stage.hold("job", &["--shared"]);
+    let (_two, _) = stage.hold("job", &["--shared"]);
+    let _next = waiter(&stage, "next");
+    let said = stage.say(&["handover", "job", "--to", "next"]);
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert!(
+        said.err.starts_with("leasehold: job is shared by 2 holders, and goes to whoever waits when all"),
+        "{said:?}"
+    );
+    let (_alone, _) = stage.hold("other", &[]);
+    let _waits = stage.start(&["hold", "other", "--label", "next"]);
+    eventually("it waits", || stage.good(&["get", "other"]).contains("waiting: 1").then_some(()));
+    let said = stage.say(&["handover", "other", "--to", "holder"]);
+    assert_eq!((said.code, said.err.as_str()), (Some(1), "leasehold: \"holder\" holds other already\n"));
 }

@@ -128,7 +128,6 @@ fn names_that_make_no_unit_are_refused_before_anything_is_made() {
     for (words, expected) in [
         (&words[..], "65 names are above the maximum of 64 that are had at once; "),
         (&["run", "a", "b", "a", "--", "true"][..], "a is named twice; name each resource once"),
-        (&["run", "a", "b", "--shared", "--", "true"], "--shared takes one name, and 2 were given; "),
         (
             &["run", "a", "--drain", "5s", "--kill-after", "6s", "--", "true"],
             "--kill-after 6s leaves nothing of --drain 5s to let go in; ",

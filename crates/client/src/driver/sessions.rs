@@ -3,17 +3,16 @@
 mod asked;
 mod giving_up;
 mod offers;
+mod outcomes;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold_core::client::{
-    ClientSession, Frame, Incoming, Input, Outcome, Output, Profile, SessionEnd, WaitOver,
-};
+use leasehold_core::client::{ClientSession, Frame, Incoming, Input, Output, Profile, SessionEnd};
 use leasehold_core::holder::{Reading, Strictness};
 use leasehold_core::protocol::{Request, RequestId, ToClient};
-use leasehold_core::{Acquire, Answer, CommandNumber, Grant, Op, ResourceName, Sequence, SessionId, Token};
+use leasehold_core::{Acquire, Answer, CommandNumber, Op, ResourceName, Sequence, SessionId, Token};
 
 pub(super) use asked::Asked;
 use asked::command_response;
@@ -348,7 +347,9 @@ impl Driver {
                 let request = ReleaseRequest { by: by.clone(), successor: successor.clone() };
                 slot.release_requested(resource, *token, request, self.time.now());
             }
-            SessionEvent::OfferAccepted { token, .. } => slot.offer_accepted(*token, self.time.now()),
+            SessionEvent::OfferAccepted { token, by, .. } => {
+                slot.offer_accepted(*token, *by, self.time.now());
+            }
             SessionEvent::Standing(_) => slot.publish_all(),
             SessionEvent::SessionEnded { why } => {
                 slot.ended = Some(why.clone());
@@ -387,105 +388,5 @@ impl Slot {
                 lease.publish(handle);
             }
         }
-    }
-
-    fn resolved(
-        &mut self,
-        command: CommandNumber,
-        outcome: Outcome,
-        session: Option<SessionRef>,
-        time: &crate::time::Time,
-    ) {
-        if let Some(wanted) = self.acquires.remove(&command) {
-            match outcome {
-                Outcome::Answered(Answer::Granted(grants)) => self.granted(wanted, &grants, session, time),
-                Outcome::Answered(Answer::Queued { .. }) => {
-                    self.acquires.insert(command, wanted);
-                }
-                Outcome::Answered(Answer::Accepted { wait }) if wait == command => {
-                    self.acquires.insert(command, wanted);
-                }
-                // The grant goes to the wait that was there before.
-                Outcome::Answered(Answer::Accepted { .. }) => self.not_granted(wanted, Error::AlreadyWaiting),
-                other => self.not_granted(wanted, self.error(other)),
-            }
-            return;
-        }
-        if matches!(outcome, Outcome::Answered(Answer::Refused(_))) {
-            self.offer_refused(command);
-        }
-        let Some(Some(reply)) = self.answers.remove(&command) else { return };
-        let _ = reply.send(match outcome {
-            Outcome::Answered(Answer::Refused(refusal)) => Err(refusal.into()),
-            Outcome::Answered(answer) => Ok(answer),
-            // A close has no other answer than that it is done.
-            Outcome::Closed => Ok(Answer::Released),
-            other => Err(self.error(other)),
-        });
-    }
-
-    fn error(&self, outcome: Outcome) -> Error {
-        match outcome {
-            Outcome::Answered(Answer::Refused(refusal)) => refusal.into(),
-            Outcome::Cancelled | Outcome::Closed => Error::Cancelled,
-            Outcome::NotSent => Error::SessionEnded(self.ended.clone().unwrap_or(SessionEnd::Closed)),
-            Outcome::Unknown | Outcome::Answered(_) => Error::OutcomeUnknown,
-        }
-    }
-
-    fn wait_over(
-        &mut self,
-        command: CommandNumber,
-        how: WaitOver,
-        session: Option<SessionRef>,
-        time: &crate::time::Time,
-    ) {
-        let Some(wanted) = self.acquires.remove(&command) else { return };
-        match how {
-            WaitOver::Granted(grants) => self.granted(wanted, &grants, session, time),
-            WaitOver::Ended(why) => self.not_granted(wanted, Error::WaitEnded(why)),
-            WaitOver::Cancelled => self.not_granted(wanted, Error::Cancelled),
-            WaitOver::SessionEnded => {
-                let why = self.ended.clone().unwrap_or(SessionEnd::Closed);
-                self.not_granted(wanted, Error::SessionEnded(why));
-            }
-        }
-    }
-
-    fn granted(
-        &mut self,
-        wanted: Wanted,
-        grants: &[Grant],
-        session: Option<SessionRef>,
-        time: &crate::time::Time,
-    ) {
-        self.tickets.remove(&wanted.ticket);
-        let Some(session) = session else { return };
-        let mut leases = Vec::with_capacity(grants.len());
-        for grant in grants {
-            let Some(handle) = self.machine.lease(grant.token) else {
-                // Ended again before the application could be told: nothing acts under it, so the ending is acknowledged here.
-                let (resource, token) = (grant.resource.clone(), grant.token);
-                if let Ok(number) = self.machine.submit(Op::Release { resource, token, drained: false }) {
-                    self.answers.insert(number, None);
-                }
-                continue;
-            };
-            let shared = Arc::new(Shared::new(handle, time.clone(), self.terms, wanted.handed_over));
-            self.leases.insert(grant.token, Arc::clone(&shared));
-            leases.push(Lease::new(shared, session.clone()));
-        }
-        if leases.len() < grants.len() {
-            // Granted and ended again before the application could be told: what is left is given back as it is dropped.
-            let _ = wanted.reply.send(Err(Error::OutcomeUnknown));
-            return;
-        }
-        // If nobody waits any more, the leases are dropped here, which gives them back.
-        let _ = wanted.reply.send(Ok(leases));
-    }
-
-    fn not_granted(&mut self, wanted: Wanted, error: Error) {
-        self.tickets.remove(&wanted.ticket);
-        let _ = wanted.reply.send(Err(error));
     }
 }

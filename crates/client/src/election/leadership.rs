@@ -15,6 +15,9 @@ use crate::lease::{EndedWhy, Lease, LeaseState, ReleaseRequest};
 use crate::session::Session;
 use crate::successor::Resigned;
 
+/// How often the clocks are looked at: the runtime's timers stand still while the machine sleeps, and may be slewed.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
 /// Why a leader is to stop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -165,8 +168,9 @@ impl Leadership {
         };
         tokio::select! {
             biased;
-            () = work => self.term.told.get().is_none(),
+            // First: work that is always busy would never let it be looked at, and work that ends because it lost must not seem done.
             () = over => false,
+            () = work => self.term.told.get().is_none(),
         }
     }
 }
@@ -185,7 +189,7 @@ impl Term {
                 () = becomes(&self.election.ready, false) => return StepDown::Unready,
                 request = self.lease.release_requested() => return StepDown::Asked(request),
                 _ = changes.changed() => {}
-                () = self.election.store.time().nap(nap) => {}
+                () = self.election.store.time().nap(nap.min(LOOK_EVERY)) => {}
             }
         }
     }
@@ -221,7 +225,7 @@ impl Term {
             let left = self.lease.shared.left();
             tokio::select! {
                 _ = changes.changed() => {}
-                () = self.election.store.time().nap(left) => {}
+                () = self.election.store.time().nap(left.min(LOOK_EVERY)) => {}
             }
         }
     }

@@ -26,6 +26,7 @@ impl Rest {
     pub(super) fn after_term(&mut self, lasted: Duration, was_late: bool, ttl: Duration) {
         if lasted >= ttl * FORGOTTEN_AFTER_TTLS {
             self.late = 0;
+            self.owed = false;
         }
         if was_late {
             self.late = self.late.saturating_add(1);
@@ -43,7 +44,7 @@ impl Rest {
         if !self.owed {
             return Duration::ZERO;
         }
-        let ttls = 2_u32.saturating_pow(self.late - 1).min(LONGEST_TTLS);
+        let ttls = 2_u32.saturating_pow(self.late.saturating_sub(1)).min(LONGEST_TTLS);
         let whole = ttl * ttls;
         whole - jitter.of(whole / JITTER_PART)
     }
@@ -94,6 +95,14 @@ mod tests {
         assert_eq!(rest.length(TTL, NONE), TTL * 16, "shorter terms forget nothing");
         rest.after_term(TTL * 10, true, TTL);
         assert_eq!(rest.length(TTL, NONE), TTL);
+    }
+
+    #[test]
+    fn a_rest_that_is_owed_from_before_a_long_term_is_forgotten() {
+        let mut rest = Rest::default();
+        rest.after_term(TTL, true, TTL);
+        rest.after_term(TTL * 10, false, TTL);
+        assert_eq!(rest.length(TTL, NONE), Duration::ZERO);
     }
 
     #[test]

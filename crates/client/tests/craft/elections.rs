@@ -384,3 +384,31 @@ fn a_leader_drains_before_it_resigns() {
     assert!(matches!(unfinished.unwrap_err(), Error::Unfinished(left) if left.in_flight == 1));
     assert!(leadership.token().is_ok(), "what still runs is still protected");
 }
+
+#[test]
+fn work_that_ends_because_it_lost_does_not_end_the_candidacy() {
+    let world = World::new();
+    let store = world.store();
+    let election = candidate(&store, "first");
+    let terms = Rc::new(RefCell::new(0));
+    let mut leads = Running::new(&world, {
+        let (terms, store) = (Rc::clone(&terms), store.clone());
+        election.lead(move |leadership| {
+            *terms.borrow_mut() += 1;
+            let store = store.clone();
+            async move {
+                // It looks at its token only, and goes home when there is none.
+                while leadership.token().is_ok() {
+                    store.sleep(MOMENT).await;
+                }
+            }
+        })
+    });
+    together(&world, &mut [&mut leads], SECOND);
+    // The process stands still for two ttls: nothing of it is polled, and its clocks run on.
+    store.pause();
+    world.advance(SECOND * 20);
+    store.unpause();
+    together(&world, &mut [&mut leads], SECOND * 15);
+    assert_eq!(*terms.borrow(), 2, "it campaigns again");
+}

@@ -122,6 +122,41 @@ fn one_that_was_not_waiting_takes_up_an_offer_by_word() {
 }
 
 #[test]
+fn what_is_granted_in_another_mode_than_was_waited_for_is_given_back() {
+    let cast = cast();
+    let lease = cast.world.run(cast.sessions[0].acquire("job").into_future()).unwrap();
+    let mut second = cast.waiting(1);
+    // It waits to share, and the holder's place is an exclusive one.
+    let shared = cast.sessions[2].acquire("job").shared().wait(SECOND * 600).into_future();
+    let mut third = Running::new(&cast.world, shared);
+    assert!(third.go_on(MOMENT).is_none());
+    cast.world.run(lease.offer(Cast::third(), SECOND * 5)).unwrap();
+    cast.world.run(lease.release_drained()).unwrap();
+    let taken = second.go_on(SECOND).expect("it does not stay with one that does not want it").unwrap();
+    cast.world.run(taken.release()).unwrap();
+    assert!(third.go_on(SECOND).expect("its own wait goes on").unwrap().token().is_ok());
+}
+
+#[test]
+fn an_accept_that_is_given_up_leaves_nobody_with_a_lease_it_does_not_know() {
+    let cast = cast();
+    let lease = cast.world.run(cast.sessions[0].acquire("job").into_future()).unwrap();
+    let token = lease.granted().token;
+    let resource = lease.resource().clone();
+    let to = Successor::Session(cast.sessions[2].id());
+    let mut offering = Running::new(&cast.world, lease.offer(to, SECOND * 60));
+    assert!(offering.go_on(MOMENT).is_none());
+    let mut accepting = Running::new(&cast.world, cast.sessions[2].accept(&resource, token, b""));
+    assert!(accepting.go_on(MOMENT).is_none());
+    offering.go_on(MOMENT).expect("it was taken up").unwrap();
+    drop((accepting, offering));
+    cast.world.advance(MOMENT);
+    cast.world.run(lease.release()).unwrap();
+    let taken = cast.world.run_for(SECOND, cast.sessions[1].acquire("job").wait(SECOND * 60).into_future());
+    taken.expect("it was given back").unwrap();
+}
+
+#[test]
 fn an_offer_that_nobody_takes_up_ends_and_the_lease_is_held_as_before() {
     let cast = cast();
     let lease = cast.world.run(cast.sessions[0].acquire("job").into_future()).unwrap();

@@ -94,8 +94,15 @@ impl ClientSession {
     }
 
     fn wait_granted(&mut self, command: CommandNumber, grants: Vec<Grant>, now: Reading) {
-        if self.closing || !self.waits.remove(&command) {
+        if self.closing {
             // A close ends the wait together with the session.
+            return;
+        }
+        if !self.waits.remove(&command) {
+            // An accept that was given up: the table does not know it as a wait, so its cancel had no effect, and the offer stood.
+            for grant in grants {
+                self.give_back(grant.resource, grant.token);
+            }
             return;
         }
         let how =

@@ -204,3 +204,15 @@ fn work_must_stop_in_what_one_lost_request_leaves() {
          10000 ms - 1000 ms - 6666 ms - 100 ms = 2234 ms are left; raise the ttl, renew more often, or stop faster"
     );
 }
+
+#[test]
+fn a_hint_leaves_time_to_stop() {
+    let renew_every = Some(ms(1_000));
+    let numbers = Numbers::check(Ask { renew_every, ..ask(10_000) }).unwrap();
+    assert_eq!(numbers.latest_renewal(), ms(9_000 - 1_000 - 100));
+    let numbers = Numbers::check(Ask { renew_every, stop_within: Some(ms(6_000)), ..ask(10_000) }).unwrap();
+    assert_eq!(numbers.latest_renewal(), ms(9_000 - 6_000 - 100));
+    let refused =
+        Numbers::check(Ask { renew_every, stop_within: Some(ms(6_900)), ..ask(10_000) }).unwrap_err();
+    assert!(matches!(refused, NumbersError::StopsTooSlowly { .. }), "{refused}");
+}

@@ -54,7 +54,11 @@ async fn main() -> Result<()> {
         sleep(Duration::from_secs(5)).await;
     });
     tokio::select! {
-        ended = controlling => ended?,
+        ended = controlling => {
+            if let Some(next) = ended? {
+                println!("{} leads next", next.label);
+            }
+        }
         () = narrator => {}
         () = warm_up => {}
     }

@@ -34,13 +34,12 @@ async fn main() -> Result<()> {
             () = sleep(Duration::from_secs(1)) => {}
         }
         // A membership that was lost is begun anew; whatever was owned under it went with it.
-        owner = match own(owner.take(), &store, &words).await {
-            Ok(owner) => Some(owner),
-            Err(error) => {
-                println!("nothing is owned: {error}");
-                None
+        if let Err(error) = own(&mut owner, &store, &words).await {
+            println!("nothing is owned: {error}");
+            if let Some(owner) = owner.take() {
+                owner.abandon().await;
             }
-        };
+        }
     }
     if let Some(owner) = owner {
         owner.leave().await?;
@@ -49,10 +48,10 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-async fn own(owner: Option<Owner>, store: &Store, words: &Words) -> Result<Owner> {
-    let mut owner = match owner {
+async fn own(owner: &mut Option<Owner>, store: &Store, words: &Words) -> Result<()> {
+    let owner = match owner {
         Some(owner) => owner,
-        None => Owner::join(store, &words.pool, words.shards, &SessionOptions::new()).await?,
+        None => owner.insert(Owner::join(store, &words.pool, words.shards, &SessionOptions::new()).await?),
     };
     let turn = owner.turn().await?;
     if turn != Default::default() {
@@ -63,5 +62,5 @@ async fn own(owner: Option<Owner>, store: &Store, words: &Words) -> Result<Owner
             // Here the work of the shard is done, and written with the token.
         }
     }
-    Ok(owner)
+    Ok(())
 }

@@ -15,6 +15,8 @@ use crate::words;
 
 /// To let go is tried for so long even if the budget is used up by then.
 const LEAST: Duration = Duration::from_millis(500);
+/// So long before the end of the budget the looking ends: whoever kills at its end is to find nobody.
+const RESERVE: Duration = Duration::from_millis(300);
 /// A store is closed within this when nothing is left of the budget.
 const LEAST_TO_CLOSE: Duration = Duration::from_millis(100);
 
@@ -38,10 +40,14 @@ struct Next<'a> {
 
 impl Drained {
     /// Gives the leases back.
-    pub(super) async fn give_back(holding: Holding, until: Point) -> (Result<(), Error>, Self) {
+    pub(super) async fn give_back(
+        holding: Holding,
+        until: Point,
+        drained: bool,
+    ) -> (Result<(), Error>, Self) {
         let leases = holding.leases.iter().map(Predecessor::from).collect();
         let left = until.remaining(Point::now()).max(LEAST);
-        let (told, store) = holding.give_back_and_look(left).await;
+        let (told, store) = holding.give_back_and_look(left, drained).await;
         (told, Self { store, leases, until })
     }
 
@@ -51,7 +57,7 @@ impl Drained {
         // What was not given back has no successor yet, and that was said.
         if given_back {
             tokio::select! {
-                () = successor::wait(&store, leases, until, |ended, next| say(console, ended, next)) => {}
+                () = successor::wait(&store, leases, until.minus(RESERVE), |ended, next| say(console, ended, next)) => {}
                 _ = signals.next() => {}
             }
         }

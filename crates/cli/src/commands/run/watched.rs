@@ -59,6 +59,7 @@ pub(super) async fn watch(
         lost: None,
         drained: false,
         ending: false,
+        cut_off: false,
         until: None,
     };
     let mut often = 0;
@@ -74,7 +75,7 @@ pub(super) async fn watch(
         watched.look_at_leases();
         if watched.hear() {
             let result = watched.lost.map_or(Ok(watched.exit), Err);
-            return End { result, drained: watched.drained, until: watched.until };
+            return End { result, drained: watched.drained && !watched.cut_off, until: watched.until };
         }
     }
 }
@@ -94,6 +95,8 @@ struct Watched<'a> {
     drained: bool,
     /// Whether the command was asked to end.
     ending: bool,
+    /// Whether it was killed because it had not ended in time.
+    cut_off: bool,
     until: Option<Point>,
 }
 
@@ -139,7 +142,10 @@ impl Watched<'_> {
                 {
                     self.lost = Some(ran_out(self.holding.first()));
                 }
-                Event::Killing(Cause::TooSlow) => self.say_too_slow(),
+                Event::Killing(Cause::TooSlow) => {
+                    self.cut_off = true;
+                    self.say_too_slow();
+                }
                 Event::Frozen => {
                     let names = self.holding.fence_names();
                     self.say(

@@ -32,10 +32,11 @@ impl Driver {
     /// The store was out of reach for too long: whoever waits is told what is known, and what may still come is given back.
     pub(in crate::driver) fn fail_commands(&mut self, trouble: &Unreachable) {
         for (key, slot) in &mut self.slots {
-            self.due.touch(*key);
             let error =
                 |sent: bool| if sent { Error::OutcomeUnknown } else { Error::Unreachable(trouble.clone()) };
             for (number, wanted) in std::mem::take(&mut slot.acquires) {
+                // Only then: this comes again and again while the store is away, and a session that is touched is polled at once.
+                self.due.touch(*key);
                 slot.tickets.remove(&wanted.ticket);
                 let _ = wanted.reply.send(Err(error(number <= slot.sent)));
                 // If the session is over, there is nothing left to give up.

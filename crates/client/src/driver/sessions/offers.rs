@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use leasehold_core::client::SessionEnd;
 use leasehold_core::holder::Reading;
-use leasehold_core::{CommandNumber, Millis, Offer, Op, ResourceName, Successor, Token, Value};
+use leasehold_core::{
+    CommandNumber, Grant, Millis, Offer, Op, ResourceName, SessionId, Successor, Token, Value,
+};
 
 use super::{Slot, Wanted};
 use crate::driver::{Accept, Driver, Key, Reply};
@@ -23,6 +25,8 @@ pub(super) struct Wish {
     request: ReleaseRequest,
     asked: Reading,
     offer: CommandNumber,
+    /// Whom the table has found.
+    to: Option<SessionId>,
 }
 
 impl Driver {
@@ -72,9 +76,25 @@ impl Slot {
                 let offer = Offer { resource: resource.clone(), token, to, length: OFFER_LENGTH };
                 if let Ok(offer) = self.machine.submit(Op::Offer(offer)) {
                     self.answers.insert(offer, None);
-                    self.wishes.insert(token, Wish { request, asked: now, offer });
+                    self.wishes.insert(token, Wish { request, asked: now, offer, to: None });
                 }
             }
+        }
+    }
+
+    /// Gives back leases that no call waits for.
+    pub(super) fn give_back_unwanted(&mut self, grants: Vec<Grant>) {
+        for Grant { resource, token, .. } in grants {
+            if let Ok(number) = self.machine.submit(Op::Release { resource, token, drained: false }) {
+                self.answers.insert(number, None);
+            }
+        }
+    }
+
+    /// Who an offer was made to is known.
+    pub(super) fn offer_made(&mut self, offer: CommandNumber, to: SessionId) {
+        for wish in self.wishes.values_mut().filter(|wish| wish.offer == offer) {
+            wish.to = Some(to);
         }
     }
 
@@ -84,7 +104,11 @@ impl Slot {
     }
 
     /// The successor is ready: now the application is asked to finish and let go.
-    pub(super) fn offer_accepted(&mut self, token: Token, now: Reading) {
+    pub(super) fn offer_accepted(&mut self, token: Token, by: SessionId, now: Reading) {
+        // An earlier offer, to another, may have been taken up meanwhile.
+        if self.wishes.get(&token).is_none_or(|wish| wish.to != Some(by)) {
+            return;
+        }
         let wish = self.wishes.remove(&token).filter(|wish| now.since(wish.asked).smaller() <= ASKING_LASTS);
         if let (Some(wish), Some(lease)) = (wish, self.leases.get(&token)) {
             lease.ask_release(wish.request);
