@@ -294,17 +294,16 @@ impl Election {
     /// Rests after terms that were lost by lateness, unless nobody else is there to lead.
     async fn rest(&self) -> Result<(), Error> {
         let time = self.inner.store.time();
-        let length = {
-            let rest = self.inner.rest.lock().unwrap_or_else(PoisonError::into_inner);
-            rest.length(self.inner.numbers.ttl().duration(), fraction())
-        };
-        if length.is_zero() {
-            return Ok(());
-        }
-        let begun = time.now();
-        let look_every = self.inner.numbers.ttl().duration() / 4;
+        let ttl = self.inner.numbers.ttl().duration();
+        let look_every = ttl / 4;
         loop {
-            let left = length.saturating_sub(time.now().since(begun).greater());
+            let left = {
+                let mut rest = self.inner.rest.lock().unwrap_or_else(PoisonError::into_inner);
+                if !rest.is_owed() {
+                    return Ok(());
+                }
+                rest.left(ttl, fraction(), time.now())
+            };
             if left.is_zero() || self.is_deserted().await {
                 self.inner.rest.lock().unwrap_or_else(PoisonError::into_inner).taken();
                 return Ok(());

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use leasehold_core::holder::Fraction;
+use leasehold_core::holder::{Fraction, Reading};
 
 /// A rest is at most this many ttls long.
 const LONGEST_TTLS: u32 = 16;
@@ -19,6 +19,8 @@ pub(super) struct Rest {
     late: u32,
     /// Whether it has not rested since it was late the last time.
     owed: bool,
+    /// When the present rest began and how long it is: a campaign that is given up and begun again does not begin it anew.
+    begun: Option<(Reading, Duration)>,
 }
 
 impl Rest {
@@ -31,16 +33,30 @@ impl Rest {
         if was_late {
             self.late = self.late.saturating_add(1);
             self.owed = true;
+            self.begun = None;
         }
+    }
+
+    /// Whether a rest is owed.
+    pub(super) const fn is_owed(&self) -> bool {
+        self.owed
     }
 
     /// The rest is over: none is owed before the next lateness.
     pub(super) fn taken(&mut self) {
         self.owed = false;
+        self.begun = None;
+    }
+
+    /// How much of the rest that is owed is left.
+    pub(super) fn left(&mut self, ttl: Duration, jitter: Fraction, now: Reading) -> Duration {
+        let length = self.length(ttl, jitter);
+        let (begun, length) = *self.begun.get_or_insert((now, length));
+        length.saturating_sub(now.since(begun).greater())
     }
 
     /// How long to stay away now: nothing, unless the last term was lost by lateness.
-    pub(super) fn length(&self, ttl: Duration, jitter: Fraction) -> Duration {
+    fn length(&self, ttl: Duration, jitter: Fraction) -> Duration {
         if !self.owed {
             return Duration::ZERO;
         }
@@ -103,6 +119,18 @@ mod tests {
         rest.after_term(TTL, true, TTL);
         rest.after_term(TTL * 10, false, TTL);
         assert_eq!(rest.length(TTL, NONE), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_rest_goes_on_where_it_was() {
+        let at = |seconds: u64| Reading { boot: seconds * 1_000_000_000, raw: seconds * 1_000_000_000 };
+        let mut rest = Rest::default();
+        rest.after_term(TTL, true, TTL);
+        assert_eq!(rest.left(TTL, NONE, at(100)), TTL);
+        assert_eq!(rest.left(TTL, Fraction::from_bits(u32::MAX), at(104)), TTL - Duration::from_secs(4));
+        rest.taken();
+        rest.after_term(TTL, true, TTL);
+        assert_eq!(rest.left(TTL, NONE, at(105)), TTL * 2, "another rest is another");
     }
 
     #[test]
