@@ -193,7 +193,7 @@ impl Scheduler {
         if self.planted.is(Mistake::HintCountsAsRenewal) {
             self.confirmed = now;
         }
-        if self.awaiting {
+        if self.awaiting || self.numbers.schedule() == Schedule::Fixed {
             return;
         }
         let wished = now.since(self.last_sent).greater().saturating_add(length);

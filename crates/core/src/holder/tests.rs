@@ -351,3 +351,10 @@ fn an_even_schedule_asks_for_no_other_node() {
     }
     assert!(!asked);
 }
+
+#[test]
+fn a_fixed_schedule_hears_no_wishes() {
+    let mut scheduler = scheduled(Schedule::Fixed);
+    scheduler.hint(ms(2_000), at(0));
+    assert_eq!(scheduler.poll_timeout(at(0)), Some(ms(3_333)));
+}
