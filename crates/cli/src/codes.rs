@@ -27,6 +27,7 @@ pub(crate) fn of_error(error: &Error) -> (&'static str, Kind) {
         Error::Cancelled => ("cancelled", Kind::Failed),
         Error::AlreadyWaiting => ("already-waiting", Kind::Failed),
         Error::NotTakenUp { .. } => ("not-taken-up", Kind::Failed),
+        Error::NoGuard(_) => ("no-guard", Kind::Failed),
         Error::Unfinished(_) => ("unfinished", Kind::Failed),
         Error::GraceTooShort { .. } => ("grace-too-short", Kind::Failed),
         Error::RevisionTooOld { .. } => ("revision-too-old", Kind::Failed),

@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::drain::Unfinished;
 use leasehold_core::client::{SessionEnd, SubmitError};
 use leasehold_core::command::PolicyError;
+use leasehold_core::holder::NoGuard;
 use leasehold_core::numbers::NumbersError;
 use leasehold_core::{Refusal, ResourceName, Revision, TextError, Unavailable, WaitEnding};
 
@@ -99,6 +100,9 @@ pub enum Error {
     /// Too many calls at once, or a call on something that is being closed.
     #[error(transparent)]
     Submit(#[from] SubmitError),
+    /// The lease may not be acted upon now, or not for so long.
+    #[error(transparent)]
+    NoGuard(#[from] NoGuard),
     /// A drain ran out of its budget. What was drained is held as before.
     #[error(transparent)]
     Unfinished(#[from] Unfinished),
