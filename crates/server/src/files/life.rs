@@ -109,8 +109,9 @@ impl State {
     pub(super) fn of_snapshot(saved: &SavedSnapshot) -> Result<Self, String> {
         let read = NodeSnapshot::decode(&saved.bytes).map_err(|error| error.to_string())?;
         read.table.check_invariants()?;
-        if read.roster.version > CLUSTER_VERSION {
-            let found = read.roster.version;
+        // Both say it: what is begun from this state goes on with the greater.
+        let found = read.roster.version.max(read.table.version());
+        if found > CLUSTER_VERSION {
             return Err(format!(
                 "it has version {found}; this release knows up to {CLUSTER_VERSION}: upgrade it"
             ));
