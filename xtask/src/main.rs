@@ -14,15 +14,21 @@ mod coalescing;
 mod deny;
 mod deploys;
 mod fuzz;
+mod gap;
+mod maven;
 mod nemesis;
 mod packages;
 mod planted;
+mod prometheus;
+mod python;
+mod receivers;
 mod report;
 mod run;
 mod schemathesis;
 mod simulate;
 mod soak;
 mod tests;
+mod unpack;
 
 use std::process::ExitCode;
 
@@ -42,6 +48,8 @@ enum Task {
     Test,
     /// Formatting, lints, documentation and dependencies, then every test
     Ci,
+    /// Only install the servers that the fence is tested with, so that single tests can be run by hand
+    Receivers,
     /// Simulated worlds under faults, with fresh seeds or one: `simulate --minutes N`, `simulate --seed N --trace`
     Simulate(Box<simulate::Args>),
     /// Put every known bug back; the simulator has to find it
@@ -56,6 +64,8 @@ enum Task {
     Coalescing(coalescing::Args),
     /// Rolling deploys of real processes; nobody leads for moments at most, and no work is lost
     Deploys(deploys::Args),
+    /// A staged incident of real processes; `leasehold gaps` must split it into its causes as they were
+    Gap(gap::Args),
 }
 
 fn main() -> ExitCode {
@@ -63,6 +73,10 @@ fn main() -> ExitCode {
     let done = match words.task {
         Task::Test => tests::run(),
         Task::Ci => checks::run().and_then(|()| tests::run()),
+        Task::Receivers => receivers::install().map(|place| {
+            println!("==> {}={}", receivers::VARIABLE, place.display());
+            true
+        }),
         Task::Simulate(args) => simulate::run(&args, &rest()),
         Task::PlantedBugs(args) => planted::run(&args),
         Task::Fuzz(args) => fuzz::run(&args),
@@ -70,6 +84,7 @@ fn main() -> ExitCode {
         Task::Soak(args) => soak::run(&args),
         Task::Coalescing(args) => coalescing::run(&args),
         Task::Deploys(args) => deploys::run(&args),
+        Task::Gap(args) => gap::run(&args),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,
@@ -104,7 +119,18 @@ mod unit {
 
     #[test]
     fn every_task_has_help_by_itself() {
-        for task in ["test", "ci", "simulate", "planted-bugs", "fuzz", "nemesis", "soak", "deploys"] {
+        for task in [
+            "test",
+            "ci",
+            "receivers",
+            "simulate",
+            "planted-bugs",
+            "fuzz",
+            "nemesis",
+            "soak",
+            "deploys",
+            "gap",
+        ] {
             for words in [[task, "--help"], ["help", task]] {
                 let help = refused(&words);
                 assert_eq!(help.kind(), ErrorKind::DisplayHelp, "{words:?}");

@@ -40,6 +40,12 @@ pub(crate) fn install_missing() -> Result<()> {
     install(&missing)
 }
 
+/// Installs the packages of those programs that are missing, if any are.
+pub(crate) fn install_for(needed: &[(&str, &str)]) -> Result<()> {
+    let missing = packages_of_missing(needed, exists);
+    if missing.is_empty() { Ok(()) } else { install(&missing) }
+}
+
 /// Installs packages, or says that it cannot.
 pub(crate) fn install(missing: &[&str]) -> Result<()> {
     let list = missing.join(" ");
@@ -62,7 +68,8 @@ fn packages_of_missing<'a>(needed: &[(&str, &'a str)], exists: impl Fn(&str) -> 
     missing
 }
 
-fn is_root() -> bool {
+/// Whether packages can be installed.
+pub(crate) fn is_root() -> bool {
     // The real, effective, saved and file system user ids; the second decides.
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("Uid:"));

@@ -9,13 +9,15 @@ use anyhow::{Context, Result};
 use crate::again;
 use crate::fuzz;
 use crate::packages;
+use crate::prometheus;
+use crate::receivers;
 use crate::report::{Failure, Report};
 use crate::run::{cargo, root};
 use crate::schemathesis;
 use crate::simulate;
 
-/// Building and running everything takes a quarter of an hour on two cores. A test that hangs must not hang whoever waits for all.
-const TIME_LIMIT: &str = "32m";
+/// Building and running everything takes half an hour on two cores. A test that hangs must not hang whoever waits for all.
+const TIME_LIMIT: &str = "60m";
 /// Every decoder for a few seconds, and building what is tried.
 const FUZZ_TIME_LIMIT: &str = "12m";
 /// What `timeout` leaves then.
@@ -25,9 +27,12 @@ const TIMED_OUT: i32 = 124;
 pub(crate) fn run() -> Result<bool> {
     packages::install_missing()?;
     let schemathesis = schemathesis::install()?;
+    let prometheus = prometheus::install()?;
+    let receivers = receivers::install()?;
     let mut report = Report::default();
     let mut workspace = cargo();
     workspace.args(["test", "--workspace", "--no-fail-fast"]).env(schemathesis::VARIABLE, schemathesis);
+    workspace.env(prometheus::VARIABLE, prometheus).env(receivers::VARIABLE, receivers);
     let mut succeeded = take_in(&workspace, TIME_LIMIT, &mut report)?;
     // A workspace of its own, and no less a part of the tests.
     succeeded &= take_in(&fuzz::tests(), FUZZ_TIME_LIMIT, &mut report)?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use leasehold::core::limits::MAX_WAIT;
 use leasehold::core::table::{HoldingState, LeaseView};
 use leasehold::core::{Millis, Policies, Unavailable, WaitEnding};
-use leasehold::{Error, Label, Lease, ResourceName, Session, SessionOptions, Store};
+use leasehold::{Error, Label, Lease, ResourceName, Session, SessionId, SessionOptions, Store};
 use serde::Serialize;
 use tokio::time::{sleep, timeout};
 
@@ -17,6 +17,7 @@ use crate::exit::Exit;
 use crate::guardian::clock::Point;
 use crate::holding::{FAREWELL, Holding, Keeper};
 use crate::place::Place;
+use crate::receivers;
 use crate::record::Record;
 use crate::signals::Signals;
 use crate::trouble::Trouble;
@@ -31,6 +32,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// A store that has not answered for so long is said not to: what it said before that may not be so any more.
 const SILENCE: Duration = Duration::from_secs(4);
 const NOBODY: &str = "nobody holds it";
+/// Whoever waits and holds it already waits for its receivers.
+const SEALING: &str = "granted, and not yet sealed at every receiver";
 const SPINNER: [char; 8] = ['⠋', '⠙', '⠸', '⠴', '⠦', '⠇', '⠏', '⠟'];
 
 #[derive(Serialize)]
@@ -40,20 +43,33 @@ struct Waiting<'a> {
     message: String,
 }
 
-/// Gets all of these leases as `args` ask for them, or none. Nothing is left behind when it does not.
+/// What is asked for.
+#[derive(Debug)]
+pub(crate) struct Wanted<'a> {
+    pub(crate) names: &'a [ResourceName],
+    pub(crate) args: &'a AcquireArgs,
+    /// What the holder is called if it was given no name.
+    pub(crate) default_label: Label,
+    /// Whether the holder itself says when it is ready.
+    pub(crate) warms_up: bool,
+}
+
+/// Gets all of these leases, or none. Nothing is left behind when it does not.
 pub(crate) async fn acquire(
     console: &Console,
     place: &Place,
-    names: &[ResourceName],
-    args: &AcquireArgs,
-    default_label: Label,
+    wanted: Wanted<'_>,
     signals: &mut Signals,
     record: &mut Record,
 ) -> Result<Holding, Trouble> {
-    let options = session_options(args, default_label);
+    let Wanted { names, args, default_label, warms_up } = wanted;
+    let mut options = session_options(args, default_label);
     // What makes no sense is refused before anything is made or opened.
     options.numbers()?;
     check_policies(args)?;
+    for url in &args.seal_at {
+        options = options.seal_at(receivers::open(url).await.map_err(Trouble::Misuse)?);
+    }
     let store = place.connect().await?;
     record.opening();
     let session = match store.session_with(&options).await {
@@ -64,7 +80,8 @@ pub(crate) async fn acquire(
         }
     };
     let keeper = Keeper { session, store };
-    match wait_in_line(console, &keeper, names, args, signals, record).await {
+    let asked = ask(&keeper.session, names, args, warms_up);
+    match wait_in_line(console, &keeper, names, args, asked, signals, record).await {
         Ok(leases) => Ok(Holding { leases, keeper }),
         Err(trouble) => {
             let _ = keeper.close().await;
@@ -115,6 +132,7 @@ async fn wait_in_line(
     keeper: &Keeper,
     names: &[ResourceName],
     args: &AcquireArgs,
+    asked: impl Future<Output = Result<Vec<Lease>, Error>>,
     signals: &mut Signals,
     record: &mut Record,
 ) -> Result<Vec<Lease>, Trouble> {
@@ -124,10 +142,10 @@ async fn wait_in_line(
     let granted = tokio::select! {
         // Whoever has the lease by now does not say that it waits.
         biased;
-        granted = ask(&keeper.session, names, args) => granted,
+        granted = asked => granted,
         signal = signals.next() => return Err(Trouble::Signal(signal.as_raw())),
         never = record.waits(events) => match never {},
-        never = spinner.say_who_is_in_the_way(&keeper.store, names), if !args.quiet => match never {},
+        never = spinner.say_who_is_in_the_way(keeper, names), if !args.quiet => match never {},
     };
     let said = spinner.said.take();
     drop(spinner);
@@ -147,8 +165,8 @@ async fn wait_in_line(
         }
         Err(Error::WaitEnded(WaitEnding::TimedOut)) => {
             let holder = match names {
-                [name] => keeper.store.lease(name).await.ok().flatten().map(|view| in_the_way(&view)),
-                several => describe(&keeper.store, several).await.ok(),
+                [name] => keeper.store.lease(name).await.ok().flatten().map(|view| in_the_way(&view, None)),
+                several => describe(keeper, several).await.ok(),
             };
             // A name that nobody ever held is not known any more once nobody waits for it.
             let unknown = || said.unwrap_or_else(|| "nobody knows who holds it".to_owned());
@@ -162,8 +180,16 @@ async fn wait_in_line(
 }
 
 /// Asks for all at once.
-async fn ask(session: &Session, names: &[ResourceName], args: &AcquireArgs) -> Result<Vec<Lease>, Error> {
+async fn ask(
+    session: &Session,
+    names: &[ResourceName],
+    args: &AcquireArgs,
+    warms_up: bool,
+) -> Result<Vec<Lease>, Error> {
     let mut request = session.acquire_all(names.iter().map(ResourceName::as_str));
+    if warms_up {
+        request = request.warms_up();
+    }
     if args.shared {
         request = request.shared();
     }
@@ -182,7 +208,7 @@ async fn ask(session: &Session, names: &[ResourceName], args: &AcquireArgs) -> R
 /// Who holds it, and since when, if that is known a moment later.
 async fn held_since(store: &Store, name: &ResourceName) -> Option<String> {
     let view = timeout(FAREWELL, store.lease(name)).await.ok()?.ok()??;
-    (!view.holders.is_empty()).then(|| in_the_way(&view))
+    (!view.holders.is_empty()).then(|| in_the_way(&view, None))
 }
 
 /// Says, once or on a line that moves, what the wait is for. The line is gone when this is dropped.
@@ -194,19 +220,19 @@ struct Spinner<'a> {
 }
 
 impl Spinner<'_> {
-    async fn say_who_is_in_the_way(&mut self, store: &Store, names: &[ResourceName]) -> Infallible {
+    async fn say_who_is_in_the_way(&mut self, keeper: &Keeper, names: &[ResourceName]) -> Infallible {
         let begun = Point::now();
         let name = words::names(names);
         sleep(SAY_AFTER).await;
         if !self.console.can_animate() {
-            let message = describe(store, names).await.unwrap_or_else(|error| error.to_string());
+            let message = describe(keeper, names).await.unwrap_or_else(|error| error.to_string());
             self.said = Some(message.clone());
             let event = Waiting { event: "waiting", resource: &name, message: message.clone() };
             self.console.note(format_args!("waiting for {name}: {message}"), &event);
             return std::future::pending().await;
         }
         let mut known = Known { message: "asking who holds it".to_owned(), heard: Point::now() };
-        let mut looking = pin!(describe(store, names));
+        let mut looking = pin!(describe(keeper, names));
         let mut next_look = None;
         for frame in 0_usize.. {
             let now = Point::now();
@@ -227,7 +253,7 @@ impl Spinner<'_> {
             }
             if next_look.is_some_and(|next| next.remaining(Point::now()).is_zero()) {
                 next_look = None;
-                looking.set(describe(store, names));
+                looking.set(describe(keeper, names));
             }
         }
         std::future::pending().await
@@ -259,28 +285,32 @@ impl Drop for Spinner<'_> {
 }
 
 /// What one waits for; of several names, the first that somebody holds.
-async fn describe(store: &Store, names: &[ResourceName]) -> Result<String, Error> {
+async fn describe(keeper: &Keeper, names: &[ResourceName]) -> Result<String, Error> {
+    let (store, own) = (&keeper.store, Some(keeper.session.id()));
     if let [name] = names {
         let view = store.lease(name).await?;
-        return Ok(view.map_or_else(|| NOBODY.to_owned(), |view| in_the_way(&view)));
+        return Ok(view.map_or_else(|| NOBODY.to_owned(), |view| in_the_way(&view, own)));
     }
     let mut first = None;
     for name in names {
         let Some(view) = store.lease(name).await? else { continue };
-        let words = format!("{name} is {}", in_the_way(&view));
+        let words = format!("{name} is {}", in_the_way(&view, own));
         if !view.holders.is_empty() {
             return Ok(words);
         }
         // Nobody holds this one, but something else may be in the way.
         if view.alarm.is_some() || view.cool_down.is_some() || view.restore_wait.is_some() {
-            first.get_or_insert(format!("{name}: {}", in_the_way(&view)));
+            first.get_or_insert(format!("{name}: {}", in_the_way(&view, own)));
         }
     }
     Ok(first.unwrap_or_else(|| "nobody holds any of them".to_owned()))
 }
 
 /// Who or what stands between a waiter and this resource.
-fn in_the_way(view: &LeaseView) -> String {
+fn in_the_way(view: &LeaseView, own: Option<SessionId>) -> String {
+    if view.holders.iter().any(|holder| Some(holder.session) == own) {
+        return SEALING.to_owned();
+    }
     let line = match view.waiting {
         0 | 1 => String::new(),
         waiting => format!(", {waiting} wait in line"),

@@ -3,7 +3,12 @@
 mod alarms;
 mod check_history;
 mod cluster;
+mod fence_check;
+mod fence_proxy;
 mod files;
+mod gaps;
+mod plan;
+mod probe;
 mod run;
 mod serve;
 mod values;
@@ -25,16 +30,23 @@ use crate::exit::Exit;
 pub(crate) use alarms::{AlarmsArgs, AlarmsCommand, ClearArgs};
 pub(crate) use check_history::CheckHistoryArgs;
 pub(crate) use cluster::{AddArgs, ClusterCommand, PromoteArgs};
+pub(crate) use fence_check::FenceCheckArgs;
+pub(crate) use fence_proxy::FenceProxyArgs;
 pub(crate) use files::{BackupArgs, LifeArgs, RecoverArgs, RestoreArgs, VerifyArgs};
-pub(crate) use run::{AcquireArgs, HoldArgs, OnLossWord, RunArgs};
+pub(crate) use gaps::GapsArgs;
+pub(crate) use plan::{Percent, PlanArgs};
+pub(crate) use probe::ProbeArgs;
+pub(crate) use run::{AcquireArgs, HoldArgs, OnLossWord, ReadyWord, RunArgs};
 pub(crate) use serve::ServeArgs;
 
 const ROOT_EXAMPLES: &str = "\
 Examples:
   leasehold run backup -- ./backup.sh      run it while nobody else does
   leasehold get backup                     who holds it, since when
+  leasehold gaps backup                    when nobody did, and why
   leasehold release backup                 ask the holder to let go
   leasehold revoke backup --reason stuck   end the lease of a dead holder
+  leasehold plan --ttl 10s                 whether these numbers fit together
   leasehold serve                          serve leases to many machines
 
 Exit codes:
@@ -142,8 +154,14 @@ pub(crate) enum Command {
     Watch(WatchArgs),
     /// List who is alive, whether they hold anything or not
     Sessions,
-    /// Show how earlier leases of NAME ended, newest first
+    /// Show who holds NAME and who held it, newest first, and how each lease ended
     History(NameArgs),
+    /// Show for how long nobody acted on NAME, or on any name, and why
+    ///
+    /// A gap goes from the last sign of life of one holder to the moment at which the next is ready. Each is split into its causes: the silence
+    /// until it was noticed, grace, cool-down, the wait until somebody asked, the warm-up of the next holder, outages of the service.
+    #[command(after_help = gaps::EXAMPLES)]
+    Gaps(GapsArgs),
     /// Say whether TOKEN is that of a present lease of NAME
     ///
     /// Exit code 0 if it is current, 1 if not.
@@ -154,11 +172,29 @@ pub(crate) enum Command {
     /// know that token would refuse every new holder. The name goes to nobody until somebody has looked.
     #[command(after_help = alarms::EXAMPLES)]
     Alarms(AlarmsArgs),
+    /// Ask receivers which token they have seen under a fence name
+    ///
+    /// Shows the highest token that each receiver knows beside the one with which the present holder writes, the last writes that were
+    /// refused with their holders, and the smallest token that another store may begin with. Changes nothing.
+    #[command(after_help = fence_check::EXAMPLES)]
+    FenceCheck(FenceCheckArgs),
     /// End the lease of a holder that does not answer
     ///
     /// Shows the token first and asks. The holder may not know yet: until it does, or cannot believe in its lease any more, NAME
     /// goes to nobody, and the answer says how long that is at most.
     Revoke(RevokeArgs),
+    /// Say what numbers come to before anybody uses them
+    ///
+    /// Judges ttl, renewal interval, margin and bounds as every session is judged, and shows both sides of each inequality, gaps, traffic, and
+    /// what a pause does. Numbers that do not fit are refused, with the nearest that do. Needs no store. Exit code 0 if they are accepted, 1 if not.
+    #[command(after_help = plan::EXAMPLES)]
+    Plan(Box<PlanArgs>),
+    /// Measure round trips, pauses and clocks, and say whether the numbers of a lease hold
+    ///
+    /// Renews a session of its own at the store, about a hundred times a second, and leaves nothing behind. Ctrl-C ends it early and shows
+    /// what was measured.
+    #[command(after_help = probe::EXAMPLES)]
+    Probe(ProbeArgs),
     /// Serve leases to many machines
     ///
     /// Runs until SIGTERM or SIGINT. Then it closes its port, answers what is under way, and ends with exit code 0; a second signal
@@ -166,6 +202,13 @@ pub(crate) enum Command {
     /// --store leasehold://HOST:PORT; other programs speak HTTP with JSON, or gRPC, on the same port.
     #[command(after_help = serve::EXAMPLES)]
     Serve(Box<ServeArgs>),
+    /// Fence a service that cannot be changed: refuse writes with a stale token before they reach it
+    ///
+    /// A reverse proxy that keeps the highest token of every fence name. Requests with a smaller one are refused, and one with a greater one is
+    /// forwarded when those with smaller ones are answered. Runs until SIGTERM or SIGINT; then it answers what is under way and ends. Needs no
+    /// store.
+    #[command(after_help = fence_proxy::EXAMPLES)]
+    FenceProxy(Box<FenceProxyArgs>),
     /// Look at the nodes of a service, and change who they are
     #[command(subcommand, after_help = cluster::EXAMPLES)]
     Cluster(ClusterCommand),

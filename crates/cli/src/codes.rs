@@ -27,6 +27,8 @@ pub(crate) fn of_error(error: &Error) -> (&'static str, Kind) {
         Error::Cancelled => ("cancelled", Kind::Failed),
         Error::AlreadyWaiting => ("already-waiting", Kind::Failed),
         Error::NotTakenUp { .. } => ("not-taken-up", Kind::Failed),
+        // Also when the receiver refused: a lease was granted and given back, which others may have seen.
+        Error::NotSealed { .. } => ("not-sealed", Kind::Failed),
         Error::NoGuard(_) => ("no-guard", Kind::Failed),
         Error::Unfinished(_) => ("unfinished", Kind::Failed),
         Error::GraceTooShort { .. } => ("grace-too-short", Kind::Failed),

@@ -6,6 +6,9 @@ mod backup;
 mod check;
 mod check_history;
 mod cluster;
+mod fence_check;
+mod fence_proxy;
+mod gaps;
 mod get;
 mod handover;
 mod history;
@@ -13,6 +16,8 @@ mod hold;
 mod list;
 mod man;
 mod nodes;
+mod plan;
+mod probe;
 mod recover;
 mod release;
 mod restore;
@@ -23,7 +28,7 @@ mod sessions;
 mod verify;
 mod watch;
 
-use clap::CommandFactory;
+use clap::{CommandFactory, Parser};
 
 use crate::args::{Cli, Command};
 use crate::console::Console;
@@ -36,10 +41,12 @@ pub(crate) fn run(cli: Cli, console: &Console) -> Result<Exit, Trouble> {
     // These have no store, and the service brings its own threads.
     match cli.command {
         Command::Serve(args) => return serve::run(console, &args, cli.global.json),
+        Command::FenceProxy(args) => return fence_proxy::run(console, &args),
         Command::Completions { shell } => return completions(shell),
         Command::Man(args) => return man::run(&args),
         Command::Restore(args) => return restore::run(console, &args),
         Command::Recover(args) => return recover::run(console, &args),
+        Command::Plan(args) => return plan::run(console, &args),
         Command::Verify(args) => return verify::run(console, &args),
         Command::CheckHistory(args) => return check_history::run(console, &args),
         _ => {}
@@ -59,15 +66,20 @@ pub(crate) fn run(cli: Cli, console: &Console) -> Result<Exit, Trouble> {
             Command::List(args) => list::run(console, &place, &args).await,
             Command::Sessions => sessions::run(console, &place).await,
             Command::History(args) => history::run(console, &place, &args).await,
+            Command::Gaps(args) => gaps::run(console, &place, &args).await,
             Command::Check(args) => check::run(console, &place, &args).await,
+            Command::FenceCheck(args) => fence_check::run(console, &place, &args, cli.global.timeout).await,
             Command::Alarms(args) => alarms::run(console, &place, &args).await,
             Command::Watch(args) => watch::run(console, &place, &args).await,
             Command::Revoke(args) => revoke::run(console, &place, &args).await,
+            Command::Probe(args) => probe::run(console, &place, &args).await,
             Command::Cluster(command) => cluster::run(console, &place, &command, cli.global.timeout).await,
             Command::Backup(args) => backup::run(console, &place, &args, cli.global.timeout).await,
             Command::Serve(_)
+            | Command::FenceProxy(_)
             | Command::Restore(_)
             | Command::Recover(_)
+            | Command::Plan(_)
             | Command::Verify(_)
             | Command::CheckHistory(_)
             | Command::Completions { .. }
@@ -77,6 +89,12 @@ pub(crate) fn run(cli: Cli, console: &Console) -> Result<Exit, Trouble> {
     // A thread that still reads standard input is not waited for.
     runtime.shutdown_background();
     done
+}
+
+pub(crate) fn plan_refusal(arguments: &[&str]) -> Option<String> {
+    let cli = Cli::parse_from(["leasehold", "plan"].iter().chain(arguments));
+    let Command::Plan(args) = cli.command else { return None };
+    plan::refusal(&args)
 }
 
 fn completions(shell: clap_complete::Shell) -> Result<Exit, Trouble> {

@@ -21,6 +21,10 @@ const RED: &str = "\x1b[31m";
 const PLAIN: &str = "\x1b[0m";
 const CLEAR_LINE: &str = "\r\x1b[K";
 
+/// A terminal's code for a colour.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Paint(pub(crate) &'static str);
+
 /// The two streams and how they are written to.
 #[derive(Debug)]
 pub(crate) struct Console {
@@ -143,6 +147,20 @@ impl Console {
             true => format!("{BOLD}{text}{PLAIN}"),
             false => text.to_owned(),
         }
+    }
+
+    /// The same in a colour, on a terminal.
+    pub(crate) fn painted(&self, Paint(code): Paint, text: &str) -> String {
+        match self.out_is_terminal && self.colours {
+            true => format!("\x1b[{code}m{text}{PLAIN}"),
+            false => text.to_owned(),
+        }
+    }
+
+    /// How wide the terminal is that results go to; nothing if they go elsewhere or it does not say.
+    pub(crate) fn columns(&self) -> Option<usize> {
+        let size = self.out_is_terminal.then(|| rustix::termios::tcgetwinsize(io::stdout()).ok());
+        size.flatten().map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0)
     }
 
     /// Whether results go to a terminal.

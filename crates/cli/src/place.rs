@@ -106,12 +106,16 @@ impl Place {
 
     /// Connects, and makes the directory if it is not there.
     pub(crate) async fn connect(&self) -> Result<Store, Trouble> {
+        self.connect_with(ConnectOptions::new()).await
+    }
+
+    /// The same with options; the patience is that of the command line.
+    pub(crate) async fn connect_with(&self, options: ConnectOptions) -> Result<Store, Trouble> {
         if let (true, Some(directory)) = (self.exposed, &self.directory) {
             make_private(directory)?;
             check_private(directory, rustix::process::getuid().as_raw())?;
         }
-        let options = ConnectOptions::new().patience(self.timeout);
-        Ok(Store::connect_with(&self.url, options).await?)
+        Ok(Store::connect_with(&self.url, options.patience(self.timeout)).await?)
     }
 }
 

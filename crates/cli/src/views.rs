@@ -4,9 +4,9 @@
 mod changes;
 
 use leasehold::core::table::{
-    AlarmView, HolderView, HoldingState, LeaseView, PastView, SessionView, WaiterView,
+    AlarmView, HolderView, HoldingState, LeaseView, PastView, ReadinessView, SessionView, WaiterView,
 };
-use leasehold::core::{Mode, Value};
+use leasehold::core::{Millis, Mode, Value};
 use leasehold::{Ending, Token};
 use serde::Serialize;
 
@@ -59,6 +59,14 @@ pub(crate) struct HolderJson {
     value_left_out: bool,
     draining: Option<DrainingJson>,
     offer: Option<OfferJson>,
+    readiness: Option<ReadinessJson>,
+}
+
+/// What a holder says of its readiness.
+#[derive(Debug, Serialize)]
+pub(crate) struct ReadinessJson {
+    state: &'static str,
+    ready_after_ms: Option<u64>,
 }
 
 /// What a holder says of its drain.
@@ -108,6 +116,7 @@ pub(crate) struct PastJson {
     session: String,
     held_for_ms: u64,
     ended_ago_ms: u64,
+    ready_after_ms: Option<u64>,
     #[serde(flatten)]
     ending: EndingJson,
 }
@@ -137,8 +146,8 @@ impl LeaseJson {
             holding: view.holding,
             queue: view.queue.iter().map(WaiterJson::new).collect(),
             waiting: view.waiting,
-            cool_down_ms: view.cool_down.map(leasehold::core::Millis::get),
-            restore_wait_ms: view.restore_wait.map(leasehold::core::Millis::get),
+            cool_down_ms: view.cool_down.map(Millis::get),
+            restore_wait_ms: view.restore_wait.map(Millis::get),
             transitions: view.transitions,
             alarm: view.alarm.as_ref().map(AlarmJson::new),
         }
@@ -175,7 +184,7 @@ impl AlarmJson {
 }
 
 impl HolderJson {
-    fn new(view: &HolderView) -> Self {
+    pub(crate) fn new(view: &HolderView) -> Self {
         let (value, value_hex) = view.value.as_ref().map_or((None, None), value);
         Self {
             label: view.label.to_string(),
@@ -202,6 +211,16 @@ impl HolderJson {
                 ready: offer.ready,
                 remaining_ms: offer.remaining.get(),
             }),
+            readiness: view.readiness.map(ReadinessJson::new),
+        }
+    }
+}
+
+impl ReadinessJson {
+    const fn new(view: ReadinessView) -> Self {
+        match view {
+            ReadinessView::WarmingUp => Self { state: "warming-up", ready_after_ms: None },
+            ReadinessView::ReadyAfter(length) => Self { state: "ready", ready_after_ms: Some(length.get()) },
         }
     }
 }
@@ -234,13 +253,14 @@ impl SessionJson {
 }
 
 impl PastJson {
-    pub(crate) fn new(view: &PastView) -> Self {
+    pub(crate) fn new(view: &PastView, ready_after: Option<Millis>) -> Self {
         Self {
             token: view.token.to_string(),
             label: view.label.to_string(),
             session: view.session.to_string(),
             held_for_ms: view.held_for.get(),
             ended_ago_ms: view.ended_ago.get(),
+            ready_after_ms: ready_after.map(Millis::get),
             ending: EndingJson::new(&view.how),
         }
     }

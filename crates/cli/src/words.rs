@@ -21,6 +21,35 @@ pub(crate) fn length(length: Duration) -> String {
     }
 }
 
+/// A length to three digits that tell something, rounded to the nearest: for figures that are compared with each other.
+pub(crate) fn three_digits(length: Duration) -> String {
+    let millis = u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
+    let places = |whole: u64, rest: u64, width: usize| {
+        let places = format!("{rest:0width$}");
+        match places.trim_end_matches('0') {
+            "" => format!("{whole}s"),
+            places => format!("{whole}.{places}s"),
+        }
+    };
+    match millis {
+        0 => "0s".to_owned(),
+        1..1_000 => format!("{millis}ms"),
+        1_000..9_995 => places((millis + 5) / 1_000, (millis + 5) % 1_000 / 10, 2),
+        9_995..59_950 => places((millis + 50) / 1_000, (millis + 50) % 1_000 / 100, 1),
+        59_950..3_599_500 => two((millis + 500) / 1_000, 60, "m", "s"),
+        3_599_500..172_770_000 => two((millis + 30_000) / 60_000, 60, "h", "m"),
+        172_770_000.. => two((millis / 60_000 + 30) / 60, 24, "d", "h"),
+    }
+}
+
+/// So many of the lesser unit, as two.
+fn two(lesser: u64, each: u64, greater_unit: &str, lesser_unit: &str) -> String {
+    match (lesser / each, lesser % each) {
+        (greater, 0) => format!("{greater}{greater_unit}"),
+        (greater, lesser) => format!("{greater}{greater_unit} {lesser}{lesser_unit}"),
+    }
+}
+
 pub(crate) fn millis(millis: Millis) -> String {
     length(millis.duration())
 }
@@ -107,6 +136,12 @@ pub(crate) fn confirmed_for(left: Duration) -> String {
     let now = wall_time();
     let moment = now.checked_add(left).unwrap_or(now);
     format!("it was confirmed until {}", humantime::format_rfc3339_millis(moment))
+}
+
+/// A moment that lies back, to the second.
+pub(crate) fn moment_ago(ago: Duration) -> String {
+    let now = wall_time();
+    humantime::format_rfc3339_seconds(now.checked_sub(ago).unwrap_or(now)).to_string()
 }
 
 /// A moment that lies ahead, to the second.
@@ -242,6 +277,29 @@ mod tests {
             (3_600_000, "1h"),
         ] {
             assert_eq!(length(Duration::from_millis(ms)), text);
+        }
+    }
+
+    #[test]
+    fn three_digits_are_kept_and_rounded() {
+        for (ms, text) in [
+            (0, "0s"),
+            (712, "712ms"),
+            (3_006, "3.01s"),
+            (3_001, "3s"),
+            (9_994, "9.99s"),
+            (9_996, "10s"),
+            (11_704, "11.7s"),
+            (59_949, "59.9s"),
+            (59_951, "1m"),
+            (192_400, "3m 12s"),
+            (3_599_600, "1h"),
+            (18_180_000, "5h 3m"),
+            (86_400_000, "24h"),
+            (172_800_000, "2d"),
+            (216_000_000, "2d 12h"),
+        ] {
+            assert_eq!(three_digits(Duration::from_millis(ms)), text, "{ms}");
         }
     }
 

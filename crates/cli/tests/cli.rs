@@ -10,6 +10,10 @@ mod alarms;
 mod drain;
 #[path = "cli/ending.rs"]
 mod ending;
+#[path = "cli/fences.rs"]
+mod fences;
+#[path = "cli/gaps.rs"]
+mod gaps;
 #[path = "cli/handover.rs"]
 mod handover;
 #[path = "cli/histories.rs"]
@@ -20,6 +24,10 @@ mod hold;
 mod inputs;
 #[path = "cli/looking.rs"]
 mod looking;
+#[path = "cli/plan.rs"]
+mod plan;
+#[path = "cli/probe.rs"]
+mod probe;
 #[path = "cli/run.rs"]
 mod run;
 #[path = "cli/several.rs"]

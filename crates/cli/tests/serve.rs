@@ -16,6 +16,8 @@ mod directories;
 mod ending;
 #[path = "serve/freezing.rs"]
 mod freezing;
+#[path = "serve/monitoring.rs"]
+mod monitoring;
 #[path = "serve/outage.rs"]
 mod outage;
 #[path = "serve/saying.rs"]

@@ -1,6 +1,7 @@
 //! The same library for programs without an asynchronous runtime.
 //!
-//! Every call blocks its thread until it is answered; renewals go on meanwhile, because the driver has a thread of its own.
+//! Every call blocks its thread until it is answered; renewals go on meanwhile, because the driver has a thread of its own. Receivers that
+//! are [sealed](crate::SessionOptions::seal_at) have one too, with a runtime in it.
 //!
 //! ```
 //! # fn main() -> Result<(), leasehold::Error> {
@@ -20,6 +21,7 @@
 //! # use std::future::IntoFuture;
 //! ```
 
+use std::cell::Cell;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -34,6 +36,31 @@ use crate::options::SessionOptions;
 use crate::session::Session;
 use crate::store::ConnectOptions;
 
+thread_local! {
+    /// How many calls block this thread, one inside the other.
+    static WAITING: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Whether a call of this module blocks this thread: nothing else makes progress on it.
+pub(crate) fn is_waiting() -> bool {
+    WAITING.get() > 0
+}
+
+struct Waiting;
+
+impl Waiting {
+    fn begin() -> Self {
+        WAITING.set(WAITING.get() + 1);
+        Self
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        WAITING.set(WAITING.get() - 1);
+    }
+}
+
 struct Unpark(Thread);
 
 impl Wake for Unpark {
@@ -45,6 +72,7 @@ impl Wake for Unpark {
 /// Blocks this thread until a call of this library is answered. Only for those: a future that needs a runtime of its own would
 /// wait for ever.
 pub fn wait<F: Future>(future: F) -> F::Output {
+    let _waiting = Waiting::begin();
     // Inside a runtime, futures yield after some polls and wait to be polled by it; here nobody would.
     let mut future = pin!(tokio::task::unconstrained(future));
     let waker = Waker::from(Arc::new(Unpark(std::thread::current())));

@@ -6,6 +6,8 @@
 mod due;
 mod feed;
 pub(crate) mod link;
+mod message;
+pub(crate) mod meter;
 mod reading;
 mod requests;
 mod sessions;
@@ -15,21 +17,21 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use leasehold_core::client::{Profile, SessionEnd};
-use leasehold_core::holder::{Fraction, Reading, Strictness};
+use leasehold_core::client::{Input, SessionEnd};
+use leasehold_core::holder::{Fraction, Reading};
 use leasehold_core::protocol::{Failure, Request, RequestId, Response, ToClient};
-use leasehold_core::{Acquire, Answer, Nonce, Op, ResourceName, SessionId, Token, Value};
+use leasehold_core::{Answer, Nonce, Op, SessionId};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::error::{Error, Unreachable};
-use crate::lease::Lease;
-use crate::session::Session;
 use crate::store::ConnectOptions;
 use crate::time::Time;
 
 use due::Due;
 pub(crate) use feed::Feed;
 use link::{Address, Home, Known};
+pub(crate) use message::{Accept, ToDriver};
+use meter::Meter;
 use requests::Requests;
 use sessions::{Asked, Slot};
 pub(crate) use visitor::Visitor;
@@ -42,67 +44,6 @@ type Reply<T> = oneshot::Sender<Result<T, Error>>;
 
 /// Told once: the first connection, or why there is none.
 pub(crate) type Connected = oneshot::Receiver<Result<(), Error>>;
-
-/// What reaches a driver.
-#[derive(Debug)]
-pub(crate) enum ToDriver {
-    Open {
-        profile: Box<Profile>,
-        strictness: Strictness,
-        reply: Reply<Session>,
-    },
-    Acquire {
-        key: Key,
-        ticket: u64,
-        acquire: Acquire,
-        reply: Reply<Vec<Lease>>,
-    },
-    Accept {
-        key: Key,
-        ticket: u64,
-        accept: Accept,
-        reply: Reply<Vec<Lease>>,
-    },
-    /// The application does not want what this acquire may bring.
-    GiveUp {
-        key: Key,
-        ticket: u64,
-    },
-    Submit {
-        key: Key,
-        op: Op,
-        reply: Option<Reply<Answer>>,
-    },
-    Request {
-        request: Box<Request>,
-        reply: Reply<Response>,
-    },
-    Connected {
-        sender: mpsc::UnboundedSender<Vec<(RequestId, Request)>>,
-        /// Where, if it is a node that knows of no leader.
-        leaderless: Option<String>,
-    },
-    Received(Vec<ToClient>),
-    Disconnected {
-        why: Option<Unreachable>,
-    },
-    Close {
-        reply: oneshot::Sender<()>,
-    },
-    /// Answered once everything before it is done; says whether anything was sent since the last one.
-    #[cfg(feature = "testing")]
-    Barrier {
-        reply: oneshot::Sender<bool>,
-    },
-}
-
-/// Takes up an offer.
-#[derive(Debug)]
-pub(crate) struct Accept {
-    pub(crate) resource: ResourceName,
-    pub(crate) token: Token,
-    pub(crate) value: Value,
-}
 
 /// What a session's handles need to reach their driver.
 #[derive(Debug, Clone)]
@@ -175,6 +116,7 @@ pub(crate) struct Driver {
     /// What the responses to sessions on this connection answer.
     asked: HashMap<RequestId, (Key, Asked)>,
     due: Due,
+    meter: Meter,
     /// Sessions that are being closed, and since when, in that order.
     closing_sessions: VecDeque<(Reading, Key)>,
     /// The reading that the clocks were last compared with.
@@ -184,6 +126,9 @@ pub(crate) struct Driver {
     outgoing: Vec<(RequestId, Request)>,
     closing: Option<oneshot::Sender<()>>,
     sent_something: bool,
+    /// Who waits until there is nothing left to do.
+    #[cfg(feature = "testing")]
+    barrier: Option<oneshot::Sender<bool>>,
 }
 
 /// A driver that has just been started.
@@ -191,6 +136,7 @@ pub(crate) struct Started {
     pub(crate) to_driver: mpsc::UnboundedSender<ToDriver>,
     pub(crate) connected: Connected,
     pub(crate) visitor: Visitor,
+    pub(crate) meter: Meter,
 }
 
 /// Starts a driver for a store.
@@ -203,10 +149,13 @@ pub(crate) fn connect(url: &str, options: ConnectOptions) -> Result<Started, Err
     let (reconnect, reconnects) = mpsc::unbounded_channel();
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Error::System)?;
+    let measured_over = options.figures_over;
     let visitor = Visitor::new(runtime.handle().clone(), address, options, known);
     let weak = to_driver.downgrade();
     let link_sender = to_driver.downgrade();
     let driver = Driver::new(inbox, weak, Time::Machine, url, visitor.patience(), reconnect, Some(reply));
+    let driver = driver.measuring_over(measured_over);
+    let meter = driver.meter();
     std::thread::Builder::new()
         .name("leasehold-client".into())
         .spawn(move || {
@@ -221,7 +170,7 @@ pub(crate) fn connect(url: &str, options: ConnectOptions) -> Result<Started, Err
             });
         })
         .map_err(Error::System)?;
-    Ok(Started { to_driver, connected, visitor })
+    Ok(Started { to_driver, connected, visitor, meter })
 }
 
 impl Driver {
@@ -235,6 +184,7 @@ impl Driver {
         connected: Option<Reply<()>>,
     ) -> Self {
         let now = time.now();
+        let meter = Meter::new(&time, meter::GENERATION);
         Self {
             inbox,
             to_driver,
@@ -253,6 +203,7 @@ impl Driver {
             sessions: HashMap::new(),
             asked: HashMap::new(),
             due: Due::default(),
+            meter,
             closing_sessions: VecDeque::new(),
             compared: now,
             next_key: 1,
@@ -260,21 +211,43 @@ impl Driver {
             outgoing: Vec::new(),
             closing: None,
             sent_something: false,
+            #[cfg(feature = "testing")]
+            barrier: None,
         }
+    }
+
+    /// Forgets what was measured after one to two times `length`.
+    fn measuring_over(mut self, length: Duration) -> Self {
+        self.meter = Meter::new(&self.time, length);
+        self
+    }
+
+    /// What it measures, for its handles.
+    pub(crate) fn meter(&self) -> Meter {
+        self.meter.clone()
     }
 
     /// Runs until every handle is gone or the store is closed. Gives back whom to tell.
     pub(crate) async fn run(mut self) -> Option<oneshot::Sender<()>> {
         loop {
+            let polled = self.time.now();
             let nap = self.poll();
+            // Last before the sleep: whoever moves the clock by hand waits for this, and nothing is done behind its back.
+            #[cfg(feature = "testing")]
+            if let Some(barrier) = self.barrier.take() {
+                let _ = barrier.send(std::mem::take(&mut self.sent_something));
+            }
             if self.closing.is_some() && self.slots.is_empty() {
+                self.meter.end();
                 return self.closing;
             }
             let message = tokio::select! {
                 biased;
-                message = self.inbox.recv() => message,
-                () = self.time.sleep(nap) => continue,
+                message = self.inbox.recv() => Some(message),
+                () = self.time.sleep(nap) => None,
             };
+            self.meter.woke(polled, nap, self.time.now());
+            let Some(message) = message else { continue };
             let Some(message) = message else { break };
             self.take_in(message);
             // Everything that has arrived is taken in before anything is sent.
@@ -282,6 +255,7 @@ impl Driver {
                 self.take_in(message);
             }
         }
+        self.meter.end();
         None
     }
 
@@ -292,6 +266,12 @@ impl Driver {
             ToDriver::Accept { key, ticket, accept, reply } => self.accept(key, ticket, accept, reply),
             ToDriver::GiveUp { key, ticket } => self.give_up(key, ticket),
             ToDriver::Submit { key, op, reply } => self.submit(key, op, reply),
+            ToDriver::RenewNow { key } => {
+                if let Some(slot) = self.slots.get_mut(&key) {
+                    slot.machine.handle(Input::RenewNow, self.time.now());
+                    self.due.touch(key);
+                }
+            }
             ToDriver::Request { request, reply } => self.requests.add(*request, reply, self.time.now()),
             ToDriver::Connected { sender, leaderless } => {
                 self.leaderless = leaderless;
@@ -307,8 +287,7 @@ impl Driver {
             ToDriver::Close { reply } => self.close(reply),
             #[cfg(feature = "testing")]
             ToDriver::Barrier { reply } => {
-                self.poll();
-                let _ = reply.send(std::mem::take(&mut self.sent_something));
+                self.barrier = Some(reply);
             }
         }
     }
@@ -320,6 +299,7 @@ impl Driver {
         self.poll_requests(now);
         self.abandon_closing(now);
         self.flush();
+        self.meter.look(&self.time, now);
         match &self.until_closed {
             Some(_) if self.slots.is_empty() => self.until_closed = None,
             None if !self.slots.is_empty() => self.until_closed = self.to_driver.upgrade(),

@@ -18,6 +18,7 @@ use leasehold_core::client::SessionEnd;
 use leasehold_core::limits::MAX_WAIT;
 use leasehold_core::numbers::Numbers;
 use leasehold_core::{Refusal, ResourceName, Value};
+use leasehold_fence::{Outcome, Receiver};
 use tokio::sync::watch;
 
 use crate::error::{Error, Unreachable};
@@ -29,7 +30,8 @@ use crate::successor::Leader;
 
 pub use leadership::{Leadership, StepDown};
 pub use observe::Observer;
-use rest::{Rest, fraction};
+use rest::Rest;
+pub(crate) use rest::fraction;
 
 /// The first pause after trouble with the store; each is twice as long as the one before.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -47,6 +49,8 @@ pub struct ElectionBuilder {
     stop_within: Option<Duration>,
     await_successor: Duration,
     ready: Option<watch::Receiver<bool>>,
+    warms_up: bool,
+    receivers: Vec<Arc<dyn Receiver>>,
 }
 
 impl Store {
@@ -60,6 +64,8 @@ impl Store {
             stop_within: None,
             await_successor: Duration::ZERO,
             ready: None,
+            warms_up: false,
+            receivers: Vec::new(),
         }
     }
 }
@@ -96,6 +102,24 @@ impl ElectionBuilder {
         self
     }
 
+    /// Every term begins with a warm-up: whoever looks is told so at the grant, and the gap before the term goes on until
+    /// [`Leadership::ready`]. For what can only be done by the one that leads; what every replica can do beforehand belongs before
+    /// [`when_ready`](Self::when_ready), and costs no gap.
+    pub fn warms_up(mut self) -> Self {
+        self.warms_up = true;
+        self
+    }
+
+    /// Seals this receiver at the beginning of every term, as [`SessionOptions::seal_at`] does for a session: nobody leads before it refuses
+    /// older tokens. Say it once for each. The gap before a term goes on until all are sealed.
+    ///
+    /// A candidate that cannot seal lets go, so that another may lead, and campaigns again. One whose token is stale there is told so:
+    /// that does not pass by itself.
+    pub fn seal_at(mut self, receiver: Arc<dyn Receiver>) -> Self {
+        self.receivers.push(receiver);
+        self
+    }
+
     /// The candidate. It does nothing before it [campaigns](Election::campaign) or [leads](Election::lead).
     ///
     /// # Errors
@@ -108,6 +132,7 @@ impl ElectionBuilder {
             None => default_stop_within(&self.options.numbers()?),
         };
         let options = self.options.stop_within(stop_within);
+        let options = self.receivers.into_iter().fold(options, SessionOptions::seal_at);
         let numbers = options.numbers()?;
         let ready = self.ready.unwrap_or_else(always_ready);
         Ok(Election {
@@ -120,8 +145,10 @@ impl ElectionBuilder {
                 stop_within,
                 await_successor: self.await_successor,
                 ready,
+                warms_up: self.warms_up,
                 stopped: watch::Sender::new(false),
                 rest: Mutex::new(Rest::default()),
+                trouble: Mutex::new(None),
             }),
         })
     }
@@ -174,8 +201,10 @@ struct Inner {
     stop_within: Duration,
     await_successor: Duration,
     ready: watch::Receiver<bool>,
+    warms_up: bool,
     stopped: watch::Sender<bool>,
     rest: Mutex<Rest>,
+    trouble: Mutex<Option<Arc<Error>>>,
 }
 
 /// How one wait in the queue came to its end.
@@ -200,7 +229,8 @@ impl Election {
     /// Waits until this candidate leads. Outages of the store are waited out; giving up the call gives up the place.
     ///
     /// # Errors
-    /// When the service refuses for good, when the store is closed, or [`Error::Cancelled`] when the election was
+    /// When the service refuses for good, when tokens fell below what a receiver [has seen](Error::NotSealed), when the store is closed, or
+    /// [`Error::Cancelled`] when the election was
     /// [stopped](Self::stop).
     pub async fn campaign(&self) -> Result<Leadership, Error> {
         let mut session = None;
@@ -227,6 +257,7 @@ impl Election {
                         held = self.is_held(&lease) => held,
                     };
                     if wanted {
+                        self.note(None);
                         return Ok(Leadership::new(lease, candidate, Arc::clone(&self.inner)));
                     }
                     // Lost again before anybody could act, or not wanted any more: given back by being dropped.
@@ -278,6 +309,16 @@ impl Election {
         *self.inner.stopped.borrow()
     }
 
+    /// What kept this candidate from leading, if it has not led since: the store was away, or a receiver
+    /// [could not be sealed](Error::NotSealed). A candidate waits such trouble out; this is for health checks and logs.
+    pub fn trouble(&self) -> Option<Arc<Error>> {
+        self.inner.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn note(&self, trouble: Option<Arc<Error>>) {
+        *self.inner.trouble.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
+    }
+
     /// Follows who leads.
     pub fn observe(&self) -> Observer {
         Observer::new(self.inner.store.clone(), self.inner.resource.clone())
@@ -327,7 +368,8 @@ impl Election {
 
     async fn wait_in_queue(&self, session: &mut Session) -> Waited {
         let acquire = session.acquire(self.inner.resource.as_str());
-        let acquire = acquire.value(self.inner.value.clone()).wait(MAX_WAIT.duration()).into_future();
+        let acquire = acquire.value(self.inner.value.clone()).wait(MAX_WAIT.duration());
+        let acquire = if self.inner.warms_up { acquire.warms_up() } else { acquire }.into_future();
         tokio::select! {
             biased;
             () = told(&self.inner.stopped) => Waited::Stopped,
@@ -360,6 +402,7 @@ impl Election {
         if !passes(&error) || self.inner.store.is_closed() {
             return Err(error);
         }
+        self.note(Some(Arc::new(error)));
         let longest = self.inner.numbers.renew_every().duration();
         let length = *pause - fraction().of(*pause / 2);
         *pause = (*pause * 2).min(longest);
@@ -388,6 +431,8 @@ fn passes(error: &Error) -> bool {
                 | Refusal::NoRoom
                 | Refusal::TooManyUnseen { .. }
         ),
+        // A receiver that is away may come back, and a lease that was lost in between may be had again. Tokens that fell stay so.
+        Error::NotSealed { source, .. } => source.outcome() != Outcome::Stale,
         Error::Unavailable(_)
         | Error::OutcomeUnknown
         | Error::WaitEnded(_)

@@ -10,6 +10,7 @@ use leasehold_core::command::PolicyError;
 use leasehold_core::holder::NoGuard;
 use leasehold_core::numbers::NumbersError;
 use leasehold_core::{Refusal, ResourceName, Revision, TextError, Unavailable, WaitEnding};
+use leasehold_fence::{Error as FenceError, Stamp};
 
 /// Why a call did not do what was asked.
 #[derive(Debug, thiserror::Error)]
@@ -37,6 +38,17 @@ pub enum Error {
     /// The offer was accepted for a wait of the same session that was there before: the lease goes to that one.
     #[error("the session waits for this resource already; the lease that was accepted goes to that wait")]
     AlreadyWaiting,
+    /// A receiver could not be sealed with the token of a lease that was just granted. Nobody may act under it, so it was given back.
+    #[error("{receiver} could not be sealed with {stamp}, so the lease was given back: {source}; {}", after_seal(.receiver, .source))]
+    NotSealed {
+        /// Which receiver.
+        receiver: String,
+        /// Under which name, with which token.
+        stamp: Box<Stamp>,
+        /// Why: [stale](FenceError::Stale) if tokens fell, [lapsed](FenceError::NoAuthority) if the lease was lost meanwhile, else what the
+        /// receiver answered last.
+        source: Box<FenceError>,
+    },
     /// Nobody who could take it over was found, or the successor did not take up the offer in time. The lease is held as before.
     #[error("no successor took up the offer of {resource} within {waited:?}; it is held as before")]
     NotTakenUp {
@@ -195,6 +207,21 @@ impl From<Refusal> for Error {
             Refusal::NotFree { resource, why } => Self::NotFree { resource, why },
             other => Self::Refused(other),
         }
+    }
+}
+
+/// What to do when a receiver could not be sealed.
+fn after_seal(receiver: &str, why: &FenceError) -> String {
+    match why {
+        FenceError::Stale(stale) => {
+            let highest = stale.highest.map_or_else(|| "those".to_owned(), |highest| highest.to_string());
+            format!(
+                "tokens fell: greater ones came from another store, or from this one before it was set back. Use that store, or raise the \
+                 tokens of this one above {highest}: with restore --above, or with token_floor in its address where that is understood"
+            )
+        }
+        FenceError::NoAuthority(_) => "ask for the lease again".to_owned(),
+        _ => format!("see that {receiver} answers, then ask for the lease again"),
     }
 }
 

@@ -82,10 +82,7 @@ impl Lease {
 
     /// The name under which receivers keep the highest token: `NAME`, or `NAME#SLOT`.
     pub fn fence_name(&self) -> String {
-        match self.slot() {
-            Some(slot) => format!("{}#{slot}", self.resource()),
-            None => self.resource().to_string(),
-        }
+        self.shared.fence_name()
     }
 
     /// Where the lease stands now. This looks at the clocks: a holder that was paused learns it here.
@@ -93,13 +90,14 @@ impl Lease {
         self.shared.state()
     }
 
-    /// Leave to act for `how_long`, if that ends before the deadline.
+    /// Leave to act for `how_long`, if that ends before the deadline. It is what [fenced](crate::fence) writes are made with; a lease by itself
+    /// vouches for none, because it states no length of time.
     ///
     /// # Errors
     /// When too little time is left, or the lease may not be believed now.
     pub fn guard(&self, how_long: Duration) -> Result<Guard<'_>, NoGuard> {
         let until = self.shared.guard(how_long)?;
-        Ok(Guard::new(&self.shared, until))
+        Ok(Guard::new(self, until))
     }
 
     /// The deadline as readings of this machine's clocks, for a process that is to be stopped by then. It moves with every
@@ -210,6 +208,27 @@ impl Lease {
         self.session.send(|key| ToDriver::Submit { key, op, reply: None });
     }
 
+    /// Says to whoever looks that the holder is not ready to act yet: the gap before this lease goes on until it [is](Self::ready). Say it
+    /// right after the grant; later it changes nothing. It does not wait for an answer: it changes nothing about who holds what.
+    ///
+    /// Where receivers were [sealed](crate::SessionOptions::seal_at) the library has said both already, at the grant and when they were; whoever
+    /// has more to do after that asks for the lease [so](crate::AcquireRequest::warms_up).
+    pub fn warming_up(&self) {
+        self.say_ready(false);
+    }
+
+    /// Says that the holder is ready to act: the gap before this lease ends here. A holder that says nothing was ready at its grant, one
+    /// that says only this was warming up since then.
+    pub fn ready(&self) {
+        self.say_ready(true);
+    }
+
+    fn say_ready(&self, ready: bool) {
+        let (resource, token) = (self.resource().clone(), self.shared.grant.token);
+        let op = Op::SetReady { resource, token, ready };
+        self.session.send(|key| ToDriver::Submit { key, op, reply: None });
+    }
+
     /// Gives the lease back. Belief ends with this call, whatever comes back.
     ///
     /// # Errors
@@ -278,12 +297,14 @@ mod tests {
     use super::shared::Published;
     use super::*;
     use crate::testing::World;
+    use leasehold_fence::Authority;
     use std::future::IntoFuture;
 
     /// What a fork leaves in the child: the same values, and another pid. A fork itself cannot be made here: it needs unsafe code.
     fn seen_by_a_child(lease: &Lease) -> Lease {
         let Published::Active(handle) = &*lease.shared.lock() else { panic!("the lease is held") };
-        let shared = Shared::new(handle.clone(), lease.shared.time.clone(), lease.shared.terms, false);
+        let shared =
+            Shared::new(handle.clone(), lease.shared.time.clone(), lease.shared.terms.clone(), false);
         let shared = Shared { pid: lease.shared.pid + 1, ..shared };
         Lease::new(Arc::new(shared), lease.session.seen_by_a_child())
     }
@@ -311,5 +332,23 @@ mod tests {
         let view = world.run(store.lease(lease.resource())).unwrap().unwrap();
         assert_eq!(view.holders[0].token, lease.granted().token);
         assert_eq!(copy_token, NoGuard::Ended);
+    }
+
+    #[test]
+    fn a_child_of_a_fork_vouches_for_nothing() {
+        let world = World::new();
+        let store = world.store();
+        let session = world.run(store.session()).unwrap();
+        let lease = world.run(session.acquire("job").into_future()).unwrap();
+        let guard = lease.guard(Duration::from_secs(5)).unwrap();
+        assert!(guard.stamp().is_ok());
+        // The guard that was there when the process was copied.
+        let copy = seen_by_a_child(&lease);
+        let refused = Guard::new(&copy, lease.shared.guard(Duration::from_secs(5)).unwrap()).stamp();
+        assert_eq!(refused.unwrap_err().why, "the lease has ended");
+        let written = Guard::new(&copy, lease.shared.guard(Duration::from_secs(5)).unwrap());
+        let refused = world.run(written.register("cursor").write(b"child")).unwrap_err();
+        assert!(matches!(refused, leasehold_fence::Error::NoAuthority(_)), "{refused}");
+        assert!(guard.stamp().is_ok(), "the parent's is as it was");
     }
 }

@@ -24,7 +24,9 @@
 //!
 //! A holder believes in its lease until `t_send + ttl - margin`, counted from when its last confirmed renewal was *sent*, on the
 //! clock of the machine that has moved further. A guard is given only for what fits before that moment. What no clock can see
-//! (a paused virtual machine) is the receiver's to refuse, by the token: send it with every write.
+//! (a paused virtual machine) is the receiver's to refuse, by the token: send it with every write. Adapters for receivers are in
+//! `leasehold-fence`; its contract is [`fence`] here. A [`Guard`] is what they ask for a stamp, and [`SessionOptions::seal_at`] makes them refuse
+//! older tokens before a lease is given out.
 //!
 //! Refused, failed and unknown are different answers: see [`Error`].
 
@@ -33,9 +35,12 @@ mod drain;
 mod driver;
 mod election;
 mod error;
+mod figures;
 mod guard;
 mod lease;
 mod options;
+mod registers;
+mod seal;
 mod session;
 mod store;
 mod successor;
@@ -49,16 +54,20 @@ pub use drain::{Drain, Draining, Unfinished, Work};
 pub use driver::link::DEFAULT_PORT;
 pub use election::{Election, ElectionBuilder, Leadership, Observer, StepDown};
 pub use error::{Error, Unreachable};
+pub use figures::{Figures, Quantiles, Warnings};
 pub use guard::Guard;
 pub use lease::{EndedWhy, Lease, LeaseState, ReleaseRequest, Taker};
 pub use leasehold_core as core;
 pub use leasehold_core::holder::NoGuard;
+pub use leasehold_core::measure::Broken;
 pub use leasehold_core::numbers::Schedule;
 pub use leasehold_core::protocol::{Change, Changes};
 pub use leasehold_core::{
     Ending, Label, Reason, Refusal, ResourceName, Revision, SessionId, Successor, Token,
 };
+pub use leasehold_fence as fence;
 pub use options::SessionOptions;
+pub use registers::{Register, RegisterView};
 pub use session::{AcquireAll, AcquireRequest, Events, Session, SessionEvent};
 pub use store::{ConnectOptions, DEFAULT_PATIENCE, Store};
 pub use successor::{Leader, Resigned};

@@ -1,11 +1,13 @@
 //! What sessions and acquires can be asked for.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold_core::client::Profile;
 use leasehold_core::holder::Strictness;
 use leasehold_core::numbers::{Ask, DEFAULT_TTL, Numbers, Schedule};
 use leasehold_core::{Drift, Label, Millis, Policies};
+use leasehold_fence::Receiver;
 
 use crate::error::Error;
 
@@ -19,6 +21,7 @@ pub struct SessionOptions {
     hard: Option<Millis>,
     delay: Millis,
     strictness: Strictness,
+    receivers: Vec<Arc<dyn Receiver>>,
 }
 
 impl Default for SessionOptions {
@@ -30,6 +33,7 @@ impl Default for SessionOptions {
             hard: None,
             delay: Millis::ZERO,
             strictness: Strictness::default(),
+            receivers: Vec::new(),
         }
     }
 }
@@ -96,6 +100,12 @@ impl SessionOptions {
         self
     }
 
+    /// How long this process may stand still and still keep its leases; not judged by default.
+    pub fn pause(mut self, bound: Duration) -> Self {
+        self.ask.pause = Some(Millis::from_duration(bound));
+        self
+    }
+
     /// The rate error of this machine's clocks.
     pub fn drift(mut self, drift: Drift) -> Self {
         self.ask.drift = drift;
@@ -114,7 +124,37 @@ impl SessionOptions {
         self
     }
 
-    /// After an involuntary end its resources go to nobody for this long. For receivers without a fence.
+    /// Seals this receiver with the token of every lease of the session, after the grant and before the lease is given out: nobody can act
+    /// under it before the receiver refuses all older tokens. Say it once for each receiver; a lease can have [more](crate::AcquireRequest::seal_at).
+    ///
+    /// A seal that fails, or of which nobody can say how it ended, is tried again while the lease is believed, for at most as long as one
+    /// confirmed renewal carries (ttl less margin). Then the lease is given back, and the call that asked for it ends with
+    /// [`Error::NotSealed`]. So does one whose token is *stale* there, at once: tokens fell.
+    ///
+    /// Where every receiver is sealed a [`delay`](Self::delay) is not needed.
+    ///
+    /// ```
+    /// # use leasehold::fence::{Answer, Seen, Stamp};
+    /// # #[derive(Debug)]
+    /// # struct Orders;
+    /// # impl leasehold::fence::Receiver for Orders {
+    /// #     fn place(&self) -> &str { "orders" }
+    /// #     fn seal<'a>(&'a self, _: &'a Stamp) -> Answer<'a, ()> { Box::pin(async { Ok(()) }) }
+    /// #     fn look<'a>(&'a self, _: &'a str) -> Answer<'a, Seen> { Box::pin(async { Ok(Seen::default()) }) }
+    /// # }
+    /// # let orders = Orders;
+    /// use std::sync::Arc;
+    ///
+    /// let orders = Arc::new(orders); // an adapter of leasehold-fence
+    /// let options = leasehold::SessionOptions::new().seal_at(orders.clone());
+    /// ```
+    pub fn seal_at(mut self, receiver: Arc<dyn Receiver>) -> Self {
+        self.receivers.push(receiver);
+        self
+    }
+
+    /// After an involuntary end its resources go to nobody for this long. For receivers without a fence: with one that is
+    /// [sealed](Self::seal_at) it is not needed.
     pub fn delay(mut self, delay: Duration) -> Self {
         self.delay = Millis::from_duration(delay);
         self
@@ -136,6 +176,10 @@ impl SessionOptions {
 
     pub(crate) fn strictness(&self) -> Strictness {
         self.strictness
+    }
+
+    pub(crate) fn receivers(&self) -> &[Arc<dyn Receiver>] {
+        &self.receivers
     }
 
     pub(crate) fn profile(&self) -> Result<Profile, Error> {

@@ -2,15 +2,18 @@
 
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold_core::client::SessionEnd;
 use leasehold_core::{Acquire, Millis, Mode, Op, Request, ResourceName, SessionId, Token, Value};
+use leasehold_fence::Receiver;
 use tokio::sync::{broadcast, oneshot};
 
 use crate::driver::{Accept, SessionRef, ToDriver};
 use crate::error::Error;
 use crate::lease::Lease;
+use crate::seal::{Seals, give_out};
 
 /// Something that happened to a session or its leases.
 pub use leasehold_core::client::Event as SessionEvent;
@@ -20,12 +23,19 @@ pub use leasehold_core::client::Event as SessionEvent;
 pub struct Session {
     pub(crate) inner: SessionRef,
     id: SessionId,
+    /// Every lease of the session is sealed at these.
+    receivers: Vec<Arc<dyn Receiver>>,
     closed: bool,
 }
 
 impl Session {
     pub(crate) fn new(inner: SessionRef, id: SessionId) -> Self {
-        Self { inner, id, closed: false }
+        Self { inner, id, receivers: Vec::new(), closed: false }
+    }
+
+    pub(crate) fn sealing_at(mut self, receivers: &[Arc<dyn Receiver>]) -> Self {
+        self.receivers = receivers.to_vec();
+        self
     }
 
     /// Its id, as the service shows it.
@@ -47,6 +57,7 @@ impl Session {
             mode: Mode::Exclusive,
             value: Vec::new(),
             wait: None,
+            seals: Seals { receivers: self.receivers.clone(), warms_up: false },
         }
     }
 
@@ -54,7 +65,7 @@ impl Session {
     /// that waits for the resource takes up offers of it by itself.
     ///
     /// # Errors
-    /// When there is no such offer, or it ended before the holder let go.
+    /// When there is no such offer, it ended before the holder let go, or a receiver [could not be sealed](Error::NotSealed).
     pub async fn accept(&self, resource: &ResourceName, token: Token, value: &[u8]) -> Result<Lease, Error> {
         let accept = Accept { resource: resource.clone(), token, value: Value::new(value.to_vec())? };
         let (reply, answer) = oneshot::channel();
@@ -63,8 +74,16 @@ impl Session {
         let mut guard = CancelOnDrop { session: &self.inner, ticket, armed: true };
         let granted = answer.await;
         guard.armed = false;
-        let mut leases = granted.unwrap_or_else(|_| Err(self.inner.over()))?;
+        let leases = granted.unwrap_or_else(|_| Err(self.inner.over()))?;
+        let seals = Seals { receivers: self.receivers.clone(), warms_up: false };
+        let mut leases = give_out(leases, seals).await?;
         Ok(leases.pop().expect("an offer is of one resource, so one lease was granted"))
+    }
+
+    /// Sends a renewal now and not when it is due, unless one is unanswered already: for programs that measure how long it takes. Renewals
+    /// come by themselves; no lease is held any better by this.
+    pub fn renew_now(&self) {
+        self.inner.send(|key| ToDriver::RenewNow { key });
     }
 
     /// Everything that happens to this session from now on.
@@ -149,6 +168,19 @@ impl<'a> AcquireRequest<'a> {
         self.all = self.all.value(value);
         self
     }
+
+    /// Seals this receiver too, beside those of the [session](crate::SessionOptions::seal_at), before the lease is given out.
+    pub fn seal_at(mut self, receiver: Arc<dyn Receiver>) -> Self {
+        self.all = self.all.seal_at(receiver);
+        self
+    }
+
+    /// The application has more to do before it acts: whoever looks is told at the grant that it warms up, until [`Lease::ready`] is said.
+    /// Without this a lease that has receivers to seal is ready when they are, and any other at its grant.
+    pub fn warms_up(mut self) -> Self {
+        self.all = self.all.warms_up();
+        self
+    }
 }
 
 type BoxedFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -174,6 +206,7 @@ pub struct AcquireAll<'a> {
     mode: Mode,
     value: Vec<u8>,
     wait: Option<Duration>,
+    seals: Seals,
 }
 
 impl<'a> AcquireAll<'a> {
@@ -201,6 +234,19 @@ impl<'a> AcquireAll<'a> {
         self
     }
 
+    /// Seals this receiver with the token of each, beside those of the [session](crate::SessionOptions::seal_at), before any is given
+    /// out. If one cannot be sealed, all are given back.
+    pub fn seal_at(mut self, receiver: Arc<dyn Receiver>) -> Self {
+        self.seals.receivers.push(receiver);
+        self
+    }
+
+    /// As [`AcquireRequest::warms_up`], for each.
+    pub fn warms_up(mut self) -> Self {
+        self.seals.warms_up = true;
+        self
+    }
+
     async fn run(self) -> Result<Vec<Lease>, Error> {
         let mode = self.mode;
         let requests: Result<Vec<Request>, Error> = self
@@ -221,7 +267,9 @@ impl<'a> AcquireAll<'a> {
         let mut guard = CancelOnDrop { session: inner, ticket, armed: true };
         let granted = answer.await;
         guard.armed = false;
-        granted.unwrap_or_else(|_| Err(inner.over()))
+        let leases = granted.unwrap_or_else(|_| Err(inner.over()))?;
+        // From here on whoever drops this future drops the leases, which gives them back.
+        give_out(leases, self.seals).await
     }
 }
 

@@ -3,13 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold_core::protocol::{Failure, Query, ReadAnswer, Request, Response, Status, TokenCheck};
+use leasehold_core::gap::NameGaps;
+use leasehold_core::protocol::{
+    Failure, GapsOf, GapsView, Query, ReadAnswer, Request, Response, Status, TokenCheck,
+};
 use leasehold_core::table::{AlarmView, LeaseView, PastView, SessionView};
-use leasehold_core::{Label, Operator, Reason, Reply, ResourceName, Revision, SessionId, Successor, Token};
+use leasehold_core::{
+    Label, Millis, Operator, Reason, Reply, ResourceName, Revision, SessionId, Successor, Token,
+};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::driver::meter::{self, Meter};
 use crate::driver::{self, Started, ToDriver, Visitor};
 use crate::error::{Error, Unreachable};
+use crate::figures::{Figures, Warnings};
 use crate::options::SessionOptions;
 use crate::session::Session;
 use crate::time::Time;
@@ -25,11 +32,17 @@ pub struct ConnectOptions {
     pub(crate) patience: Duration,
     pub(crate) end_all_after_wait: bool,
     pub(crate) only_listed: bool,
+    pub(crate) figures_over: Duration,
 }
 
 impl Default for ConnectOptions {
     fn default() -> Self {
-        Self { patience: DEFAULT_PATIENCE, end_all_after_wait: false, only_listed: false }
+        Self {
+            patience: DEFAULT_PATIENCE,
+            end_all_after_wait: false,
+            only_listed: false,
+            figures_over: meter::GENERATION,
+        }
     }
 }
 
@@ -49,6 +62,12 @@ impl ConnectOptions {
     /// that are to pass through a proxy, whatever happens to it.
     pub fn only_listed(mut self) -> Self {
         self.only_listed = true;
+        self
+    }
+
+    /// Recent [figures](Store::figures) are of the last one to two times this; a minute unless asked otherwise.
+    pub fn figures_over(mut self, length: Duration) -> Self {
+        self.figures_over = length;
         self
     }
 
@@ -77,6 +96,8 @@ struct Inner {
     time: Time,
     /// For connections beside the driver's. A store in memory has none.
     visitor: Option<Visitor>,
+    /// What the driver measures.
+    meter: Meter,
 }
 
 impl Store {
@@ -95,18 +116,23 @@ impl Store {
     /// # Errors
     /// As [`connect`](Self::connect).
     pub async fn connect_with(url: &str, options: ConnectOptions) -> Result<Self, Error> {
-        let Started { to_driver, connected, visitor } = driver::connect(url, options)?;
+        let Started { to_driver, connected, visitor, meter } = driver::connect(url, options)?;
         let (url_kept, pid) = (url.to_owned(), std::process::id());
-        let inner =
-            Arc::new(Inner { url: url_kept, pid, to_driver, time: Time::Machine, visitor: Some(visitor) });
+        let (time, visitor) = (Time::Machine, Some(visitor));
+        let inner = Arc::new(Inner { url: url_kept, pid, to_driver, time, visitor, meter });
         connected.await.map_err(|_| driver_gone(url))??;
         Ok(Self { inner })
     }
 
     #[cfg(feature = "testing")]
-    pub(crate) fn from_driver(url: &str, to_driver: mpsc::UnboundedSender<ToDriver>, time: Time) -> Self {
+    pub(crate) fn from_driver(
+        url: &str,
+        to_driver: mpsc::UnboundedSender<ToDriver>,
+        time: Time,
+        meter: Meter,
+    ) -> Self {
         let (url, pid) = (url.to_owned(), std::process::id());
-        Self { inner: Arc::new(Inner { url, pid, to_driver, time, visitor: None }) }
+        Self { inner: Arc::new(Inner { url, pid, to_driver, time, visitor: None, meter }) }
     }
 
     /// The address that was connected to.
@@ -131,7 +157,8 @@ impl Store {
         let (reply, answer) = oneshot::channel();
         let strictness = options.strictness();
         self.tell(ToDriver::Open { profile: Box::new(profile), strictness, reply })?;
-        answer.await.map_err(|_| self.closed())?
+        let session = answer.await.map_err(|_| self.closed())??;
+        Ok(session.sealing_at(options.receivers()))
     }
 
     /// One resource, if the store knows it.
@@ -183,6 +210,42 @@ impl Store {
     pub async fn history(&self, resource: &ResourceName) -> Result<Vec<PastView>, Error> {
         match self.read(Query::History(resource.clone())).await? {
             ReadAnswer::History(past) => Ok(past),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// The gaps of a resource that ended no longer ago than `last`, newest first: for how long nobody was known to act on it, and why.
+    /// Nothing if the store does not know the name.
+    ///
+    /// # Errors
+    /// When the store cannot be reached.
+    pub async fn gaps(
+        &self,
+        resource: &ResourceName,
+        last: Option<Duration>,
+    ) -> Result<Option<NameGaps>, Error> {
+        let view = self.ask_gaps(GapsOf::Name(resource.clone()), last).await?;
+        Ok(view.names.into_iter().next())
+    }
+
+    /// A page of resources that have gaps, whose names begin with `prefix`, with the times in which nobody led. Ask again after
+    /// [`next`](GapsView::next) while there is one, also if a page is empty.
+    ///
+    /// # Errors
+    /// When the store cannot be reached.
+    pub async fn gaps_of_all(
+        &self,
+        prefix: &str,
+        after: Option<ResourceName>,
+        last: Option<Duration>,
+        limit: usize,
+    ) -> Result<GapsView, Error> {
+        self.ask_gaps(GapsOf::Page { prefix: prefix.to_owned(), after, limit }, last).await
+    }
+
+    async fn ask_gaps(&self, of: GapsOf, last: Option<Duration>) -> Result<GapsView, Error> {
+        match self.read(Query::Gaps { of, last: last.map(Millis::from_duration) }).await? {
+            ReadAnswer::Gaps(view) => Ok(view),
             other => Err(unexpected(&other)),
         }
     }
@@ -312,6 +375,16 @@ impl Store {
         self.inner.time.nap(length).await;
     }
 
+    /// What was measured: round trips, pauses of this process, clocks, and for how long sessions did not stand well.
+    pub fn figures(&self) -> Figures {
+        self.inner.meter.figures()
+    }
+
+    /// Warnings from now on: what is measured breaks an inequality of the numbers of a session, and which number to change.
+    pub fn warnings(&self) -> Warnings {
+        Warnings::new(self.inner.meter.warnings())
+    }
+
     /// How often the state behind this store was restored, as it was met last; nothing if that is not known. Where it rises, the
     /// sessions from before have ended, whatever was promised to them.
     pub fn epoch(&self) -> Option<u32> {
@@ -328,7 +401,7 @@ impl Store {
         }
     }
 
-    async fn read(&self, query: Query) -> Result<ReadAnswer, Error> {
+    pub(crate) async fn read(&self, query: Query) -> Result<ReadAnswer, Error> {
         self.read_at(query).await.map(|(_, answer)| answer)
     }
 
@@ -403,7 +476,7 @@ pub(crate) fn failed(response: Response) -> Error {
     }
 }
 
-fn unexpected(what: &impl std::fmt::Debug) -> Error {
+pub(crate) fn unexpected(what: &impl std::fmt::Debug) -> Error {
     Error::Unreachable(Unreachable::Protocol(format!("the service answered another question: {what:?}")))
 }
 

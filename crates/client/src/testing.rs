@@ -35,6 +35,7 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use leasehold_core::holder::Reading;
+use leasehold_core::measure::Clocks;
 
 pub use world::{TestStore, World};
 
@@ -43,6 +44,8 @@ pub use world::{TestStore, World};
 pub struct HandClock {
     boot: Arc<AtomicU64>,
     raw: Arc<AtomicU64>,
+    /// By how much the time of day is ahead of the first.
+    wall_ahead: Arc<AtomicU64>,
     /// Who sleeps until the clock has moved on.
     sleepers: Arc<Mutex<Vec<Waker>>>,
 }
@@ -52,11 +55,23 @@ impl HandClock {
     pub(crate) fn new() -> Self {
         const HOUR: u64 = 3_600 * 1_000_000_000;
         let hour = || Arc::new(AtomicU64::new(HOUR));
-        Self { boot: hour(), raw: hour(), sleepers: Arc::default() }
+        Self { boot: hour(), raw: hour(), wall_ahead: hour(), sleepers: Arc::default() }
     }
 
     pub(crate) fn now(&self) -> Reading {
         Reading { boot: self.boot.load(Ordering::SeqCst), raw: self.raw.load(Ordering::SeqCst) }
+    }
+
+    /// What is slewed is not moved here: `CLOCK_MONOTONIC` runs as the raw one.
+    pub(crate) fn measure(&self) -> Clocks {
+        let reading = self.now();
+        let ahead = self.wall_ahead.load(Ordering::SeqCst);
+        Clocks { reading, monotonic: reading.raw, wall: reading.boot.saturating_add(ahead) }
+    }
+
+    /// Somebody sets the time of day.
+    pub(crate) fn step_wall_clock(&self, forwards: Duration) {
+        self.wall_ahead.fetch_add(nanos(forwards), Ordering::SeqCst);
     }
 
     pub(crate) fn advance(&self, length: Duration) {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use leasehold_core::holder::Reading;
+use leasehold_core::measure::Clocks;
 
 /// Where readings come from.
 #[derive(Debug, Clone)]
@@ -23,12 +24,31 @@ impl Time {
         }
     }
 
+    /// All clocks, for measurement only.
+    pub(crate) fn measure(&self) -> Clocks {
+        match self {
+            Self::Machine => leasehold_clock::measure(),
+            #[cfg(feature = "testing")]
+            Self::Hand(clock) => clock.measure(),
+        }
+    }
+
     /// Sleeps in an application's task for about this long. Whoever wakes reads the clocks again.
     pub(crate) async fn nap(&self, length: Duration) {
         match self {
             Self::Machine => tokio::time::sleep(length).await,
             #[cfg(feature = "testing")]
             Self::Hand(clock) => clock.sleep(length).await,
+        }
+    }
+
+    /// Whether naps on this time, and whatever speaks to the network, need a runtime that the calling thread does not have: it has none, or
+    /// [blocks](crate::blocking::wait) it.
+    pub(crate) fn needs_runtime(&self) -> bool {
+        match self {
+            Self::Machine => crate::blocking::is_waiting() || tokio::runtime::Handle::try_current().is_err(),
+            #[cfg(feature = "testing")]
+            Self::Hand(_) => false,
         }
     }
 

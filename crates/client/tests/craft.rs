@@ -1,4 +1,4 @@
-//! The holder's craft, in a world whose clock is moved by hand: election, guards, drain, resignation.
+//! The holder's craft, in a world whose clock is moved by hand: election, guards, drain, resignation, seals.
 
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
@@ -12,6 +12,14 @@ mod guards;
 mod handovers;
 #[path = "craft/losses.rs"]
 mod losses;
+#[path = "craft/registers.rs"]
+mod registers;
+#[path = "craft/scripted.rs"]
+mod scripted;
+#[path = "craft/sealed_terms.rs"]
+mod sealed_terms;
+#[path = "craft/seals.rs"]
+mod seals;
 
 use std::future::Future;
 use std::pin::Pin;

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use crate::command::Successor;
+use crate::gap::GapNote;
 use crate::id::{CommandNumber, ItemNumber, RenewalNumber, SessionId, Token};
 use crate::name::{Label, Reason, RegisterKey, ResourceName, Value};
 use crate::time::{Drift, LogTime, Millis};
@@ -20,6 +21,8 @@ pub struct Applied {
     pub items: Vec<(SessionId, Item)>,
     /// What happened, for watchers, in order.
     pub events: Vec<Event>,
+    /// What happened to gaps, for whoever counts them, in order.
+    pub gaps: Vec<GapNote>,
 }
 
 /// The direct reply to a command.
@@ -262,6 +265,8 @@ pub enum Answer {
     Refused(Refusal),
     /// The drain is shown.
     DrainingShown,
+    /// Others can see whether the holder is ready.
+    ReadySet,
 }
 
 /// One lease granted.
@@ -448,5 +453,16 @@ pub enum Event {
         in_flight: u32,
         /// How long they may still take at most.
         within: Millis,
+    },
+    /// A holder says that it is warming up, or ready.
+    ReadySet {
+        /// Which resource.
+        resource: ResourceName,
+        /// Which lease.
+        token: Token,
+        /// Of which session.
+        session: SessionId,
+        /// Whether it is ready.
+        ready: bool,
     },
 }

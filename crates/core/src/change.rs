@@ -105,6 +105,17 @@ pub enum Change {
         /// How long they may still take at most.
         within: Millis,
     },
+    /// A holder says that it is warming up, or ready.
+    ReadySet {
+        /// Which resource.
+        resource: ResourceName,
+        /// Which lease.
+        token: Token,
+        /// Of which session.
+        session: SessionId,
+        /// Whether it is ready.
+        ready: bool,
+    },
 }
 
 impl Change {
@@ -148,6 +159,9 @@ impl Change {
                 by: by.clone(),
                 reason: reason.clone(),
             },
+            Event::ReadySet { resource, token, session, ready } => {
+                Self::ReadySet { resource: resource.clone(), token: *token, session: *session, ready: *ready }
+            }
             Event::DrainingShown { resource, token, session, in_flight, within } => Self::DrainingShown {
                 resource: resource.clone(),
                 token: *token,
@@ -171,7 +185,8 @@ impl Change {
             | Self::Ended { resource, .. }
             | Self::AlarmRaised { resource, .. }
             | Self::AlarmCleared { resource, .. }
-            | Self::DrainingShown { resource, .. } => resource,
+            | Self::DrainingShown { resource, .. }
+            | Self::ReadySet { resource, .. } => resource,
         }
     }
 
@@ -184,7 +199,7 @@ impl Change {
             }
             Self::ValueSet { value, .. } => value.as_ref().map_or(0, |value| value.as_bytes().len()),
             Self::RegisterWritten { key, .. } => key.as_str().len(),
-            Self::DrainingShown { .. } => 0,
+            Self::DrainingShown { .. } | Self::ReadySet { .. } => 0,
             Self::AlarmRaised { by, .. } => by.as_str().len(),
             Self::AlarmCleared { by, reason, .. } => by.as_str().len() + reason.as_str().len(),
             Self::Ended { label, how, .. } => {

@@ -130,6 +130,14 @@ pub enum Command {
         /// Its place in the stream.
         sequence: Sequence,
     },
+    /// The connection through which a session was attached has ended: its process may have. It is a sign for the history of gaps, and
+    /// changes nothing about the session. Only in logs of version 3.
+    Detached {
+        /// Which session.
+        session: SessionId,
+        /// Through which attachment: the word about an earlier one says nothing.
+        attach: AttachNumber,
+    },
 }
 
 /// Begins a session.
@@ -313,6 +321,16 @@ pub enum Op {
         /// How long that may still take at most.
         within: Millis,
     },
+    /// Says that the holder is warming up, or ready to act: what others see of a gap. It changes nothing about who is granted what. Only
+    /// in logs of version 3.
+    SetReady {
+        /// Which resource.
+        resource: ResourceName,
+        /// The token held.
+        token: Token,
+        /// Whether it is ready.
+        ready: bool,
+    },
 }
 
 /// Asks for leases.
@@ -460,5 +478,10 @@ pub enum System {
     ClusterVersion {
         /// The version.
         version: u32,
+    },
+    /// Nobody led before this entry, and log time stood still. Only in logs of version 3.
+    Unserved {
+        /// For about how long; nothing if nobody knows.
+        length: Option<Millis>,
     },
 }

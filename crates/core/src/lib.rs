@@ -16,11 +16,14 @@ pub mod change;
 pub mod client;
 pub mod cluster;
 pub mod command;
+pub mod gap;
 pub mod holder;
 pub mod id;
 pub mod limits;
+pub mod measure;
 pub mod name;
 pub mod numbers;
+pub mod plan;
 #[doc(hidden)]
 pub mod planted;
 pub mod protocol;

@@ -45,6 +45,14 @@ pub const MAX_RESOURCES: usize = 4_000_000;
 pub const MAX_IDLE_RESOURCES: usize = 65_536;
 /// Endings remembered per resource.
 pub const MAX_HISTORY: usize = 32;
+/// Gaps remembered per resource: as many as endings.
+pub const MAX_GAPS: usize = 32;
+/// Parts of one gap that are told apart. A holder that dies in its warm-up again and again makes more: those are added to the ones before.
+pub const MAX_GAP_PARTS: usize = 16;
+/// Outages remembered of the whole log: a failover an hour for ten days.
+pub const MAX_OUTAGES: usize = 256;
+/// The longest outage that is believed: a length that a clock gave must not be able to pass the end of anything.
+pub const MAX_OUTAGE: Millis = Millis::new(365 * 24 * 60 * 60 * 1000);
 /// Registers of one resource.
 pub const MAX_REGISTERS_PER_RESOURCE: usize = 16;
 /// Answers and events that a client may leave unseen before its acquires are refused. At twice this number only what lets go of

@@ -4,7 +4,7 @@
 //! nothing of any bug is in what is shipped.
 
 #[cfg(feature = "planted")]
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 macro_rules! bugs {
     ($($name:ident = $word:literal: $sentence:literal,)*) => {
@@ -120,6 +120,28 @@ pub fn planted(bug: Bug) -> bool {
 /// Whether this bug was put back: never in this build.
 #[cfg(not(feature = "planted"))]
 pub const fn planted(_: Bug) -> bool {
+    false
+}
+
+/// Whether the judge of numbers is stricter than it says: no bug of the simulator, but a change that everybody who asks must notice.
+#[cfg(feature = "planted")]
+static STRICT_NUMBERS: AtomicBool = AtomicBool::new(false);
+
+/// Has [`Numbers::check`](crate::numbers::Numbers::check) want a margin as long as the ttl, in this process, or what it always wants.
+#[cfg(feature = "planted")]
+pub fn choose_strict_numbers(strict: bool) {
+    STRICT_NUMBERS.store(strict, Ordering::Relaxed);
+}
+
+/// Whether the judge of numbers is stricter than it says.
+#[cfg(feature = "planted")]
+pub fn strict_numbers() -> bool {
+    STRICT_NUMBERS.load(Ordering::Relaxed)
+}
+
+/// Whether the judge of numbers is stricter than it says: never in this build.
+#[cfg(not(feature = "planted"))]
+pub const fn strict_numbers() -> bool {
     false
 }
 

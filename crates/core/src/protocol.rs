@@ -15,6 +15,7 @@ pub use crate::cluster::{
 
 use crate::answer::{Ending, Item, Reply};
 use crate::command::{Attach, Op, Open, Operator, SessionCommand};
+use crate::gap::{NameGaps, OutageView};
 use crate::id::{ItemNumber, Nonce, RenewalNumber, Revision, SessionId, Token};
 use crate::name::{RegisterKey, ResourceName, Value};
 use crate::table::{AlarmView, LeaseView, PastView, SessionView};
@@ -143,6 +144,29 @@ pub enum Query {
     Cluster,
     /// The alarms that are raised.
     Alarms,
+    /// The gaps of names.
+    Gaps {
+        /// Of which names.
+        of: GapsOf,
+        /// Only those that ended no longer ago than this.
+        last: Option<Millis>,
+    },
+}
+
+/// Whose gaps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GapsOf {
+    /// Of one resource.
+    Name(ResourceName),
+    /// A page of resources that have any.
+    Page {
+        /// Only names that begin with this.
+        prefix: String,
+        /// Only names after this one.
+        after: Option<ResourceName>,
+        /// At most so many; more than [`MAX_PAGE`] is cut to it.
+        limit: usize,
+    },
 }
 
 /// From the service.
@@ -230,6 +254,19 @@ pub enum ReadAnswer {
     Cluster(ClusterView),
     /// The alarms that are raised, by name.
     Alarms(Vec<AlarmView>),
+    /// Gaps.
+    Gaps(GapsView),
+}
+
+/// The answer to a question about gaps.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct GapsView {
+    /// In order of their names.
+    pub names: Vec<NameGaps>,
+    /// Ask again for the names after this one; nothing if these are all.
+    pub next: Option<ResourceName>,
+    /// When nobody led, newest first.
+    pub outages: Vec<OutageView>,
 }
 
 /// What is known of a token.

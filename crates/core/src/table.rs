@@ -18,6 +18,9 @@ mod acquire;
 mod alarms;
 mod draining;
 mod endings;
+mod gap_changes;
+mod gap_views;
+mod gaps;
 mod handover;
 mod index;
 mod invariants;
@@ -25,6 +28,7 @@ mod mistakes;
 mod operator;
 mod queue;
 mod read;
+mod ready;
 mod registers;
 mod resource;
 mod session;
@@ -32,13 +36,14 @@ mod snapshot;
 mod tidy;
 mod version;
 
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
 use crate::answer::{Answer, Applied, Event, ItemKind, Refusal, Reply};
 use crate::command::{Command, Entry, Op, Sequence, SessionCommand, System};
+use crate::gap::GapNote;
 use crate::id::{CommandNumber, Epoch, SessionId, Token, TokensExhausted};
 use crate::limits::{DEFAULT_MAX_TTL, Limits};
 use crate::name::ResourceName;
@@ -47,14 +52,16 @@ use crate::time::{Drift, LogTime, Millis};
 
 use alarms::Alarm;
 pub use alarms::AlarmView;
+pub use gap_views::{MAX_GAPS_SHOWN, MAX_NAMES_SCANNED};
+use gaps::Outage;
 use index::Index;
 pub use read::{
     DrainingView, HolderView, HoldingState, LeaseView, MAX_HOLDERS_SHOWN, MAX_VALUES_SHOWN_BYTES,
-    MAX_WAITERS_SHOWN, OfferView, PastView, SessionView, WaiterView,
+    MAX_WAITERS_SHOWN, OfferView, PastView, ReadinessView, SessionView, WaiterView,
 };
 use resource::Resource;
 use session::Session;
-pub use version::{FIRST_VERSION, SHOWS_DRAINS, needs, refusal_of, stands_in};
+pub use version::{COUNTS_GAPS, FIRST_VERSION, SHOWS_DRAINS, needs, refusal_of, stands_in};
 
 /// The choices made when a log begins.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -103,6 +110,9 @@ pub struct LeaseTable {
     counters: Counters,
     /// Resources of which a token was shown that was never granted.
     alarms: BTreeMap<ResourceName, Alarm>,
+    /// When nobody led, oldest first. Behind the table in a snapshot.
+    #[serde(skip)]
+    outages: VecDeque<Outage>,
     /// The version of what may stand in the log. A snapshot of the first says nothing of it.
     #[serde(skip, default = "version::first")]
     version: u32,
@@ -124,6 +134,7 @@ impl LeaseTable {
             resources: BTreeMap::new(),
             counters: Counters::default(),
             alarms: BTreeMap::new(),
+            outages: VecDeque::new(),
             version: FIRST_VERSION,
             index: Index::default(),
         }
@@ -150,6 +161,8 @@ impl LeaseTable {
                 *reply = Some(self.command(&mut out, command));
             }
         }
+        let forgotten = core::mem::take(&mut self.index.forgotten);
+        out.gaps.extend(forgotten.into_iter().map(|resource| GapNote::Forgotten { resource }));
         out.replies = replies
             .into_iter()
             .map(|reply| reply.expect("both passes together reply to every command"))
@@ -164,10 +177,10 @@ impl LeaseTable {
         for (command, reply) in commands.iter().zip(replies) {
             let renewed = match command {
                 Command::Renew { session, number, seen } => {
-                    self.renew(&mut revived, *session, *number, *seen).map(|()| (*session, *number))
+                    self.renew(out, &mut revived, *session, *number, *seen).map(|()| (*session, *number))
                 }
                 Command::RenewPlain { session } => {
-                    self.renew_plain(&mut revived, *session).map(|number| (*session, number))
+                    self.renew_plain(out, &mut revived, *session).map(|number| (*session, number))
                 }
                 _ => continue,
             };
@@ -194,6 +207,10 @@ impl LeaseTable {
             Command::Operator(operator) => self.operator(out, operator),
             Command::Tidy(due) => self.tidy(out, due),
             Command::System(system) => self.system(out, system),
+            Command::Detached { session, attach } => {
+                self.detached(*session, *attach);
+                Reply::Done
+            }
         }
     }
 
@@ -251,6 +268,7 @@ impl LeaseTable {
             Op::SetDraining { resource, token, in_flight, within } => {
                 self.set_draining(out, id, resource, *token, (*in_flight, *within))
             }
+            Op::SetReady { resource, token, ready } => self.set_ready(out, id, resource, *token, *ready),
         };
         done.unwrap_or_else(Answer::Refused)
     }
@@ -263,11 +281,13 @@ impl LeaseTable {
                 }
             }
             System::ClusterVersion { version } => self.version = self.version.max(*version),
+            System::Unserved { length } => self.unserved(out, *length),
             System::Rebooted => self.end_everything(out, &crate::answer::Ending::Rebooted),
             System::Restored { epoch, wait } => {
                 if !planted(Bug::RestoreKeepsEpoch) {
                     self.epoch = self.epoch.max(*epoch);
                 }
+                self.note_restore(out);
                 self.drop_answered_alarms();
                 // Nothing to wait for means that all holders are stopped, those from before an earlier restore too. Any
                 // other wait never shortens one that still runs.

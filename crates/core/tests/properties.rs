@@ -133,6 +133,7 @@ fn named(command: &Command) -> Vec<ResourceName> {
             Op::Acquire(acquire) => acquire.requests.iter().map(|request| request.resource.clone()).collect(),
             Op::SetValue { resource, .. }
             | Op::SetDraining { resource, .. }
+            | Op::SetReady { resource, .. }
             | Op::WriteRegister { resource, .. }
             | Op::Accept { resource, .. }
             | Op::Release { resource, .. } => vec![resource.clone()],

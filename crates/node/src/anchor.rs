@@ -100,7 +100,7 @@ pub fn resume(
 }
 
 /// The smaller elapsed time since the readings of the same boot, if they can be compared.
-fn elapsed_since(anchor: &Anchor, machine: &Machine, now: Reading) -> Result<Millis, ResumeError> {
+pub(crate) fn elapsed_since(anchor: &Anchor, machine: &Machine, now: Reading) -> Result<Millis, ResumeError> {
     if anchor.machine != *machine {
         let (theirs, ours) = (anchor.machine.time_namespace, machine.time_namespace);
         return Err(ResumeError::OtherNamespace { theirs, ours });

@@ -108,7 +108,12 @@ fn weight(command: &Command) -> usize {
             }
             Op::SetValue { value, .. } | Op::Accept { value, .. } => value.as_bytes().len(),
             Op::WriteRegister { value, .. } => value.as_ref().map_or(0, |value| value.as_bytes().len()),
-            Op::Cancel { .. } | Op::Offer(_) | Op::Release { .. } | Op::Close | Op::SetDraining { .. } => 0,
+            Op::Cancel { .. }
+            | Op::Offer(_)
+            | Op::Release { .. }
+            | Op::Close
+            | Op::SetDraining { .. }
+            | Op::SetReady { .. } => 0,
         }
 }
 

@@ -13,6 +13,7 @@ pub mod anchor;
 pub mod changes;
 pub mod clock;
 pub mod members;
+mod meter;
 pub mod payload;
 pub mod peer;
 
@@ -34,6 +35,7 @@ pub use machine::{
     Start, Vote, founding_snapshot,
 };
 pub use members::{Membership, Roster};
+pub use meter::{GapFigures, GapPattern, Leaderless};
 pub use peer::PeerMessage;
 pub use routes::{CALLS, ConnectionId};
 pub use stats::{Buckets, NodeStats, Operation, Outcome};

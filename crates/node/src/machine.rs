@@ -8,6 +8,7 @@ mod held;
 mod intake;
 mod io;
 mod lead;
+mod outage;
 mod ready;
 mod start;
 
@@ -15,6 +16,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use leasehold_core::holder::Reading;
+use leasehold_core::measure::RoundTrips;
 use leasehold_core::planted::{Bug, planted};
 use leasehold_core::protocol::{MemberId, Request, RequestId, Status};
 use leasehold_core::{Config, LeaseTable, LogTime, Millis};
@@ -29,11 +31,13 @@ use crate::forwards::{Forwards, Visitors};
 use crate::hints::Hints;
 use crate::holds::Holds;
 use crate::members::Roster;
+use crate::meter::GapMeter;
 use crate::planted::Kept;
 use crate::reads::Reads;
 use crate::routes::{ConnectionId, Routes};
 use crate::stats::NodeStats;
 use crate::storage::MemoryLog;
+use outage::Silent;
 
 pub use io::{
     Fatal, Input, LogEntry, LogWrite, Options, Output, Place, Recovered, SavedSnapshot, Setup, Start, Vote,
@@ -119,6 +123,18 @@ pub struct Node {
     /// The clocks at the present turn.
     now: Reading,
     stats: NodeStats,
+    /// Counts gaps.
+    meter: GapMeter,
+    /// Connections that ended, to be noted in the log: a courtesy, and bounded.
+    silent: Silent,
+    /// When this node last knew of a leader that served, by its own clocks; nothing before it has heard of one.
+    led: Option<Reading>,
+    /// One more entry is proposed before this leader leaves.
+    owes_stamp: bool,
+    /// The last entry of the log when this process began: what is up to there was counted by another.
+    recovered: u64,
+    /// How long entries of the last minutes took from their proposal to their application.
+    commits: Box<RoundTrips>,
     /// What known bugs keep.
     kept: Kept,
 }
@@ -147,6 +163,10 @@ struct Leadership {
     opening: Option<u64>,
     /// The stamp of the last entry proposed.
     last_stamp: LogTime,
+    /// How much its clock had cut when it could last propose.
+    cut_seen: Millis,
+    /// For how long it stood still, and the log does not say so yet.
+    stalled: Millis,
 }
 
 impl Node {
@@ -179,6 +199,7 @@ impl Node {
         }
         self.kept.turn(now);
         self.tick(now);
+        self.note_serving();
         for input in inputs {
             self.take_in(&mut out, input);
         }
@@ -234,6 +255,7 @@ impl Node {
     /// Whether everything that was taken in before [`Input::Drain`] is answered and on disk.
     pub fn is_drained(&self) -> bool {
         self.draining
+            && !self.owes_stamp
             && self.early.is_empty()
             && self.queue.is_empty()
             && self.proposed.is_empty()
@@ -274,7 +296,17 @@ impl Node {
     /// What was counted.
     pub fn stats(&self) -> NodeStats {
         let (queued, queued_bytes) = self.queue.size();
-        NodeStats { queued, queued_bytes, held_calls: self.holds.len(), ..self.stats.clone() }
+        let gaps = self.meter.figures();
+        NodeStats { queued, queued_bytes, held_calls: self.holds.len(), gaps, ..self.stats.clone() }
+    }
+
+    /// Commit times are forgotten after one to two times this.
+    const COMMITS_KEPT: Duration = Duration::from_secs(60);
+
+    /// All but one in a thousand of the entries of the last minutes took at most so long from their proposal to their application.
+    pub fn recent_commit_time(&mut self, now: Reading) -> Option<Duration> {
+        self.commits.age(now);
+        self.commits.quantile(999)
     }
 
     /// The table as of the last entry applied.

@@ -11,8 +11,8 @@ use crate::payload::PayloadError;
 /// The version of what may stand in a log. A member that knows less than its cluster's is refused; new kinds of entries come with a
 /// greater one, and are used when every member knows them.
 ///
-/// Version 2 has drains that others can see, and word to a holder that its offer was accepted.
-pub const CLUSTER_VERSION: u32 = 2;
+/// Version 2 has drains that others can see, and word to a holder that its offer was accepted. Version 3 counts gaps.
+pub const CLUSTER_VERSION: u32 = 3;
 
 /// Removed members that are remembered: one that comes back is refused. The oldest are forgotten, and are no members all the same.
 const MAX_REMOVED: usize = 1_024;

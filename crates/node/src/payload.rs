@@ -44,7 +44,7 @@ pub enum PayloadError {
 pub struct Payload {
     /// The entry.
     pub entry: Entry,
-    /// For embedded directories: what `at` was computed from.
+    /// What `at` was computed from: in an embedded directory time goes on from it, and a service says by it for how long it was away.
     pub anchor: Option<Anchor>,
     /// What the proposer's outcomes come to before this entry, if it had applied all before it.
     pub outcomes: Option<u64>,

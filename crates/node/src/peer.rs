@@ -33,6 +33,11 @@ pub enum PeerMessage {
         /// The request.
         id: RequestId,
     },
+    /// A client has ended its connection itself, or died. That it is gone follows. Only between members of version 3.
+    HungUp {
+        /// The client's connection at the sender.
+        connection: ConnectionId,
+    },
     /// A client's connection is gone.
     Disconnected {
         /// The client's connection at the sender.

@@ -3,13 +3,18 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use leasehold_core::LeaseTable;
 use leasehold_core::holder::Reading;
 use leasehold_core::planted::{Bug, planted};
-use leasehold_core::protocol::{MAX_PAGE, Query, ReadAnswer, Request, RequestId, TokenCheck};
+use leasehold_core::protocol::{
+    GapsOf, GapsView, MAX_PAGE, Query, ReadAnswer, Request, RequestId, TokenCheck,
+};
+use leasehold_core::table::PastView;
+use leasehold_core::{LeaseTable, LogTime, Millis, ResourceName};
 
 use crate::routes::ConnectionId;
 
+/// Names in one page of gaps: each may have tens of gaps of tens of parts.
+const MAX_GAPS_PAGE: usize = 100;
 /// Bytes of values in one page of a listing at most, so that a page fits a frame.
 const MAX_PAGE_BYTES: usize = 1024 * 1024;
 
@@ -179,12 +184,15 @@ impl Read {
 
     /// Whether its answer may be large.
     pub(crate) const fn is_listing(&self) -> bool {
-        matches!(self.what, What::Query(Query::Leases { .. } | Query::Sessions { .. } | Query::Alarms))
+        matches!(
+            self.what,
+            What::Query(Query::Leases { .. } | Query::Sessions { .. } | Query::Alarms | Query::Gaps { .. })
+        )
     }
 }
 
-/// Answers a question from the table. What asks for the node or its cluster is the node's own to answer.
-pub(crate) fn answer(table: &LeaseTable, query: &Query) -> Option<ReadAnswer> {
+/// Answers a question from the table. `now` is only for how long ago something was: nothing is judged by it. What asks for the node or its cluster is the node's own to answer.
+pub(crate) fn answer(table: &LeaseTable, query: &Query, now: LogTime) -> Option<ReadAnswer> {
     Some(match query {
         Query::Lease(name) => ReadAnswer::Lease(table.lease(name)),
         Query::Leases { prefix, after, limit } => {
@@ -215,7 +223,7 @@ pub(crate) fn answer(table: &LeaseTable, query: &Query) -> Option<ReadAnswer> {
             sessions.truncate(limit);
             ReadAnswer::Sessions { sessions, more }
         }
-        Query::History(name) => ReadAnswer::History(table.history(name)),
+        Query::History(name) => ReadAnswer::History(history(table, name, now)),
         Query::Check { resource, token } => ReadAnswer::Check(match table.check(resource, *token) {
             Ok(()) => TokenCheck::Current,
             Err(Some(how)) => TokenCheck::Ended(how),
@@ -226,6 +234,27 @@ pub(crate) fn answer(table: &LeaseTable, query: &Query) -> Option<ReadAnswer> {
             ReadAnswer::Register(table.register(resource, key).map(|(value, token)| (value.clone(), token)))
         }
         Query::Alarms => ReadAnswer::Alarms(table.alarms().collect()),
+        Query::Gaps { of, last } => ReadAnswer::Gaps(gaps(table, of, *last, now)),
         Query::Status | Query::Cluster => return None,
     })
+}
+
+/// The past grows older while nobody uses the table and nothing is put into the log.
+fn history(table: &LeaseTable, name: &ResourceName, now: LogTime) -> Vec<PastView> {
+    let idle = now.since(table.last_at());
+    let mut past = table.history(name);
+    past.iter_mut().for_each(|past| past.ended_ago = past.ended_ago.saturating_add(idle));
+    past
+}
+
+fn gaps(table: &LeaseTable, of: &GapsOf, last: Option<Millis>, now: LogTime) -> GapsView {
+    let (names, next) = match of {
+        GapsOf::Name(name) => (table.gaps(name, last, now).into_iter().collect(), None),
+        GapsOf::Page { prefix, after, limit } => {
+            table.gaps_page(prefix, after.as_ref(), last, (*limit).min(MAX_GAPS_PAGE), now)
+        }
+    };
+    let is_recent =
+        |outage: &leasehold_core::gap::OutageView| last.is_none_or(|last| outage.ended_ago <= last);
+    GapsView { names, next, outages: table.outages(now).into_iter().filter(is_recent).collect() }
 }

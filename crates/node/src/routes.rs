@@ -42,6 +42,12 @@ impl Routes {
         self.attached.get(&session).copied()
     }
 
+    /// The sessions that speak through this connection.
+    pub(crate) fn attached_through(&self, connection: ConnectionId) -> impl Iterator<Item = SessionId> {
+        let proven = self.proven.get(&connection).into_iter().flatten().copied();
+        proven.filter(move |session| self.attached.get(session) == Some(&connection))
+    }
+
     pub(crate) fn disconnect(&mut self, connection: ConnectionId) {
         for session in self.proven.remove(&connection).unwrap_or_default() {
             if self.attached.get(&session) == Some(&connection) {

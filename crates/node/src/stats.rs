@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::meter::GapFigures;
 use leasehold_core::protocol::{ClusterReply, Failure, Response};
 use leasehold_core::{Answer, Command, Item, ItemKind, Op, Operator, Reply, SessionId};
 
@@ -16,6 +17,7 @@ pub enum Operation {
     Cancel,
     SetValue,
     SetDraining,
+    SetReady,
     WriteRegister,
     Offer,
     Accept,
@@ -39,6 +41,7 @@ impl Operation {
             Self::Cancel => "cancel",
             Self::SetValue => "set-value",
             Self::SetDraining => "set-draining",
+            Self::SetReady => "set-ready",
             Self::WriteRegister => "write-register",
             Self::Offer => "offer",
             Self::Accept => "accept",
@@ -61,7 +64,7 @@ impl Operation {
             Command::Session(command) => Self::of_op(&command.op),
             Command::Operator(operator) => Self::of_operator(operator),
             Command::NoRoom { .. } => Self::Acquire,
-            Command::Tidy(_) | Command::System(_) => return None,
+            Command::Tidy(_) | Command::System(_) | Command::Detached { .. } => return None,
         })
     }
 
@@ -71,6 +74,7 @@ impl Operation {
             Op::Cancel { .. } => Self::Cancel,
             Op::SetValue { .. } => Self::SetValue,
             Op::SetDraining { .. } => Self::SetDraining,
+            Op::SetReady { .. } => Self::SetReady,
             Op::WriteRegister { .. } => Self::WriteRegister,
             Op::Offer(_) => Self::Offer,
             Op::Accept { .. } => Self::Accept,
@@ -172,6 +176,9 @@ const COMMIT_BOUNDS: &[u64] = &[
     1_638_400, 6_553_600,
 ];
 
+/// Milliseconds by which a lease outlived its end.
+const LATE_BOUNDS: &[u64] = &[0, 1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000, 5_000, 30_000, 300_000];
+
 /// Everything that a node counts.
 #[derive(Debug, Clone)]
 pub struct NodeStats {
@@ -197,6 +204,10 @@ pub struct NodeStats {
     pub changes: u64,
     /// Questions about tokens that were never granted.
     pub ahead_checks: u64,
+    /// Milliseconds from the end of a dead holder's lease to the entry that found it.
+    pub expiry_late_millis: Buckets,
+    /// For how long nobody acted on which names, and why.
+    pub gaps: GapFigures,
 }
 
 impl Default for NodeStats {
@@ -213,6 +224,8 @@ impl Default for NodeStats {
             held_calls: 0,
             changes: 0,
             ahead_checks: 0,
+            expiry_late_millis: Buckets::new(LATE_BOUNDS),
+            gaps: GapFigures::default(),
         }
     }
 }

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use leasehold_core::protocol::MemberId;
 use leasehold_core::protocol::{Failure, Request, RequestId, Response};
 use leasehold_core::{Millis, Revision};
-use leasehold_node::{Buckets, Membership, NodeStats, SavedSnapshot};
+use leasehold_node::{Buckets, GapPattern, Leaderless, Membership, NodeStats, SavedSnapshot};
 use tokio::sync::oneshot;
 
 use crate::driver::ToLoop;
@@ -46,6 +47,10 @@ pub struct Inspection {
     pub resources: usize,
     /// Alarms that are raised.
     pub alarms: usize,
+    /// Waits in queues.
+    pub waiting: usize,
+    /// For how long nobody acted on the names of each pattern.
+    pub leaderless: Vec<(GapPattern, Leaderless)>,
     /// How long nothing is granted, because the state was restored and holders from before may still act.
     pub restore_wait: Option<Millis>,
     /// Index of the last entry applied.
@@ -58,6 +63,23 @@ pub struct Inspection {
     pub connections: usize,
     /// Microseconds of a write and its sync.
     pub sync_micros: Buckets,
+    /// How steadily it runs.
+    pub steadiness: Steadiness,
+}
+
+/// How steadily a loop and the clocks of its machine run.
+#[derive(Debug, Clone)]
+pub struct Steadiness {
+    /// Microseconds by which turns of the loop came too late.
+    pub late_micros: Buckets,
+    /// The longest of the last one to two minutes.
+    pub longest_pause: Duration,
+    /// How far the two clocks of log time come apart, in parts per million.
+    pub clock_disagreement_ppm: u64,
+    /// How often the time of day was set.
+    pub wall_steps: u64,
+    /// By how much in all.
+    pub wall_stepped: Duration,
 }
 
 impl Inspection {

@@ -135,6 +135,11 @@ impl Inbound {
         self.own.send(vec![response]).await.map_err(|_| Ended)
     }
 
+    /// The client has ended the connection, or died. That the connection is gone is said when this is dropped.
+    pub fn hung_up(&self) {
+        let _ = self.door.inbox.send(ToLoop::Node(Input::HungUp(self.connection)));
+    }
+
     fn begin_watch(&mut self, id: RequestId, watch: &Watch) -> Result<(), Failure> {
         self.watches.retain(|_, task| !task.is_finished());
         let limit = self.door.max_watches;

@@ -6,6 +6,7 @@
 
 mod disk;
 mod notices;
+mod pulse;
 mod story;
 
 use std::collections::HashMap;
@@ -29,6 +30,7 @@ use crate::peers::{ToPeers, Work};
 
 use disk::{SyncTimes, ToDisk};
 use notices::Notices;
+use pulse::Pulse;
 use story::Story;
 
 /// Inputs taken in by one turn at most: a flood must not keep the loop from reading the clocks.
@@ -102,6 +104,7 @@ pub(crate) fn start(
             members_changed: true,
             notices: Notices::default(),
             story: Story::default(),
+            pulse: Pulse::new(),
             times,
         };
         let stopped = event_loop.run(&locked);
@@ -152,6 +155,7 @@ struct Loop {
     notices: Notices,
     /// What the log was told of the cluster.
     story: Story,
+    pulse: Pulse,
     times: SyncTimes,
 }
 
@@ -181,7 +185,10 @@ impl Loop {
                     return Stopped::LockLost;
                 }
             }
-            match self.node.turn(leasehold_clock::read(), inputs) {
+            let now = leasehold_clock::read();
+            self.pulse.turns(now);
+            self.pulse.look(&mut self.node, now);
+            match self.node.turn(now, inputs) {
                 Ok(outputs) => self.carry_out(outputs),
                 Err(fatal) => return Stopped::Failed(fatal.to_string()),
             }
@@ -193,7 +200,9 @@ impl Loop {
 
     /// Waits for the first input, but not past the node's next wake, and takes in all that has arrived.
     fn gather(&mut self, inputs: &mut Vec<Input>) -> Option<Stopped> {
-        let mut next = match self.inbox.recv_timeout(self.node.sleep().duration()) {
+        let sleep = self.node.sleep().duration();
+        self.pulse.sleeps(sleep);
+        let mut next = match self.inbox.recv_timeout(sleep) {
             Ok(first) => Some(first),
             Err(RecvTimeoutError::Timeout) => None,
             Err(RecvTimeoutError::Disconnected) => return Some(Stopped::AsAsked),
@@ -351,12 +360,15 @@ impl Loop {
             sessions,
             resources,
             alarms: table.alarms().count(),
+            waiting: table.waiting(),
+            leaderless: self.node.leaderless(),
             restore_wait: table.restore_wait(),
             applied: Revision::new(self.node.applied()),
             log_time: Millis::new(table.last_at().get()),
             cut: self.node.cut(),
             connections: self.connections.len(),
             sync_micros: self.times.get(),
+            steadiness: self.pulse.show(),
         }
     }
 

@@ -72,15 +72,38 @@ async fn read_frames<R: AsyncRead + Unpin>(mut read: R, mut frames: FrameReader,
     let mut buffer = vec![0; READ_BYTES];
     loop {
         // Between two frames a client may say nothing for as long as it likes.
-        if frames.finish().is_ok() && !read_more(&mut read, &mut frames, &mut buffer).await {
-            return;
+        if frames.finish().is_ok()
+            && let Err(over) = read_more(&mut read, &mut frames, &mut buffer).await
+        {
+            return over.tell(&inbound);
         }
         let next = next_requests(&mut read, &mut frames, &mut buffer);
-        let Ok(Some(requests)) = tokio::time::timeout(FRAME_TIME, next).await else { return };
+        let requests = match tokio::time::timeout(FRAME_TIME, next).await {
+            Ok(Ok(requests)) => requests,
+            Ok(Err(over)) => return over.tell(&inbound),
+            Err(_) => return,
+        };
         for request in requests {
             if inbound.take(request).await.is_err() {
                 return;
             }
+        }
+    }
+}
+
+/// Why nothing more is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Over {
+    /// The client has ended its connection, or its machine did because the process died.
+    HungUp,
+    /// It cannot be read any more, or what was read is not a frame. That says nothing about the client.
+    Broken,
+}
+
+impl Over {
+    fn tell(self, inbound: &Inbound) {
+        if self == Self::HungUp {
+            inbound.hung_up();
         }
     }
 }
@@ -90,23 +113,28 @@ async fn next_requests<R: AsyncRead + Unpin>(
     read: &mut R,
     frames: &mut FrameReader,
     buffer: &mut [u8],
-) -> Option<Vec<HeardRequest>> {
+) -> Result<Vec<HeardRequest>, Over> {
     loop {
-        if let Some(frame) = frames.next_frame().ok()? {
-            return decode_client_frame(frame).ok();
+        if let Some(frame) = frames.next_frame().map_err(|_| Over::Broken)? {
+            return decode_client_frame(frame).map_err(|_| Over::Broken);
         }
-        if !read_more(read, frames, buffer).await {
-            return None;
-        }
+        read_more(read, frames, buffer).await?;
     }
 }
 
-async fn read_more<R: AsyncRead + Unpin>(read: &mut R, frames: &mut FrameReader, buffer: &mut [u8]) -> bool {
+async fn read_more<R: AsyncRead + Unpin>(
+    read: &mut R,
+    frames: &mut FrameReader,
+    buffer: &mut [u8],
+) -> Result<(), Over> {
     match read.read(buffer).await {
-        Ok(0) | Err(_) => false,
+        Ok(0) => Err(Over::HungUp),
+        // What a process leaves unread when it dies is answered with a reset.
+        Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Err(Over::HungUp),
+        Err(_) => Err(Over::Broken),
         Ok(count) => {
             frames.push(&buffer[..count]);
-            true
+            Ok(())
         }
     }
 }

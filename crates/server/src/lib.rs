@@ -20,7 +20,7 @@ mod peers;
 mod repeats;
 mod served;
 
-pub use caller::{Caller, Inspection};
+pub use caller::{Caller, Inspection, Steadiness};
 pub use directory::{DirectoryError, LockHolder, connect_path, lock_holder};
 pub use disk::FileDisk;
 pub use door::{Door, Inbound, Outbound};

@@ -17,6 +17,7 @@ use crate::driver::{self, Outside, Stopped, ToLoop};
 use crate::files::member_id;
 use crate::frames::WRITE_TIME;
 use crate::hub::Hub;
+use crate::identity;
 use crate::inbox::{Inbox, inbox};
 use crate::opening::{ServeError, Who, open};
 use crate::peers::{Founders, Introduction, Peers, marked};
@@ -99,7 +100,10 @@ pub fn serve(path: &Path, options: ServedOptions) -> Result<Served, ServeError> 
         Founding::Together(_) | Founding::Join => (Start::Blank, None),
     };
     let who = Who { member, start, founder, name: Some(options.name.clone()) };
-    let (node, wal) = open(path, &mut locked, Place::Served, &who, options.config.clone(), options.node)?;
+    // Only to say for how long the node was away: no time is counted by it.
+    let machine = identity::machine().ok();
+    let knobs = Options { machine, ..options.node };
+    let (node, wal) = open(path, &mut locked, Place::Served, &who, options.config.clone(), knobs)?;
     let (to_loop, arrivals) = inbox();
     let hub = Arc::new(Hub::new(node.changes(), options.max_watches));
     let program = concat!("leasehold ", env!("CARGO_PKG_VERSION"));

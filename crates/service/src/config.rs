@@ -9,6 +9,7 @@ mod file;
 mod keys;
 mod layers;
 mod nearest;
+mod patterns;
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -17,11 +18,12 @@ use std::time::Duration;
 
 use leasehold_core::limits::{DEFAULT_MAX_TTL, MAX_VALUE_BYTES};
 use leasehold_core::{Drift, Millis};
-use leasehold_node::Options;
+use leasehold_node::{GapPattern, Options};
 
 pub use cluster::ClusterConfig;
 pub use keys::{KEYS, Key, Value};
 pub use layers::{ConfigError, Effective, FILE_VARIABLE, Layers, PREFIX, Source};
+pub use patterns::MAX_GAP_PATTERNS;
 
 /// The port of a service that was not given another.
 pub const PORT: u16 = 7420;
@@ -49,6 +51,9 @@ pub struct Config {
     pub snapshot_entries: u64,
     /// Or after this many bytes of entries.
     pub snapshot_bytes: u64,
+    /// Names that somebody must always act on: for how long nobody did is counted for each pattern, and a name counts for the first that
+    /// it fits.
+    pub gap_patterns: Vec<GapPattern>,
     /// Requests over HTTP.
     pub http: HttpConfig,
     /// What clients can use up.
@@ -141,6 +146,7 @@ impl Config {
             shutdown_grace: Duration::from_secs(10),
             snapshot_entries: node.snapshot_entries,
             snapshot_bytes: node.snapshot_bytes,
+            gap_patterns: node.gap_patterns,
             http: HttpConfig {
                 max_body_bytes: 256 * 1024,
                 max_header_bytes: 16 * 1024,

@@ -124,6 +124,10 @@ impl Leasehold for Grpc {
         calls::unary(&self.metrics, "drain", request, |m| calls::drain(&self.plain, m)).await
     }
 
+    async fn ready(&self, request: Request<pb::ReadyRequest>) -> Answered<pb::ReadyResponse> {
+        calls::unary(&self.metrics, "set-ready", request, |m| calls::ready(&self.plain, m)).await
+    }
+
     async fn cancel(&self, request: Request<pb::CancelRequest>) -> Answered<pb::CancelResponse> {
         calls::unary(&self.metrics, "cancel", request, |m| calls::cancel(&self.plain, m)).await
     }
@@ -142,6 +146,10 @@ impl Leasehold for Grpc {
 
     async fn history(&self, request: Request<pb::HistoryRequest>) -> Answered<pb::HistoryResponse> {
         calls::unary(&self.metrics, "history", request, |m| calls::history(&self.plain, m)).await
+    }
+
+    async fn gaps(&self, request: Request<pb::GapsRequest>) -> Answered<pb::GapsResponse> {
+        calls::unary(&self.metrics, "gaps", request, |m| calls::gaps(&self.plain, m)).await
     }
 
     async fn revoke(&self, request: Request<pb::RevokeRequest>) -> Answered<pb::RevokeResponse> {

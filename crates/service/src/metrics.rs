@@ -23,6 +23,7 @@ use crate::config::ServiceName;
 use crate::running::Counts;
 
 mod cluster;
+mod gaps;
 mod table;
 
 /// What a scrape is answered as.

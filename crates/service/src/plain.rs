@@ -14,7 +14,9 @@ mod key;
 pub(crate) mod words;
 
 use leasehold_core::limits::MAX_WAIT;
-use leasehold_core::protocol::{self, Failure, Query, ReadAnswer, Response, Status, TokenCheck};
+use leasehold_core::protocol::{
+    self, Failure, GapsOf, GapsView, Query, ReadAnswer, Response, Status, TokenCheck,
+};
 use leasehold_core::table::{AlarmView, LeaseView, PastView, SessionView};
 use leasehold_core::{
     Acquire, Answer, CommandNumber, Label, Millis, Nonce, Op, Open, Operator, RegisterKey, Reply,
@@ -23,8 +25,8 @@ use leasehold_core::{
 use leasehold_server::Caller;
 
 pub use answers::{
-    Acquired, Advice, Asked, Cancelled, ClearAlarm, OpenSession, Page, RegisterWrite, Revoke, Seen,
-    SessionOpened, SessionRenewed,
+    Acquired, Advice, Asked, Cancelled, ClearAlarm, OpenSession, OwnNumbers, Page, RegisterWrite, Revoke,
+    Seen, SessionOpened, SessionRenewed,
 };
 pub use fault::{CODES, Code, Fault, FaultKind, GrpcCode};
 pub use key::{BadNonce, BadSessionKey, SessionKey, parse_nonce};
@@ -50,18 +52,30 @@ impl Plain {
     /// Opens a session, or finds it again by its nonce. Without a nonce one is drawn, and a lost answer cannot be asked for again.
     ///
     /// # Errors
-    /// When the ttl or the policies cannot be, or there are too many sessions.
+    /// When the ttl, the numbers or the policies cannot be, or there are too many sessions.
     pub async fn open(&self, open: OpenSession) -> Result<SessionOpened, Fault> {
-        let OpenSession { label, ttl, policies, nonce } = open;
+        let OpenSession { label, ttl, numbers, policies, nonce } = open;
+        let own = if numbers.is_empty() { None } else { self.judge(numbers, ttl).await? };
         let nonce = match nonce {
             Some(nonce) => nonce,
             None => draw_nonce()?,
         };
         let open = Open { nonce, label, ttl, policies, kind: SessionKind::Plain };
         match self.reply(protocol::Request::Open(open)).await? {
-            Reply::Opened(opened) => Ok(SessionOpened::new(&opened, nonce)),
+            Reply::Opened(opened) => Ok(SessionOpened::new(&opened, nonce, own)),
             _ => Err(misfit()),
         }
+    }
+
+    /// Whether a holder's own numbers fit the clocks that this service allows.
+    async fn judge(&self, numbers: OwnNumbers, ttl: Millis) -> Result<Option<Advice>, Fault> {
+        let stopped = || Failure::Unavailable { why: "the service has stopped".into() };
+        let rules = self.caller.inspect().await.ok_or_else(stopped)?;
+        if !rules.ready {
+            // What it goes by may not be what its cluster goes by.
+            return Err(Failure::Unavailable { why: "this node knows no leader".into() }.into());
+        }
+        numbers.judge(ttl, rules.max_ttl, rules.drift).map_err(Fault::Numbers)
     }
 
     /// Renews a session. The answer lists what it has; the renewal counts for these leases and no others.
@@ -159,6 +173,23 @@ impl Plain {
         }
         match self.command(key, Op::SetDraining { resource, token, in_flight, within }).await? {
             Answer::DrainingShown => Ok(()),
+            _ => Err(misfit()),
+        }
+    }
+
+    /// Says that the holder is warming up, or that it is ready. Decides nothing about who is granted what: it moves the end of a gap.
+    ///
+    /// # Errors
+    /// When the session does not hold that token, or a member does not know the command yet.
+    pub async fn ready(
+        &self,
+        key: SessionKey,
+        resource: ResourceName,
+        token: Token,
+        ready: bool,
+    ) -> Result<(), Fault> {
+        match self.command(key, Op::SetReady { resource, token, ready }).await? {
+            Answer::ReadySet => Ok(()),
             _ => Err(misfit()),
         }
     }
@@ -295,6 +326,18 @@ impl Plain {
     pub async fn history(&self, resource: ResourceName) -> Result<Seen<Vec<PastView>>, Fault> {
         self.read(Query::History(resource), |answer| match answer {
             ReadAnswer::History(history) => Some(history),
+            _ => None,
+        })
+        .await
+    }
+
+    /// The times in which nobody was known to act: of one name, or of a page of them.
+    ///
+    /// # Errors
+    /// When the service cannot answer.
+    pub async fn gaps(&self, of: GapsOf, last: Option<Millis>) -> Result<Seen<GapsView>, Fault> {
+        self.read(Query::Gaps { of, last }, |answer| match answer {
+            ReadAnswer::Gaps(gaps) => Some(gaps),
             _ => None,
         })
         .await

@@ -109,6 +109,7 @@ pub fn start(config: &Config) -> Result<Service, StartError> {
     let node = Options {
         snapshot_entries: config.snapshot_entries,
         snapshot_bytes: config.snapshot_bytes,
+        gap_patterns: config.gap_patterns.clone(),
         ..Options::default()
     };
     let founding = match &config.cluster {

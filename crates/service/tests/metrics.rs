@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
+use leasehold_node::GapPattern;
 use leasehold_service::config::{Config, ServiceName};
 
 /// Names, types and labels as the reference has them.
@@ -34,6 +35,29 @@ fn said(scrape: &str) -> BTreeSet<(String, String)> {
         .collect()
 }
 
+fn post(address: std::net::SocketAddr, path: &str, body: &str) -> String {
+    let mut stream = TcpStream::connect(address).expect("it listens");
+    let head =
+        format!("POST {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\ncontent-type: application/json");
+    write!(stream, "{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len()).expect("it reads");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("it answers in text");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{path} {body}: {answer}");
+    answer
+}
+
+/// A text of an answer, by its name.
+fn field(answer: &str, name: &str) -> String {
+    let (_, rest) = answer.split_once(&format!("\"{name}\":\"")).expect("the answer has it");
+    rest.split('"').next().expect("it ends").to_owned()
+}
+
+/// The value of a series; nothing if it is not there.
+fn value(scrape: &str, series: &str) -> Option<f64> {
+    let line = scrape.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '))?;
+    Some(line.parse().expect("a number"))
+}
+
 fn get(address: std::net::SocketAddr, path: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("it listens");
     write!(stream, "GET {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n").expect("it reads");
@@ -58,6 +82,60 @@ fn every_metric_is_in_the_reference_and_every_one_in_the_reference_exists() {
     assert!(scrape.contains(&format!("leasehold_info{{name=\"n1\",version=\"{release}\"}} 1")), "{scrape}");
     assert!(scrape.trim_end().ends_with("# EOF"), "{scrape}");
     assert_eq!(scrape.matches("# EOF").count(), 1);
+    service.drain();
+    service.wait().unwrap();
+}
+
+#[test]
+fn the_time_in_which_nobody_acted_is_counted_for_the_first_pattern_that_fits() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut config = Config::new(directory.path().join("data"));
+    config.listen = "127.0.0.1:0".parse().unwrap();
+    config.gap_patterns = ["jobs/night", "jobs/*"].map(|text| GapPattern::new(text).unwrap()).into();
+    let service = leasehold_service::start(&config).unwrap();
+    let address = service.address();
+    let key = field(&post(address, "/v1/session/open", "{}"), "session_key");
+    let acquire = |resource: &str| {
+        let body = format!("{{\"session_key\":\"{key}\",\"resource\":\"{resource}\"}}");
+        field(&post(address, "/v1/lease/acquire", &body), "token")
+    };
+    for resource in ["jobs/day", "jobs/evening", "other"] {
+        let body = format!(
+            "{{\"session_key\":\"{key}\",\"resource\":\"{resource}\",\"token\":\"{}\"}}",
+            acquire(resource)
+        );
+        post(address, "/v1/lease/release", &body);
+    }
+    let of = |name: &str, pattern: &str| format!("leasehold_{name}{{pattern=\"{pattern}\"}}");
+    let mut scrape = get(address, "/metrics");
+    assert_eq!(value(&scrape, &of("leaderless_seconds_total", "jobs/night")), Some(0.0), "{scrape}");
+    // Log time passes with entries, and one is written at least every second.
+    while value(&scrape, &of("leaderless_longest_seconds", "jobs/*")) == Some(0.0) {
+        scrape = get(address, "/metrics");
+    }
+    assert_eq!(value(&scrape, &of("leaderless_names", "jobs/*")), Some(2.0), "{scrape}");
+    assert_eq!(value(&scrape, &of("leaderless_names", "jobs/night")), Some(0.0), "{scrape}");
+    let total = value(&scrape, &of("leaderless_seconds_total", "jobs/*")).unwrap();
+    let longest = value(&scrape, &of("leaderless_longest_seconds", "jobs/*")).unwrap();
+    assert!(total >= longest && longest > 0.0, "{scrape}");
+    acquire("jobs/day");
+    acquire("jobs/evening");
+    let scrape = get(address, "/metrics");
+    assert_eq!(value(&scrape, &of("leaderless_names", "jobs/*")), Some(0.0), "{scrape}");
+    assert_eq!(value(&scrape, &of("leaderless_longest_seconds", "jobs/*")), Some(0.0), "{scrape}");
+    assert!(value(&scrape, &of("leaderless_seconds_total", "jobs/*")).unwrap() >= total, "{scrape}");
+    assert_eq!(value(&scrape, "leasehold_gap_seconds_count{cause=\"queue\"}"), Some(2.0), "{scrape}");
+    assert_eq!(
+        value(&scrape, "leasehold_gap_seconds_count{cause=\"detection\"}"),
+        None,
+        "nobody fell silent"
+    );
+    assert_eq!(value(&scrape, "leasehold_outage_seconds_count"), Some(0.0), "{scrape}");
+    assert_eq!(value(&scrape, "leasehold_waiters"), Some(0.0), "{scrape}");
+    assert!(
+        !scrape.contains("evening") && !scrape.contains("other\""),
+        "a name that a client chose is no label"
+    );
     service.drain();
     service.wait().unwrap();
 }

@@ -68,7 +68,18 @@ fn every_answer_is_as_the_document_says() {
     assert!(run.status.success(), "{said}\n{troubles}");
     assert!(said.contains("passed"), "nothing was tested: {said}\n{troubles}");
     let metrics = metrics(service.address());
-    for operation in ["open", "renew", "acquire", "release", "set-value", "write-register", "get", "list"] {
+    for operation in [
+        "open",
+        "renew",
+        "acquire",
+        "release",
+        "set-value",
+        "set-ready",
+        "write-register",
+        "get",
+        "list",
+        "gaps",
+    ] {
         let wanted = format!("operation=\"{operation}\"");
         let requests = metrics.lines().filter(|line| line.starts_with("leasehold_requests_total"));
         let counted: Vec<&str> = requests.filter(|line| line.contains(&wanted)).collect();

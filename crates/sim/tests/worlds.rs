@@ -36,6 +36,15 @@ fn a_few_worlds_keep_every_promise() {
 }
 
 #[test]
+fn small_worlds_stand_up_to_the_slow_checkers_too() {
+    for seed in 200..204 {
+        let plan = Plan { fault_length: 5 * SECOND, ..Plan::of(seed) };
+        let outcome = run(&plan, Trace::new(false, 0, 0), Depth::Full);
+        assert!(outcome.violations.is_empty(), "{}: {:#?}", plan.arguments(), outcome.violations);
+    }
+}
+
+#[test]
 fn a_quarter_of_the_seeds_is_quiet_and_every_fault_is_on_in_some() {
     let plans: Vec<Plan> = (0..400).map(Plan::of).collect();
     let quiet = plans.iter().filter(|plan| plan.faults.iter().next().is_none()).count();

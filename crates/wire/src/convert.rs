@@ -7,6 +7,7 @@ mod change;
 mod cluster;
 mod command;
 mod ending;
+mod gap;
 mod item;
 mod operator;
 mod query;

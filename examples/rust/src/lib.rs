@@ -3,11 +3,13 @@
 //! each has a test in a world whose clock is moved by hand, in `tests`.
 //!
 //! [`ledger`] is what they write to: a receiver that compares tokens. [`deploys`] is no example: it deploys the replica again and again as
-//! real processes, and measures for how long nobody leads.
+//! real processes, and measures for how long nobody leads. Neither is [`gap`]: it stages an incident, and compares what `leasehold gaps` says of
+//! it with the truth.
 
 pub mod controller;
 pub mod cron;
 pub mod deploys;
+pub mod gap;
 pub mod ledger;
 pub mod replica;
 pub mod shards;

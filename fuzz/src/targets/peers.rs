@@ -60,6 +60,7 @@ fn messages() -> Vec<PeerMessage> {
         PeerMessage::NotLeading { connection, id },
         PeerMessage::Abandoned { connection, id },
         PeerMessage::Disconnected { connection },
+        PeerMessage::HungUp { connection },
         PeerMessage::Close { connection },
         PeerMessage::Request { connection, id, request: Err("not known".to_owned()) },
     ];

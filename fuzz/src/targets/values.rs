@@ -1,7 +1,7 @@
 //! A short story of a table, told by the table itself: what is asked, and every kind of answer that comes of it. Seeds are made of it.
 
 use leasehold_core::protocol::{
-    Change, Changes, ClusterCommand, ClusterView, Failure, Incarnation, Member, MemberId, MemberRole,
+    Change, Changes, ClusterCommand, ClusterView, Failure, GapsOf, Incarnation, Member, MemberId, MemberRole,
     MemberView, Plain, Query, ReadAnswer, Request, RequestId, Response, Status, ToClient, TokenCheck, Watch,
 };
 use leasehold_core::{
@@ -94,7 +94,10 @@ fn entries() -> Vec<Entry> {
             6,
             vec![
                 streamed(3, Op::SetValue { resource: lock.clone(), token, value: value("busy") }),
-                Command::System(System::ClusterVersion { version: 2 }),
+                Command::System(System::ClusterVersion { version: 3 }),
+                Command::System(System::Unserved { length: Some(Millis::new(900)) }),
+                Command::Detached { session: SessionId::from_u64(1), attach: AttachNumber::new(1) },
+                plain(2, Op::SetReady { resource: lock.clone(), token, ready: false }),
                 plain(
                     2,
                     Op::SetDraining { resource: lock.clone(), token, in_flight: 3, within: Millis::new(20) },
@@ -281,7 +284,9 @@ pub(super) fn requests() -> Vec<Request> {
                 Command::RenewPlain { session } => {
                     Some(Request::Plain { session, nonce: NONCE, plain: Plain::Renew })
                 }
-                Command::Tidy(_) | Command::System(_) | Command::NoRoom { .. } => None,
+                Command::Tidy(_) | Command::System(_) | Command::NoRoom { .. } | Command::Detached { .. } => {
+                    None
+                }
             });
         }
     }
@@ -295,6 +300,11 @@ pub(super) fn requests() -> Vec<Request> {
     let lock = name("jobs/night");
     let queries = [
         Query::Lease(lock.clone()),
+        Query::Gaps { of: GapsOf::Name(lock.clone()), last: Some(Millis::new(5)) },
+        Query::Gaps {
+            of: GapsOf::Page { prefix: "j".to_owned(), after: Some(lock.clone()), limit: 3 },
+            last: None,
+        },
         Query::Leases { prefix: "jobs/".to_owned(), after: Some(lock.clone()), limit: 10 },
         Query::Sessions { after: Some(SessionId::from_u64(1)), limit: 10 },
         Query::History(lock.clone()),

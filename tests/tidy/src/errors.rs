@@ -13,7 +13,7 @@ const CODES: &str = "crates/cli/src/codes.rs";
 const TROUBLES: &str = "crates/cli/src/trouble.rs";
 
 /// Where errors over HTTP and gRPC have theirs, each in one row of a list.
-const FAULTS: &str = "crates/service/src/plain/fault.rs";
+const FAULTS: [&str; 2] = ["crates/service/src/plain/fault.rs", "crates/fence/src/http/problem.rs"];
 
 /// Public errors that must be given a code by name: the file and the enum.
 const NAMED: [(&str, &str); 3] = [
@@ -41,7 +41,7 @@ pub fn check(tree: &Tree) -> Vec<Complaint> {
     let mut known: BTreeSet<String> =
         variants(tree, path, name, &mut complaints).iter().map(|variant| code(variant)).collect();
     known.extend([CODES, TROUBLES].into_iter().filter_map(|path| tree.get(path)).flat_map(codes));
-    known.extend(tree.get(FAULTS).map(listed).unwrap_or_default());
+    known.extend(FAULTS.into_iter().filter_map(|path| tree.get(path)).flat_map(listed));
     for code in known.iter().filter(|code| !reference.text.contains(&format!("`{code}`"))) {
         complaints.push(format!("{REFERENCE}: `{code}` is not explained"));
     }
@@ -150,7 +150,7 @@ pub enum Unreachable {\n    Gone,\n}\n";
     #[test]
     fn a_code_of_the_doors_is_to_be_explained_too() {
         let faults =
-            (FAULTS, "const CODES: [Code; 1] = [\n    code(\"bad-json\", 400, GrpcCode::Other),\n];\n");
+            (FAULTS[0], "const CODES: [Code; 1] = [\n    code(\"bad-json\", 400, GrpcCode::Other),\n];\n");
         let found = check(&Tree::of(&[(REFERENCE, FULL), (CODES, GIVEN), faults]));
         assert!(found.iter().any(|complaint| complaint.contains("`bad-json` is not explained")), "{found:?}");
     }

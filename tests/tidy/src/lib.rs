@@ -55,4 +55,6 @@ mod examples {
     mod time {}
     #[doc = include_str!("../../../docs/concepts/fencing.md")]
     mod fencing {}
+    #[doc = include_str!("../../../docs/guides/monitor.md")]
+    mod monitor {}
 }

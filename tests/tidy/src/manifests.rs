@@ -31,20 +31,20 @@ const SIM: &str = "leasehold-sim";
 const HISTORY: &str = "leasehold-history";
 
 /// From the inside out.
-const PLACES: [Place; 19] = [
+const PLACES: [Place; 21] = [
     place(CORE, &[]),
     place(CLOCK, &[CORE]),
     place(WAL, &[CORE]),
     place(WIRE, &[CORE]),
+    place(FENCE, &[]),
     place(NODE, &[CORE]),
     place(SERVER, &[CORE, CLOCK, WAL, WIRE, NODE]),
     place(SERVICE, &[CORE, CLOCK, NODE, SERVER, WIRE]),
     Place {
         package: CLIENT,
-        always: &[CORE, CLOCK, WIRE],
+        always: &[CORE, CLOCK, WIRE, FENCE],
         behind: &[(SERVER, "embedded"), (NODE, "testing")],
     },
-    place(FENCE, &[CORE]),
     place(SIM, &[CORE, CLOCK, WAL, WIRE, NODE]),
     place(HISTORY, &[CORE]),
     place("leasehold-cli", &[CORE, CLOCK, WAL, WIRE, NODE, SERVER, SERVICE, CLIENT, FENCE, SIM, HISTORY]),
@@ -52,7 +52,9 @@ const PLACES: [Place; 19] = [
     place("leasehold-nemesis", &[CLOCK, CLIENT, HISTORY]),
     place("leasehold-model", &[]),
     place("leasehold-examples", &[CLOCK, CLIENT]),
+    place("leasehold-settlement", &[CLIENT, FENCE]),
     place("leasehold-fuzz", &[CORE, CLOCK, WAL, WIRE, NODE, SERVER, SERVICE, CLIENT, HISTORY]),
+    place("leasehold-receivers", &[CLOCK]),
     place("leasehold-tidy", &[]),
     place("xtask", &[]),
 ];

@@ -64,9 +64,13 @@ impl Tree {
             let name = entry.file_name().to_string_lossy().into_owned();
             let path = format!("{prefix}{name}");
             let kind = entry.file_type()?;
+            // A directory, or in a second working tree a file that says where it is.
+            if name == ".git" {
+                continue;
+            }
             if kind.is_dir() {
                 let built = name == "target" || name.starts_with("target-");
-                if !built && name != ".git" {
+                if !built {
                     self.read_directory(&entry.path(), &format!("{path}/"))?;
                 }
             } else if kind.is_file() {

@@ -21,6 +21,7 @@ Examples:
   leasehold run builds --slots 4 -- make          at most four at a time
   leasehold run db disk -- ./move.sh              both at once, or neither
   leasehold run app --drain 30s -- ./server       when asked, end in 30s
+  leasehold run app --ready notify -- ./server    it says when it is ready
   leasehold run backup -- sh -c 'echo token $LEASEHOLD_TOKEN'
 
 Environment of the command:
@@ -29,6 +30,7 @@ Environment of the command:
   LEASEHOLD_TOKENS    a line for each lease: its token, and its name
   LEASEHOLD_SESSION   the session that keeps the lease
   LEASEHOLD_STORE     the store
+  NOTIFY_SOCKET       with --ready notify: where it says READY=1
   With several names, LEASEHOLD_TOKEN and LEASEHOLD_RESOURCE are those
   of the first.";
 
@@ -47,7 +49,7 @@ pub(crate) struct AcquireArgs {
     /// Give up at once if it is not free
     #[arg(long)]
     pub(crate) no_wait: bool,
-    /// Say nothing if it is held by another; exit code 120 says it
+    /// Say nothing if it is held by another, nor of numbers that do not hold; exit code 120 says it
     #[arg(long)]
     pub(crate) quiet: bool,
     /// Share it with others that also share
@@ -59,6 +61,18 @@ pub(crate) struct AcquireArgs {
     /// Show this with the lease, an address for example: up to 64 KiB
     #[arg(long, value_parser = OsStringValueParser::new().try_map(values::value), allow_hyphen_values = true)]
     pub(crate) value: Option<Value>,
+    /// Before anything is run, have this receiver refuse older tokens; may be given several times
+    ///
+    /// A URL as for `leasehold fence-check`: postgres://, redis://, file:PATH, http:// (a fence-proxy). If it cannot be sealed, NAME is let
+    /// go again.
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "LEASEHOLD_SEAL_AT",
+        value_delimiter = ',',
+        hide_env_values = true
+    )]
+    pub(crate) seal_at: Vec<String>,
     /// What to be called in lists [default: user, host, pid and command]
     #[arg(long, value_parser = values::label, allow_hyphen_values = true)]
     pub(crate) label: Option<Label>,
@@ -112,6 +126,12 @@ pub(crate) struct RunArgs {
     /// somebody else holds it, and says who.
     #[arg(long, value_name = "BUDGET", value_parser = values::drain, allow_hyphen_values = true)]
     pub(crate) drain: Option<Duration>,
+    /// When the command counts as ready to act
+    ///
+    /// With notify the command is warming up until it says READY=1 to the socket in NOTIFY_SOCKET, as services of systemd do: `systemd-notify
+    /// --ready`. `leasehold gaps` counts the warm-up as a part of the gap before. It changes nothing about who holds NAME.
+    #[arg(long, value_enum, value_name = "WHEN", default_value = "granted")]
+    pub(crate) ready: ReadyWord,
     /// Write down what this holder sees, at the end of FILE: for `leasehold check-history`
     #[arg(long, value_name = "FILE", hide_short_help = true, value_parser = values::history_file)]
     pub(crate) history: Option<PathBuf>,
@@ -127,6 +147,15 @@ pub(crate) enum OnLossWord {
     Stop,
     /// It is halted until the lease is confirmed again
     Freeze,
+}
+
+/// What `--ready` takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReadyWord {
+    /// As soon as it has NAME
+    Granted,
+    /// When it says so
+    Notify,
 }
 
 impl From<OnLossWord> for OnLoss {

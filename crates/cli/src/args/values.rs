@@ -7,10 +7,19 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Arg, Command};
-use leasehold::core::limits::{LONGEST_MAX_TTL, MAX_POLICY, MAX_SLOTS, MAX_WAIT, MIN_TTL};
-use leasehold::core::{TextError, Value};
+use leasehold::core::limits::{LONGEST_MAX_TTL, MAX_POLICY, MAX_RESOURCES, MAX_SLOTS, MAX_WAIT, MIN_TTL};
+use leasehold::core::plan::{PRESETS, Preset};
+use leasehold::core::{Drift, TextError, Value};
 use leasehold::{Label, Reason, ResourceName, Revision, SessionOptions, Token};
 use leasehold_service::config::LogFormat;
+
+use super::plan::Percent;
+
+/// As many leases as one plan is about: as many names as a table knows.
+const MOST_LEASES: u64 = MAX_RESOURCES as u64;
+
+/// Below this every request would be given up on before its answer is on its way.
+const SHORTEST_UPSTREAM_TIME: Duration = Duration::from_millis(10);
 
 /// More of a value than this is not repeated in a message.
 const LONGEST_QUOTE: usize = 40;
@@ -25,6 +34,13 @@ pub(super) fn history_file(text: &str) -> Result<PathBuf, String> {
         ),
         name => Ok(name.into()),
     }
+}
+
+/// A name as receivers keep it: a resource, or a slot of one.
+pub(super) fn fence_name(text: &str) -> Result<String, String> {
+    leasehold::fence::Stamp::new(text, 1)
+        .map(|stamp| stamp.name().to_owned())
+        .map_err(|error| error.to_string())
 }
 
 /// A length of time such as `10s` or `1m 30s`.
@@ -43,6 +59,18 @@ pub(super) fn ttl(text: &str) -> Result<Duration, String> {
     Ok(ttl)
 }
 
+/// How long the service behind a proxy has to answer.
+pub(super) fn upstream_time(text: &str) -> Result<Duration, String> {
+    let time = at_most("time-out", length(text)?, MAX_WAIT.duration())?;
+    match time < SHORTEST_UPSTREAM_TIME {
+        true => Err(format!(
+            "{} is no time to answer in; give at least 10ms, and as long as a slow request takes",
+            quote(text)
+        )),
+        false => Ok(time),
+    }
+}
+
 /// The longest ttl of a service. The configuration knows it in milliseconds; whoever writes 2d is answered in days.
 pub(super) fn max_ttl(text: &str) -> Result<Duration, String> {
     let length = length(text)?;
@@ -54,8 +82,54 @@ pub(super) fn max_ttl(text: &str) -> Result<Duration, String> {
     Err(format!("longest ttl of {length} is outside {least} to {most}"))
 }
 
+/// A rate error such as `0.1%`, in parts per million.
+pub(super) fn drift(text: &str) -> Result<Percent, String> {
+    let wrong = || format!("{} is not a drift from 0% to 50%; write it like 0.1% or 200ppm", quote(text));
+    let trimmed = text.trim();
+    let ppm = match (trimmed.strip_suffix('%'), trimmed.strip_suffix("ppm")) {
+        (Some(percent), _) => ten_thousandths(percent.trim()),
+        (None, Some(ppm)) => ppm.trim().parse().ok(),
+        (None, None) => None,
+    };
+    ppm.and_then(Drift::from_ppm).map(Percent).ok_or_else(wrong)
+}
+
+/// A decimal number with at most four places, times ten thousand.
+fn ten_thousandths(text: &str) -> Option<u32> {
+    let (whole, places) = text.split_once('.').unwrap_or((text, "0"));
+    let digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    if !digits(whole) || !digits(places) || places.len() > 4 {
+        return None;
+    }
+    let places: u32 = format!("{places:0<4}").parse().ok()?;
+    whole.parse::<u32>().ok()?.checked_mul(10_000)?.checked_add(places)
+}
+
+pub(super) fn preset(text: &str) -> Result<&'static Preset, String> {
+    Preset::named(text).ok_or_else(|| {
+        let names: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
+        format!("{} is no preset; there are: {}", quote(text), names.join(", "))
+    })
+}
+
+pub(super) fn leases(text: &str) -> Result<u64, String> {
+    let leases = text.parse().ok().filter(|leases| (1..=MOST_LEASES).contains(leases));
+    leases.ok_or_else(|| {
+        format!("{} is not a number of leases; give a whole number from 1 to {MOST_LEASES}", quote(text))
+    })
+}
+
 pub(super) fn wait(text: &str) -> Result<Duration, String> {
     at_most("wait", length(text)?, MAX_WAIT.duration())
+}
+
+/// How far back to look.
+pub(super) fn window(text: &str) -> Result<Duration, String> {
+    let window = length(text)?;
+    match window < Duration::from_millis(1) {
+        true => Err(format!("{} is nothing to look back on; write it like 24h or 10m", quote(text))),
+        false => Ok(window),
+    }
 }
 
 /// The whole of a drain: below this a second to let go in leaves the command none.
@@ -71,6 +145,18 @@ pub(super) fn drain(text: &str) -> Result<Duration, String> {
         ));
     }
     at_most("budget", budget, MAX_WAIT.duration())
+}
+
+/// How long is measured: a rate of clocks needs a second, and what takes longer than an hour is the business of metrics.
+const PROBE_LENGTHS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(3_600)];
+
+pub(super) fn probe(text: &str) -> Result<Duration, String> {
+    let (length, [least, most]) = (length(text)?, PROBE_LENGTHS);
+    if (least..=most).contains(&length) {
+        return Ok(length);
+    }
+    let [length, least, most] = [length, least, most].map(humantime::format_duration);
+    Err(format!("length of {length} is outside {least} to {most}"))
 }
 
 pub(super) fn policy(text: &str) -> Result<Duration, String> {
@@ -216,6 +302,16 @@ mod tests {
         assert_eq!(max_ttl("2d").unwrap_err(), "longest ttl of 2days is outside 500ms to 1day");
         assert!(max_ttl("100ms").unwrap_err().contains("of 100ms is outside"));
         assert_eq!(max_ttl("1d"), Ok(Duration::from_secs(86_400)));
+    }
+
+    #[test]
+    fn a_drift_is_read_to_the_millionth() {
+        let ppm = |text| drift(text).map(|percent| percent.0.ppm());
+        assert_eq!([ppm("0.1%"), ppm("20 %"), ppm("200ppm")], [Ok(1_000), Ok(200_000), Ok(200)]);
+        assert_eq!([ppm("0%"), ppm("50%"), ppm("0.0001%")], [Ok(0), Ok(500_000), Ok(1)]);
+        for bad in ["", "%", "51%", "-1%", "0.1", "1.%", ".5%", "0.00001%", "1e3ppm", "99999999999%"] {
+            assert!(ppm(bad).unwrap_err().contains("0.1% or 200ppm"), "{bad}");
+        }
     }
 
     #[test]

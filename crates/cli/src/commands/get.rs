@@ -1,6 +1,6 @@
 //! `get`: one resource.
 
-use leasehold::core::table::{DrainingView, HolderView, HoldingState, LeaseView};
+use leasehold::core::table::{DrainingView, HolderView, HoldingState, LeaseView, ReadinessView};
 use leasehold::core::{Millis, Mode, Value};
 
 use crate::args::NameArgs;
@@ -78,6 +78,13 @@ fn add_holder(lines: &mut Lines<'_>, mode: Mode, holder: &HolderView) {
         Some(shown) if shown.is_empty() => {}
         Some(shown) => lines.add("value", &value(shown)),
         None => lines.add("value", "left out: all values together are too long"),
+    }
+    match holder.readiness {
+        None => {}
+        Some(ReadinessView::WarmingUp) => lines.add("ready", "not yet, warming up"),
+        Some(ReadinessView::ReadyAfter(length)) => {
+            lines.add("ready", &format!("{} after the grant", words::three_digits(length.duration())));
+        }
     }
     if let Some(shown) = &holder.draining {
         lines.add("draining", &draining(shown));

@@ -4,13 +4,13 @@ use std::future::pending;
 use std::io::Read;
 use std::time::Duration;
 
-use leasehold::{LeaseState, ReleaseRequest};
+use leasehold::{Broken, LeaseState, ReleaseRequest, Warnings};
 use rustix::fs::{FileType, fstat};
 use serde::Serialize;
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
-use crate::acquire;
+use crate::acquire::{self, Wanted};
 use crate::args::HoldArgs;
 use crate::console::Console;
 use crate::exit::Exit;
@@ -39,18 +39,30 @@ struct Line {
     ended: Option<&'static str>,
 }
 
+/// Something worth saying beside the lines.
+#[derive(Serialize)]
+struct Note<'a> {
+    event: &'static str,
+    resource: String,
+    token: String,
+    message: &'a str,
+}
+
 pub(super) async fn run(console: &Console, place: &Place, args: &HoldArgs) -> Result<Exit, Trouble> {
     let mut signals = Signals::listen()?;
     let label = words::own_label(None);
     let names = std::slice::from_ref(&args.name);
     let mut none = Record::none();
-    let asked = acquire::acquire(console, place, names, &args.acquire, label, &mut signals, &mut none);
+    let wanted = Wanted { names, args: &args.acquire, default_label: label, warms_up: false };
+    let asked = acquire::acquire(console, place, wanted, &mut signals, &mut none);
     let holding = match asked.await {
         Ok(holding) => holding,
         Err(trouble) => return acquire::without_a_lease(&args.acquire, trouble, "nothing is held"),
     };
+    // Before anybody knows that it is held, so that no warning is missed.
+    let warnings = (!args.acquire.quiet).then(|| holding.keeper.store.warnings());
     line("granted", &holding, None).say(console)?;
-    match watch(console, &holding, &mut signals).await? {
+    match watch(console, &holding, &mut signals, warnings).await? {
         Over::Asked { drained } => {
             let released = line("released", &holding, None);
             holding.give_back(drained).await.map_err(|error| {
@@ -76,7 +88,12 @@ enum Over {
     Lost(Trouble),
 }
 
-async fn watch(console: &Console, holding: &Holding, signals: &mut Signals) -> Result<Over, Trouble> {
+async fn watch(
+    console: &Console,
+    holding: &Holding,
+    signals: &mut Signals,
+    mut warnings: Option<Warnings>,
+) -> Result<Over, Trouble> {
     let lease = holding.first();
     let mut input_ended = end_of_input();
     let mut shown = "held";
@@ -87,6 +104,11 @@ async fn watch(console: &Console, holding: &Holding, signals: &mut Signals) -> R
                 let ReleaseRequest { by, .. } = request;
                 line("release-requested", holding, Some(by.to_string())).say(console)?;
                 return Ok(Over::Asked { drained: true });
+            }
+            warning = next(&mut warnings) => {
+                let (resource, token) = (lease.fence_name(), lease.granted().fence.to_string());
+                let message = &warning.to_string();
+                console.note(message, &Note { event: "numbers", resource, token, message });
             }
             _ = signals.next() => return Ok(Over::Asked { drained: false }),
             () = ended(&mut input_ended) => return Ok(Over::Asked { drained: false }),
@@ -155,6 +177,16 @@ fn end_of_input() -> Option<oneshot::Receiver<()>> {
         let _ = tell.send(());
     });
     thread.is_ok().then_some(told)
+}
+
+async fn next(warnings: &mut Option<Warnings>) -> Broken {
+    match warnings {
+        Some(warnings) => match warnings.next().await {
+            Some(warning) => warning,
+            None => pending().await,
+        },
+        None => pending().await,
+    }
 }
 
 async fn ended(input: &mut Option<oneshot::Receiver<()>>) {

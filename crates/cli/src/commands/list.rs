@@ -1,7 +1,7 @@
 //! `list`: what is held or waited for.
 
 use leasehold::core::protocol::MAX_PAGE;
-use leasehold::core::table::{HolderView, LeaseView};
+use leasehold::core::table::{HolderView, LeaseView, ReadinessView};
 use serde::Serialize;
 
 use crate::args::ListArgs;
@@ -71,8 +71,9 @@ fn add_rows(table: &mut Table, view: &LeaseView) {
         table.row(vec![
             fence_name(view, holder),
             format!(
-                "{}{}{}",
+                "{}{}{}{}",
                 views::holding(holder.state),
+                if holder.readiness == Some(ReadinessView::WarmingUp) { ", warming up" } else { "" },
                 if holder.draining.is_some() { ", draining" } else { "" },
                 if view.alarm.is_some() { ", alarm" } else { "" }
             ),

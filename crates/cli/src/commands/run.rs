@@ -4,6 +4,7 @@
 //! The leases are given back only when the command and everything it started are gone.
 
 mod farewell;
+mod readiness;
 mod watched;
 
 use std::ffi::OsString;
@@ -14,8 +15,8 @@ use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::timeout;
 
-use crate::acquire;
-use crate::args::RunArgs;
+use crate::acquire::{self, Wanted};
+use crate::args::{ReadyWord, RunArgs};
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::guardian::clock::Point;
@@ -29,7 +30,8 @@ use crate::trouble::Trouble;
 use crate::words;
 
 use farewell::Drained;
-use watched::{End, LOOK_EVERY};
+use readiness::Readiness;
+use watched::{End, LOOK_EVERY, Started};
 
 /// Something worth saying while the command runs, or at its end.
 #[derive(Serialize)]
@@ -45,10 +47,18 @@ pub(super) async fn run(console: &Console, place: &Place, args: &RunArgs) -> Res
     let mut signals = Signals::listen()?;
     let label = words::own_label(args.command.first().map(OsString::as_os_str));
     let client = args.acquire.label.as_ref().unwrap_or(&label).to_string();
+    let readiness = match args.ready {
+        ReadyWord::Granted => None,
+        ReadyWord::Notify => {
+            let what = "cannot make a socket for the command to say that it is ready";
+            Some(Readiness::listen().map_err(|source| Trouble::System { what, source })?)
+        }
+    };
     let mut record = Record::open(args.history.as_deref(), &client, &args.acquire)?;
     record.asked(&args.names, &args.acquire);
-    let asked =
-        acquire::acquire(console, place, &args.names, &args.acquire, label, &mut signals, &mut record);
+    let (names, warms_up) = (args.names.as_slice(), readiness.is_some());
+    let wanted = Wanted { names, args: &args.acquire, default_label: label, warms_up };
+    let asked = acquire::acquire(console, place, wanted, &mut signals, &mut record);
     let holding = match asked.await {
         Ok(holding) => holding,
         Err(trouble) => {
@@ -59,7 +69,7 @@ pub(super) async fn run(console: &Console, place: &Place, args: &RunArgs) -> Res
     record.granted(&holding, args.acquire.shared);
     let (fence_names, token) = (holding.fence_names(), holding.first().granted().fence.to_string());
     let End { result, drained, until } =
-        under_lease(console, place, args, &holding, &mut signals, &mut record).await;
+        under_lease(console, place, args, &holding, readiness.as_ref(), &mut signals, &mut record).await;
     let is_lost = matches!(result, Err(Trouble::Lost(_)));
     let given_back: Vec<Token> = holding
         .leases
@@ -101,6 +111,7 @@ async fn under_lease(
     place: &Place,
     args: &RunArgs,
     holding: &Holding,
+    readiness: Option<&Readiness>,
     signals: &mut Signals,
     record: &mut Record,
 ) -> End {
@@ -108,31 +119,37 @@ async fn under_lease(
         // Before the start: the command may be at its end at once.
         let children = signal(SignalKind::child())
             .map_err(|source| Trouble::System { what: "cannot listen to signals", source })?;
-        Ok((children, start(place, args, holding).await?))
+        let supervised = start(place, args, holding, readiness).await?;
+        Ok(Started { supervised, children, readiness })
     };
     match started.await {
-        Ok((children, supervised)) => {
-            watched::watch(console, args, holding, supervised, children, signals, record).await
-        }
+        Ok(started) => watched::watch(console, args, holding, started, signals, record).await,
         Err(trouble) => End { result: Err(trouble), drained: false, until: None },
     }
 }
 
 /// Starts the command as soon as enough of the lease is confirmed.
-async fn start(place: &Place, args: &RunArgs, holding: &Holding) -> Result<Supervised, Trouble> {
+async fn start(
+    place: &Place,
+    args: &RunArgs,
+    holding: &Holding,
+    readiness: Option<&Readiness>,
+) -> Result<Supervised, Trouble> {
     let lease = holding.first();
     let leads = Leads::for_ttl(args.acquire.ttl);
     let deadline = believed(holding, leads, args.acquire.ttl).await?;
     let variable = |name: &str, value: &str| (OsString::from(name), OsString::from(value));
+    let environment = [
+        variable("LEASEHOLD_TOKEN", &lease.granted().fence.to_string()),
+        variable("LEASEHOLD_RESOURCE", &lease.fence_name()),
+        variable("LEASEHOLD_TOKENS", &tokens(&holding.leases)),
+        variable("LEASEHOLD_SESSION", &holding.keeper.session.id().to_string()),
+        variable("LEASEHOLD_STORE", place.url()),
+    ];
+    let environment = environment.into_iter().chain(readiness.map(Readiness::variable)).collect();
     let launch = Launch {
         command: args.command.clone(),
-        environment: vec![
-            variable("LEASEHOLD_TOKEN", &lease.granted().fence.to_string()),
-            variable("LEASEHOLD_RESOURCE", &lease.fence_name()),
-            variable("LEASEHOLD_TOKENS", &tokens(&holding.leases)),
-            variable("LEASEHOLD_SESSION", &holding.keeper.session.id().to_string()),
-            variable("LEASEHOLD_STORE", place.url()),
-        ],
+        environment,
         rules: Rules { leads, on_loss: args.on_loss.into(), kill_after: args.patience() },
         deadline,
     };

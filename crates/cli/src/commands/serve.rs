@@ -94,5 +94,6 @@ fn typed(value: Value) -> serde_json::Value {
         Value::Text(text) => text.into(),
         Value::Number(number) => number.into(),
         Value::Flag(flag) => flag.into(),
+        Value::List(list) => list.into(),
     }
 }

@@ -98,6 +98,10 @@ fn words_of(change: &Change) -> String {
         Change::AlarmCleared { resource, token, by, reason } => {
             format!("{resource} token {token} alarm cleared by {}: {reason}", words::somebody(by))
         }
+        Change::ReadySet { resource, token, ready, .. } => {
+            let word = if *ready { "ready" } else { "warming up" };
+            format!("{resource} token {token} {word}")
+        }
         Change::DrainingShown { resource, token, in_flight, within, .. } => {
             let within = words::millis(*within);
             format!("{resource} token {token} draining: {in_flight} in flight, within {within}")

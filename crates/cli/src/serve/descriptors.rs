@@ -17,6 +17,13 @@ pub(crate) fn fit(effective: &mut Effective) -> Result<Option<String>, Trouble> 
     fit_within(&mut effective.config, asked_for.as_deref(), allowed).map_err(Trouble::Misuse)
 }
 
+/// How many of `wanted` fit if each takes two: a connection of its own and one to somebody else.
+pub(crate) fn room_for_pairs(wanted: usize) -> usize {
+    let Some(allowed) = raise() else { return wanted };
+    let room = usize::try_from(allowed.saturating_sub(RESERVE) / 2).unwrap_or(usize::MAX);
+    wanted.min(room).max(1)
+}
+
 /// Raises the soft limit to the hard one; how many there may be then, or nothing if there is no limit.
 fn raise() -> Option<u64> {
     let limit = getrlimit(Resource::Nofile);

@@ -9,7 +9,8 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr as UnixAddress, UnixDatagram};
 
-const VARIABLE: &str = "NOTIFY_SOCKET";
+/// Names the socket.
+pub(crate) const VARIABLE: &str = "NOTIFY_SOCKET";
 
 /// It serves from now on.
 pub(crate) fn ready(address: SocketAddr) {
@@ -23,18 +24,21 @@ pub(crate) fn stopping() {
 
 fn tell(state: &str) {
     let Some(socket) = std::env::var_os(VARIABLE).filter(|socket| !socket.is_empty()) else { return };
-    if let Err(error) = send(&socket, state) {
+    if let Err(error) = send(&socket, state.as_bytes()) {
         tracing::warn!("cannot tell the service manager at {}: {error}", socket.display());
     }
 }
 
 /// A path, or with an @ in front a name that no file system knows.
-fn send(socket: &OsStr, state: &str) -> io::Result<()> {
+pub(crate) fn send(socket: &OsStr, state: &[u8]) -> io::Result<()> {
     let address = match socket.as_bytes().strip_prefix(b"@") {
         Some(name) => UnixAddress::from_abstract_name(name)?,
         None => UnixAddress::from_pathname(socket)?,
     };
-    UnixDatagram::unbound()?.send_to_addr(state.as_bytes(), &address).map(drop)
+    let unbound = UnixDatagram::unbound()?;
+    // A manager that does not read must not hold up whoever tells it something.
+    unbound.set_nonblocking(true)?;
+    unbound.send_to_addr(state, &address).map(drop)
 }
 
 #[cfg(test)]
@@ -52,17 +56,17 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("notify");
         let by_path = UnixDatagram::bind(&path).unwrap();
-        send(path.as_os_str(), "READY=1\n").unwrap();
+        send(path.as_os_str(), b"READY=1\n").unwrap();
         assert_eq!(heard(&by_path), "READY=1\n");
 
         let name = format!("leasehold-test-{}", std::process::id());
         let by_name = UnixDatagram::bind_addr(&UnixAddress::from_abstract_name(&name).unwrap()).unwrap();
-        send(OsStr::new(&format!("@{name}")), "STOPPING=1\n").unwrap();
+        send(OsStr::new(&format!("@{name}")), b"STOPPING=1\n").unwrap();
         assert_eq!(heard(&by_name), "STOPPING=1\n");
     }
 
     #[test]
     fn nobody_there_is_an_error_and_no_more() {
-        assert!(send(OsStr::new("/nowhere/at/all"), "READY=1\n").is_err());
+        assert!(send(OsStr::new("/nowhere/at/all"), b"READY=1\n").is_err());
     }
 }

@@ -62,6 +62,12 @@ enum ChangeJson {
         by: String,
         reason: String,
     },
+    ReadySet {
+        resource: String,
+        token: String,
+        session: String,
+        ready: bool,
+    },
     DrainingShown {
         resource: String,
         token: String,
@@ -127,6 +133,12 @@ impl ChangeJson {
                 token: token.to_string(),
                 by: by.to_string(),
                 reason: reason.to_string(),
+            },
+            Change::ReadySet { resource, token, session, ready } => Self::ReadySet {
+                resource: resource.to_string(),
+                token: token.to_string(),
+                session: session.to_string(),
+                ready: *ready,
             },
             Change::DrainingShown { resource, token, session, in_flight, within } => Self::DrainingShown {
                 resource: resource.to_string(),

@@ -37,6 +37,26 @@ fn every_command_works_over_the_network() {
 }
 
 #[test]
+fn a_service_that_nobody_uses_still_says_how_long_ago_something_was() {
+    let stage = Stage::new();
+    let serving = stage.serve(&[]);
+    let url = serving.url();
+    let json = |arguments: &[&str]| -> serde_json::Value {
+        let said = stage.say(&[&["--store", url.as_str(), "--json"], arguments].concat());
+        serde_json::from_str(&said.out).unwrap_or_else(|error| panic!("{error}: {said:?}"))
+    };
+    assert_eq!(stage.say(&["--store", &url, "run", "job", "--", "true"]).code, Some(0));
+    // Nobody has a session any more, so nothing is put into the log.
+    let gap = || json(&["gaps", "job"])["names"][0]["leaderless_ms"].as_u64().unwrap();
+    let ended = || json(&["history", "job"])["history"][0]["ended_ago_ms"].as_u64().unwrap();
+    let (gap_before, ended_before) = (gap(), ended());
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert!(gap() >= gap_before + 200, "{} after {gap_before}", gap());
+    assert!(ended() >= ended_before + 200, "{} after {ended_before}", ended());
+    serving.stop();
+}
+
+#[test]
 fn a_service_that_is_not_there_is_named() {
     let stage = Stage::new();
     let serving = stage.serve(&[]);

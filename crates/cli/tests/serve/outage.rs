@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::Read;
 use std::process::Stdio;
+use std::time::Duration;
 
 use rustix::process::Signal;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -157,4 +158,24 @@ impl Terminal {
             self.seen.push_str(&String::from_utf8_lossy(&buffer[..count]));
         }
     }
+}
+
+/// There to find: renewals that were never answered, left out of the figures, and "the numbers hold" beside a service that stood still for longer
+/// than they allow.
+#[test]
+fn a_probe_counts_renewals_that_the_service_never_answered() {
+    let stage = Stage::new();
+    let serving = stage.serve(&[]);
+    let probing = stage.start(&serving, &["--json", "probe", "--for", "7s", "--ttl", "5s"]);
+    let url = serving.url();
+    eventually("it measures", || {
+        stage.say(&["sessions", "--store", &url]).out.contains("probe").then_some(())
+    });
+    serving.running.signal(Signal::STOP);
+    std::thread::sleep(Duration::from_secs(4));
+    serving.running.signal(Signal::CONT);
+    let said = probing.end();
+    let report: Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!((said.code, &report["holds"]), (Some(1), &false.into()), "{report}");
+    assert!(report["numbers"]["round_trip_ms"].as_u64().unwrap() >= 3_900, "{report}");
 }

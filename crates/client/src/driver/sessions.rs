@@ -11,13 +11,17 @@ use std::time::Duration;
 
 use leasehold_core::client::{ClientSession, Frame, Incoming, Input, Output, Profile, SessionEnd};
 use leasehold_core::holder::{Reading, Strictness};
-use leasehold_core::protocol::{Request, RequestId, ToClient};
-use leasehold_core::{Acquire, Answer, CommandNumber, Op, ResourceName, Sequence, SessionId, Token};
+use leasehold_core::numbers::Numbers;
+use leasehold_core::protocol::{Request, RequestId, Response, ToClient};
+use leasehold_core::{
+    Acquire, Answer, CommandNumber, Op, Reply as TableReply, ResourceName, Sequence, SessionId, Token,
+};
 
 pub(super) use asked::Asked;
 use asked::command_response;
 
 use super::feed::Feed;
+use super::meter::{Sent, Stood};
 use super::{Driver, Key, LONGEST_NAP, Reply, SessionRef};
 use crate::error::Error;
 use crate::lease::{Lease, ReleaseRequest, Shared, Terms};
@@ -45,6 +49,9 @@ pub(super) struct Slot {
     leases: HashMap<Token, Arc<Shared>>,
     /// Handovers that wait for their successor to be ready.
     wishes: HashMap<Token, Wish>,
+    /// How it stood last, for the figures.
+    stood: Option<Stood>,
+    numbers: Numbers,
     /// The deadline that the leases were last told.
     told: Option<Reading>,
     /// The last command ever sent: what came after it cannot have had an effect.
@@ -67,7 +74,14 @@ impl Driver {
     pub(super) fn open(&mut self, profile: Profile, strictness: Strictness, reply: Reply<Session>) {
         let key = Key(self.next_key);
         self.next_key += 1;
-        let terms = Terms { strictness, clock_bound: profile.numbers.clock_bound().duration() };
+        let numbers = profile.numbers;
+        let terms = Terms {
+            label: profile.label.clone(),
+            strictness,
+            clock_bound: numbers.clock_bound().duration(),
+            usable: numbers.usable().duration(),
+        };
+        self.meter.opened(&numbers);
         let mut machine = ClientSession::new(profile, self.nonce());
         if self.connection.is_some() {
             machine.handle(Input::Connected, self.time.now());
@@ -83,6 +97,8 @@ impl Driver {
             tickets: HashMap::new(),
             leases: HashMap::new(),
             wishes: HashMap::new(),
+            stood: None,
+            numbers,
             told: None,
             sent: CommandNumber::NONE,
             is_closing: false,
@@ -95,9 +111,9 @@ impl Driver {
     /// A session is over, or given up.
     fn remove(&mut self, key: Key) {
         self.due.forget(key);
-        if let Some(slot) = self.slots.remove(&key)
-            && let Some(session) = slot.session
-        {
+        let Some(slot) = self.slots.remove(&key) else { return };
+        self.meter.closed(&slot.numbers, slot.stood, self.time.now());
+        if let Some(session) = slot.session {
             self.sessions.remove(&session);
         }
     }
@@ -163,7 +179,7 @@ impl Driver {
 
     pub(super) fn tell_sessions_connected(&mut self) {
         let now = self.time.now();
-        self.asked.clear();
+        self.forget_asked();
         for (key, slot) in &mut self.slots {
             slot.machine.handle(Input::Connected, now);
             self.due.touch(*key);
@@ -172,11 +188,18 @@ impl Driver {
 
     pub(super) fn tell_sessions_disconnected(&mut self) {
         let now = self.time.now();
-        self.asked.clear();
+        self.forget_asked();
         for (key, slot) in &mut self.slots {
             slot.machine.handle(Input::Disconnected, now);
             self.due.touch(*key);
         }
+    }
+
+    /// What was asked on a connection that is gone will not be answered.
+    fn forget_asked(&mut self) {
+        let renewals = self.asked.values().filter(|(_, asked)| matches!(asked, Asked::Renew(..)));
+        self.meter.lost(renewals.count());
+        self.asked.clear();
     }
 
     /// Polls every machine that has something to do, until it has nothing more to say.
@@ -215,7 +238,7 @@ impl Driver {
         });
         for output in outputs {
             match output {
-                Output::Send(frame) => self.send_frame(key, frame),
+                Output::Send(frame) => self.send_frame(key, frame, now),
                 Output::NeedNonce => {
                     let fresh = self.nonce();
                     if let Some(slot) = self.slots.get_mut(&key) {
@@ -239,7 +262,7 @@ impl Driver {
         self.due.set(key, wake.map(|wake| now.plus(wake)));
     }
 
-    fn send_frame(&mut self, key: Key, frame: Frame) {
+    fn send_frame(&mut self, key: Key, frame: Frame, now: Reading) {
         let (request, asked) = match frame {
             Frame::Open(open) => {
                 let asked = Asked::Open(open.nonce);
@@ -250,7 +273,8 @@ impl Driver {
                 (Request::Attach { attach, nonce }, Some(asked))
             }
             Frame::Renew { session, number, seen } => {
-                (Request::Renew { session, number, seen }, Some(Asked::Renew(session)))
+                let sent = self.meter.sent(now);
+                (Request::Renew { session, number, seen }, Some(Asked::Renew(session, sent)))
             }
             Frame::Command(command) => {
                 if let (Sequence::Streamed { number, .. }, Some(slot)) =
@@ -284,6 +308,9 @@ impl Driver {
             ToClient::Response { id, response } => {
                 let Some(response) = self.requests.receive(id, response) else { return };
                 let heard = if let Some((key, asked)) = self.asked.remove(&id) {
+                    if let Asked::Renew(_, sent) = asked {
+                        self.measure_renewal(sent, &response, now);
+                    }
                     asked.answer(&response).map(|incoming| (key, incoming))
                 } else if id.0 & (SESSION_BIT | COMMAND_BIT) == SESSION_BIT | COMMAND_BIT {
                     let key = Key(id.0 & !(SESSION_BIT | COMMAND_BIT));
@@ -303,6 +330,15 @@ impl Driver {
             }
             // Watches have connections of their own.
             ToClient::Watched { .. } => {}
+        }
+    }
+
+    fn measure_renewal(&self, sent: Sent, response: &Response, now: Reading) {
+        match response {
+            Response::Reply(TableReply::Renewed(_)) => self.meter.confirmed(sent, now),
+            // It was not taken in, and is sent again.
+            Response::Failed(_) => self.meter.lost(1),
+            _ => self.meter.answered(sent, now),
         }
     }
 
@@ -350,7 +386,10 @@ impl Driver {
             SessionEvent::OfferAccepted { token, by, .. } => {
                 slot.offer_accepted(*token, *by, self.time.now());
             }
-            SessionEvent::Standing(_) => slot.publish_all(),
+            SessionEvent::Standing(standing) => {
+                slot.stood = Some(self.meter.stands(slot.stood, standing, self.time.now()));
+                slot.publish_all();
+            }
             SessionEvent::SessionEnded { why } => {
                 slot.ended = Some(why.clone());
                 if let Some(reply) = slot.opening.take() {

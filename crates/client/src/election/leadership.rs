@@ -98,6 +98,12 @@ impl Leadership {
         self.term.lease.guard(how_long)
     }
 
+    /// Says that the warm-up of this term is over, as [`Lease::ready`] does: the gap before it ends here. Only of use where the election
+    /// [warms up](super::ElectionBuilder::warms_up); saying it again changes nothing.
+    pub fn ready(&self) {
+        self.term.lease.ready();
+    }
+
     /// Waits until the work is to stop, and says why. Early enough: with [`stop_within`](super::ElectionBuilder::stop_within) left
     /// before the deadline. Once it was said, it stays said.
     pub async fn cancelled(&self) -> StepDown {

@@ -67,7 +67,7 @@ impl Rest {
 }
 
 /// A random part of one.
-pub(super) fn fraction() -> Fraction {
+pub(crate) fn fraction() -> Fraction {
     let mut bytes = [0; 4];
     getrandom::fill(&mut bytes).expect("the system gives random bytes");
     Fraction::from_bits(u32::from_le_bytes(bytes))

@@ -6,6 +6,7 @@ use std::time::Duration;
 use leasehold_core::client::LeaseHandle;
 use leasehold_core::holder::{NoGuard, Reading, Strictness};
 use leasehold_core::{Grant, Label, Successor};
+use leasehold_fence::{BadStamp, Stamp};
 use tokio::sync::watch;
 
 use super::state::{EndedWhy, LeaseState, relative};
@@ -21,10 +22,14 @@ pub struct ReleaseRequest {
 }
 
 /// What all leases of a session have in common, for as long as it lives.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Terms {
+    /// What the holder calls itself.
+    pub(crate) label: Label,
     pub(crate) strictness: Strictness,
     pub(crate) clock_bound: Duration,
+    /// ttl - margin: how long one confirmed sending carries.
+    pub(crate) usable: Duration,
 }
 
 #[derive(Debug)]
@@ -58,6 +63,19 @@ impl Shared {
             changes: watch::Sender::new(0),
             request: watch::Sender::new(None),
         }
+    }
+
+    /// The name under which receivers keep the highest token: `NAME`, or `NAME#SLOT`.
+    pub(crate) fn fence_name(&self) -> String {
+        match self.grant.slot {
+            Some(slot) => format!("{}#{slot}", self.grant.resource),
+            None => self.grant.resource.to_string(),
+        }
+    }
+
+    /// What writes under this lease carry. It says nothing about whether it is held: that is the business of whoever asks.
+    pub(crate) fn stamp(&self) -> Result<Stamp, BadStamp> {
+        Stamp::new(self.fence_name(), self.grant.fence.get())?.held_by(self.terms.label.as_str())
     }
 
     pub(crate) fn publish(&self, handle: LeaseHandle) {

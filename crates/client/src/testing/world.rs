@@ -64,8 +64,9 @@ impl World {
         let clock = HandClock::new();
         let time = Time::Hand(clock.clone());
         let weak = to_driver.downgrade();
-        let store = Store::from_driver("memory:", to_driver.clone(), time.clone());
-        let driver = Driver::new(inbox, weak.clone(), time, "memory:", DEFAULT_PATIENCE, reconnect, None);
+        let driver =
+            Driver::new(inbox, weak.clone(), time.clone(), "memory:", DEFAULT_PATIENCE, reconnect, None);
+        let store = Store::from_driver("memory:", to_driver.clone(), time, driver.meter());
         std::thread::spawn(move || {
             let runtime =
                 tokio::runtime::Builder::new_current_thread().build().expect("a runtime without I/O");
@@ -240,6 +241,11 @@ impl TestStore {
     pub fn suspend(&self, length: Duration) {
         self.world.lock().drivers[self.number].clock.advance_boot(length);
         self.world.settle();
+    }
+
+    /// Sets the time of day of the machine behind this store forwards. No lease depends on it; [figures](Store::figures) show it.
+    pub fn step_wall_clock(&self, forwards: Duration) {
+        self.world.lock().drivers[self.number].clock.step_wall_clock(forwards);
     }
 
     /// The clocks of the machine behind this store.

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
+use leasehold::core::gap::GapCause;
 use leasehold::core::numbers::NumbersError;
 use leasehold::testing::{TestStore, World};
 use leasehold::{Drain, Election, Error, Label, Leader, Leadership, ResourceName, StepDown};
@@ -411,4 +412,25 @@ fn work_that_ends_because_it_lost_does_not_end_the_candidacy() {
     store.unpause();
     together(&world, &mut [&mut leads], SECOND * 15);
     assert_eq!(*terms.borrow(), 2, "it campaigns again");
+}
+
+#[test]
+fn a_term_that_warms_up_ends_the_gap_before_it_when_it_is_ready() {
+    let world = World::new();
+    let store = world.store();
+    let name = ResourceName::new("leader").unwrap();
+    let first = candidate(&store, "first");
+    drop(world.run(first.campaign()).unwrap());
+    let second = store.election("leader").session(named("second")).warms_up().build().unwrap();
+    let leadership = world.run(second.campaign()).unwrap();
+    world.advance(SECOND * 3);
+    let gap = || world.run(store.gaps(&name, None)).unwrap().unwrap().gaps.remove(0);
+    assert_eq!(gap().ended_ago, None);
+    leadership.ready();
+    world.advance(SECOND);
+    let warm_up = gap().caused_by(GapCause::WarmUp).duration();
+    assert!(gap().ended_ago.is_some() && warm_up >= SECOND * 3 && warm_up < SECOND * 4, "{warm_up:?}");
+    leadership.ready();
+    world.advance(SECOND);
+    assert_eq!(gap().caused_by(GapCause::WarmUp).duration(), warm_up);
 }

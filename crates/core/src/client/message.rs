@@ -145,6 +145,8 @@ pub enum Input {
     Nonce(Nonce),
     /// The service would like the next renewal in this time.
     Hint(Duration),
+    /// The application would like a renewal now, to learn how long it takes.
+    RenewNow,
 }
 
 /// An output.

@@ -118,6 +118,11 @@ impl ClientSession {
                     live.scheduler.hint(length, now);
                 }
             }
+            Input::RenewNow => {
+                if let Phase::Live(live) = &mut self.phase {
+                    live.scheduler.renew_now(now);
+                }
+            }
         }
     }
 

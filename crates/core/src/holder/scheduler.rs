@@ -201,6 +201,12 @@ impl Scheduler {
         self.hinted = Some(wished.max(self.numbers.request_timeout().duration()).min(latest));
     }
 
+    /// A renewal is wanted now and not when it is due, to learn how long it takes. Nothing happens while an answer is missing already.
+    pub fn renew_now(&mut self, now: Reading) {
+        self.observe(now);
+        self.urgent |= !self.awaiting;
+    }
+
     /// A lease was granted. It is held at once if the session stands well; otherwise only from the renewal given back on,
     /// which is sent as soon as possible.
     pub fn granted(&mut self, now: Reading) -> Option<RenewalNumber> {

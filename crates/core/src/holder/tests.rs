@@ -192,6 +192,21 @@ fn retries_of_many_are_spread_and_none_is_late() {
     assert!(most.into_iter().flatten().all(|most| most < 200), "{most:?}");
 }
 
+/// There to find: a wish that sends while an answer is missing, and is then taken for a retry.
+#[test]
+fn a_renewal_is_sent_when_one_is_wanted_but_not_beside_one_that_is_unanswered() {
+    let mut scheduler = scheduler();
+    scheduler.renew_now(at(100));
+    assert_eq!(sends(&mut scheduler, at(100)), [1]);
+    scheduler.renew_now(at(110));
+    assert!(sends(&mut scheduler, at(110)).is_empty());
+    scheduler.answered(number(1), ItemNumber::NONE, at(120));
+    assert_eq!(scheduler.belief().until(), at(9_100));
+    scheduler.renew_now(at(130));
+    assert_eq!(sends(&mut scheduler, at(130)), [2]);
+    assert!(matches!(standing(&scheduler, at(130)), Standing::Held { .. }));
+}
+
 #[test]
 fn a_hint_does_not_delay_a_retry() {
     let mut scheduler = scheduler();

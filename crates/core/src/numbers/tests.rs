@@ -40,6 +40,20 @@ fn the_limits_of_the_ttl_are_named() {
     );
 }
 
+/// There to find: a subtraction that nobody can follow, because what is below nothing was cut off.
+#[test]
+fn a_margin_above_the_ttl_leaves_less_than_nothing() {
+    let words = |ask: Ask| Numbers::check(ask).unwrap_err().to_string();
+    let margin = Ask { in_flight: Some(ms(11_000)), ..ask(10_000) };
+    let said = words(margin);
+    assert!(said.contains("ttl - margin = 10000 ms - 11010 ms = -1010 ms; "), "{said}");
+    let halves = words(Ask { schedule: Schedule::Halves, ..margin });
+    assert!(halves.contains("10000 ms - 11010 ms = -1010 ms; "), "{halves}");
+    let numbers = Numbers::check(ask(1_000)).unwrap();
+    let pause = numbers.check_pause(ms(5_000)).unwrap_err().to_string();
+    assert!(pause.contains("ttl - margin = 1000 ms - 100 ms = 900 ms; "), "{pause}");
+}
+
 #[test]
 fn a_third_of_every_ttl_holds_and_half_does_not() {
     for ttl in [500, 501, 502, 1_000, 10_000, 60_000, 300_000] {
@@ -215,4 +229,18 @@ fn a_hint_leaves_time_to_stop() {
     let refused =
         Numbers::check(Ask { renew_every, stop_within: Some(ms(6_900)), ..ask(10_000) }).unwrap_err();
     assert!(matches!(refused, NumbersError::StopsTooSlowly { .. }), "{refused}");
+}
+
+#[test]
+fn a_pause_is_judged_at_its_edge_and_only_if_one_is_given() {
+    let with = |pause| Numbers::check(Ask { pause: Some(ms(pause)), ..ask(10_000) });
+    assert!(with(5_566).is_ok());
+    let error = with(5_567).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "a pause of 5567 ms when a renewal is due ends the lease: 3333 ms + 5567 ms + 100 ms = 9000 ms is not below \
+         ttl - margin = 10000 ms - 1000 ms = 9000 ms; raise the ttl, renew more often, or stand still for less long"
+    );
+    assert_eq!(error.inequality(), Some(Inequality::Pause));
+    assert!(Numbers::check(ask(10_000)).is_ok());
 }

@@ -90,7 +90,8 @@ impl LeaseTable {
             return Err(refusal);
         }
         let by = self.sessions[&by].label.clone();
-        match known {
+        self.settle_gap(out, name);
+        match self.alarms.get_mut(name) {
             Some(alarm) => (alarm.token, alarm.by) = (token, by.clone()),
             None => {
                 let alarm = Alarm { token, by: by.clone(), since: self.last_at };
@@ -120,6 +121,7 @@ impl LeaseTable {
                 return Err(Refusal::NoSuchAlarm { resource: name.clone(), token, raised });
             }
         }
+        self.settle_gap(out, name);
         self.alarms.remove(name);
         let (by, reason) = (by.clone(), reason.clone());
         Self::event(out, Event::AlarmCleared { resource: name.clone(), token, by, reason });

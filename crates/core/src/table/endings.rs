@@ -4,6 +4,7 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use super::LeaseTable;
+use super::gaps::EndedLease;
 use super::resource::{Cooling, Holder, Past, Ready, Standing};
 use crate::answer::{Answer, Applied, Ending, Event, ItemKind, Refusal, WaitEnding};
 use crate::id::{CommandNumber, SessionId, Token};
@@ -34,6 +35,7 @@ impl LeaseTable {
         if let Standing::Revoked { delay, .. } = holder.standing {
             let slot = holder.slot;
             self.vacate(name, token);
+            self.note_acknowledged(name);
             self.cool_down(name, slot, self.last_at, delay);
             self.serve(out, [name.clone()]);
             return Ok(Answer::Released);
@@ -74,10 +76,17 @@ impl LeaseTable {
     ) {
         self.end_offer(out, name, token);
         let history_limit = self.config.limits.history;
+        let (drift, now) = (self.config.drift, self.counts_gaps().then(|| self.now()));
+        let outages = if when == self.last_at { self.outages_right_now() } else { 0 };
         let Some(resource) = self.resources.get_mut(name) else { return };
+        if let Some((now, holder)) = now.zip(resource.holder(token)) {
+            let lease = (resource.kind, holder, &self.sessions[&holder.session]);
+            let lease = EndedLease::new(lease, how, now, drift, &self.outages);
+            resource.note_ending(out, name, token, &lease, &self.outages);
+        }
         let Some(holder) = resource.holder_mut(token) else { return };
         holder.draining = None;
-        let (session, since) = (holder.session, holder.since);
+        let (session, since, outages) = (holder.session, holder.since, (holder.outages, outages));
         resource.registers.retain(|_, register| !(register.with_lease && register.token == token));
         let label = self.sessions[&session].label.clone();
         resource.history.push_back(Past {
@@ -87,6 +96,7 @@ impl LeaseTable {
             since,
             until: when,
             how: how.clone(),
+            outages,
         });
         while resource.history.len() > history_limit {
             resource.history.pop_front();
@@ -115,6 +125,7 @@ impl LeaseTable {
 
     /// Keeps a place from everybody for `delay` from `from` on.
     pub(super) fn cool_down(&mut self, name: &ResourceName, slot: Option<u32>, from: LogTime, delay: Millis) {
+        self.note_cool_down(name, from, delay);
         let until = from.plus(delay);
         if delay == Millis::ZERO || until < self.last_at {
             return;
@@ -188,6 +199,7 @@ impl LeaseTable {
                 (_, Standing::Revoked { delay, .. }) => {
                     let delay = *delay;
                     self.vacate(&name, token);
+                    self.note_acknowledged(&name);
                     self.cool_down(&name, slot, at, delay);
                 }
                 (_, Standing::Held) => {

@@ -18,6 +18,10 @@ pub(super) struct Index {
     pub(super) resources_due: BTreeSet<(LogTime, ResourceName)>,
     /// Resources that are only remembered, the longest idle first. Exact.
     pub(super) idle: BTreeSet<(LogTime, ResourceName)>,
+    /// Names with an open gap that this entry has forgotten.
+    pub(super) forgotten: alloc::vec::Vec<ResourceName>,
+    /// Waits in queues; a unit is one. Exact.
+    pub(super) waits: usize,
     /// How many sessions have which ttl: the leader moves time at a fraction of the smallest.
     ttls: BTreeMap<Millis, usize>,
 }
@@ -143,10 +147,12 @@ impl LeaseTable {
     }
 
     fn forget(&mut self, name: &ResourceName) {
-        if let Some(resource) = self.resources.remove(name)
-            && let Some(due) = resource.due
-        {
+        let Some(resource) = self.resources.remove(name) else { return };
+        if let Some(due) = resource.due {
             self.index.resources_due.remove(&(due, name.clone()));
+        }
+        if resource.gaps.is_some_and(|gaps| gaps.open.is_some()) {
+            self.index.forgotten.push(name.clone());
         }
     }
 
@@ -154,6 +160,7 @@ impl LeaseTable {
     pub(super) fn rebuild_index(&mut self) {
         self.index = Index::default();
         for (id, session) in &self.sessions {
+            self.index.waits += session.waits.len();
             self.index.add_session(*id, session, self.config.drift);
         }
         let names: alloc::vec::Vec<ResourceName> = self.resources.keys().cloned().collect();

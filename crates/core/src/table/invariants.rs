@@ -16,7 +16,12 @@ impl LeaseTable {
     /// The first contradiction found.
     pub fn check_invariants(&self) -> Result<(), String> {
         let mut tokens = BTreeSet::new();
+        let waits: usize = self.sessions.values().map(|session| session.waits.len()).sum();
+        if waits != self.index.waits {
+            return Err(format!("{waits} waits stand in queues, and {} are counted", self.index.waits));
+        }
         for (name, resource) in &self.resources {
+            self.check_gap(name, resource)?;
             self.check_holders(name, resource, &mut tokens)?;
             self.check_queue(name, resource)?;
             self.check_hint(name, resource)?;
@@ -82,6 +87,19 @@ impl LeaseTable {
                 Ok(())
             }
             Kind::Lock | Kind::Slots(_) => Ok(()),
+        }
+    }
+
+    /// A gap is open where nobody acts, though somebody did since gaps are counted, and nowhere else.
+    fn check_gap(&self, name: &ResourceName, resource: &Resource) -> Result<(), String> {
+        let open = resource.gaps.as_ref().and_then(|gaps| gaps.open.as_ref());
+        let acts = resource.holders.iter().any(super::resource::Holder::acts);
+        match open {
+            Some(_) if acts => Err(format!("{name} has a holder that acts, and a gap that lasts")),
+            Some(gap) if gap.end > self.last_at => {
+                Err(format!("the gap of {name} is settled beyond the present"))
+            }
+            _ => Ok(()),
         }
     }
 

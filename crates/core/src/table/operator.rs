@@ -84,6 +84,7 @@ impl LeaseTable {
         }
         if now || planted(Bug::RevokeGrantsAtOnce) {
             self.vacate(name, token);
+            self.note_acknowledged(name);
         } else {
             self.hold_back(name, token, false);
         }
@@ -113,6 +114,7 @@ impl LeaseTable {
         let holder = self.resources.get_mut(name).and_then(|resource| resource.holder_mut(token));
         holder.expect("its place was there a moment ago").standing =
             Standing::Revoked { until, delay, blocks_all };
+        self.note_held_back(name, until);
         self.lower_due(name, until);
     }
 

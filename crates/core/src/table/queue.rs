@@ -10,7 +10,8 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use super::LeaseTable;
-use super::resource::{Holder, Kind, Placement, Resource, Standing, Waiting};
+use super::gaps::Surroundings;
+use super::resource::{Holder, Kind, Placement, Readiness, Resource, Standing, Waiting};
 use crate::answer::{Applied, Ending, Event, Grant, ItemKind, WaitEnding};
 use crate::command::{Mode, Request};
 use crate::id::{CommandNumber, SessionId};
@@ -52,6 +53,7 @@ impl LeaseTable {
         // The session knows of the wait before any queue does: hints look from the queue to the wait.
         let session = self.sessions.get_mut(&id).expect("whoever waits has a session");
         session.waits.insert(command, wait);
+        self.index.waits += 1;
         for request in &requests {
             let name = &request.resource;
             let resource =
@@ -70,6 +72,7 @@ impl LeaseTable {
     /// Takes a wait out of all its queues and names them.
     pub(super) fn dequeue(&mut self, id: SessionId, command: CommandNumber) -> Option<Wait> {
         let wait = self.sessions.get_mut(&id)?.waits.remove(&command)?;
+        self.index.waits -= 1;
         for request in &wait.requests {
             if let Some(resource) = self.resources.get_mut(&request.resource) {
                 resource.queue.remove(&wait.place);
@@ -209,7 +212,7 @@ impl LeaseTable {
         for taken in &placement.takes {
             self.end_lease(out, name, *taken, &Ending::Taken { by: token }, self.last_at);
         }
-        let drift = self.config.drift;
+        let (drift, outages) = (self.config.drift, self.outages_right_now());
         let fence = placement.group.unwrap_or(token);
         let grant = Grant { resource: name.clone(), token, fence, slot: placement.slot };
         let session = self.sessions.get_mut(&to.session).expect("whoever is granted has a session");
@@ -217,6 +220,14 @@ impl LeaseTable {
         let due = session.ended_after(drift).min(session.takeable_after(drift));
         let resource =
             self.resources.entry(name.clone()).or_insert_with(|| Resource::new(Kind::of(request.mode)));
+        // Nothing is granted while an alarm stands.
+        let around = Surroundings {
+            at: self.last_at,
+            restored: self.granting_after,
+            stopped: false,
+            outages: &self.outages,
+        };
+        resource.note_grant(out, name, token, &around);
         resource.transitions += 1;
         resource.holders.push(Holder {
             session: to.session,
@@ -231,6 +242,8 @@ impl LeaseTable {
             offer: None,
             asks: 0,
             draining: None,
+            readiness: Readiness::Unsaid,
+            outages,
         });
         if !resource.queue.is_empty() {
             self.lower_due(name, due);

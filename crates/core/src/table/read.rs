@@ -1,9 +1,11 @@
-//! Looking at the table. Every length is counted to the `at` of the last entry applied.
+//! Looking at the table. Every length is counted to the `at` of the last entry applied. Those that say for how long something was held, or how
+//! long ago it ended, have the outages in them: people did not stand still with log time.
 
 use alloc::vec::Vec;
 
 use super::alarms::AlarmView;
-use super::resource::{Holder, Kind, Resource, Standing};
+use super::gaps::Sign;
+use super::resource::{Holder, Kind, Readiness, Resource, Standing};
 use super::session::Session;
 use super::{Config, Counters, LeaseTable};
 use crate::answer::{Ending, Item};
@@ -75,6 +77,17 @@ pub struct HolderView {
     pub draining: Option<DrainingView>,
     /// Whom it offers its place to, while that offer stands and its successor lives.
     pub offer: Option<OfferView>,
+    /// What it says of its readiness, if it says anything.
+    pub readiness: Option<ReadinessView>,
+}
+
+/// What a holder says of its readiness.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReadinessView {
+    /// It is not ready to act yet.
+    WarmingUp,
+    /// It was ready so long after its grant.
+    ReadyAfter(Millis),
 }
 
 /// A drain, as its holder tells of it.
@@ -199,6 +212,11 @@ impl LeaseTable {
         (self.sessions.len(), self.resources.len())
     }
 
+    /// How many waits stand in queues, for metrics.
+    pub fn waiting(&self) -> usize {
+        self.index.waits
+    }
+
     /// The nonce of a session that is not over.
     pub fn nonce(&self, id: SessionId) -> Option<Nonce> {
         self.living(id).ok().map(|session| session.nonce)
@@ -289,15 +307,17 @@ impl LeaseTable {
 
     /// The leases of the past on a resource, newest first, as far as they are remembered.
     pub fn history(&self, name: &ResourceName) -> Vec<PastView> {
-        let at = self.last_at;
         let past = self.resources.get(name).into_iter().flat_map(|resource| resource.history.iter().rev());
-        past.map(|past| PastView {
-            token: past.token,
-            session: past.session,
-            label: past.label.clone(),
-            held_for: past.until.since(past.since),
-            ended_ago: at.since(past.until),
-            how: past.how.clone(),
+        past.map(|past| {
+            let [granted, ended] = self.ends_of(past);
+            PastView {
+                token: past.token,
+                session: past.session,
+                label: past.label.clone(),
+                held_for: self.passed(granted, ended),
+                ended_ago: self.passed(ended, self.now()),
+                how: past.how.clone(),
+            }
         })
         .collect()
     }
@@ -383,7 +403,7 @@ impl LeaseTable {
             value: left.is_some().then(|| holder.value.clone()),
             ttl: session.ttl,
             remaining: session.overdue_after(drift).since(at),
-            held_for: at.since(holder.since),
+            held_for: self.passed(Sign::of_grant(holder, &self.outages), self.now()),
             renewed_ago: at.since(session.last_renewal),
             state,
             draining: holder.draining.map(|draining| DrainingView {
@@ -391,6 +411,11 @@ impl LeaseTable {
                 remaining: draining.until.since(at),
             }),
             offer: self.view_offer(holder),
+            readiness: match holder.readiness {
+                Readiness::Unsaid => None,
+                Readiness::WarmingUp => Some(ReadinessView::WarmingUp),
+                Readiness::Ready(at) => Some(ReadinessView::ReadyAfter(at.since(holder.since))),
+            },
         }
     }
 

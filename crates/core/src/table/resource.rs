@@ -1,11 +1,13 @@
 //! Resources: who holds them, who is in the way, and where the next one would stand.
 
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
 use super::LeaseTable;
+use super::gaps::Gaps;
 use crate::answer::{Ending, Unavailable};
 use crate::command::Mode;
 use crate::id::{CommandNumber, SessionId, Token};
@@ -28,6 +30,11 @@ impl Kind {
         }
     }
 
+    /// Whether there is one place to be had.
+    pub(super) const fn is_single(self) -> bool {
+        matches!(self, Self::Lock | Self::Slots(1))
+    }
+
     /// A mode that fits, for messages.
     pub(super) const fn mode(self) -> Mode {
         match self {
@@ -48,6 +55,9 @@ pub(super) struct Resource {
     pub(super) transitions: u64,
     pub(super) history: VecDeque<Past>,
     pub(super) registers: BTreeMap<RegisterKey, Register>,
+    /// How long nobody acted on it, and why. Behind the table in a snapshot.
+    #[serde(skip)]
+    pub(super) gaps: Option<Box<Gaps>>,
     /// Since when nobody holds it, waits for it or keeps something in it.
     pub(super) idle_since: Option<LogTime>,
     /// A hint: past this point something may have ended here. Never too late, often too early.
@@ -74,6 +84,29 @@ pub(super) struct Holder {
     /// What the holder says of its drain. Behind the table in a snapshot, so that one without it is what it was before.
     #[serde(skip)]
     pub(super) draining: Option<Draining>,
+    /// Whether it said that it is ready. Behind the table too.
+    #[serde(skip)]
+    pub(super) readiness: Readiness,
+    /// How many outages there had been at its grant, if the last of them was at the same point of log time: else that point tells.
+    /// Behind the table too.
+    #[serde(skip)]
+    pub(super) outages: u32,
+}
+
+/// What a holder says of its readiness.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(super) enum Readiness {
+    /// Nothing: it counts as ready since its grant.
+    #[default]
+    Unsaid,
+    WarmingUp,
+    Ready(LogTime),
+}
+
+impl Holder {
+    pub(super) fn is_warming(&self) -> bool {
+        matches!((&self.standing, self.readiness), (Standing::Held, Readiness::WarmingUp))
+    }
 }
 
 /// A drain that others can see: it says something, and decides nothing.
@@ -145,6 +178,10 @@ pub(super) struct Past {
     pub(super) since: LogTime,
     pub(super) until: LogTime,
     pub(super) how: Ending,
+    /// How many outages there had been at its grant and at its end, where the last of them was at the same point of log time. Behind the
+    /// table in a snapshot.
+    #[serde(skip)]
+    pub(super) outages: (u32, u32),
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -174,6 +211,7 @@ impl Resource {
             transitions: 0,
             history: VecDeque::new(),
             registers: BTreeMap::new(),
+            gaps: None,
             idle_since: None,
             due: None,
             looked_at: LogTime::ZERO,

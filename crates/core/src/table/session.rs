@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use super::LeaseTable;
+use super::gaps::Sign;
 use super::queue::Wait;
 use super::resource::Standing;
 use crate::answer::{
@@ -39,9 +40,24 @@ pub(super) struct Session {
     /// Answers and events that the client has not said it has seen, in order and without gaps.
     pub(super) unseen: VecDeque<Item>,
     pub(super) last_item: ItemNumber,
+    /// The last sign of life before it was overdue, the end of its connection included. Behind the table in a snapshot.
+    #[serde(skip)]
+    pub(super) heard: Sign,
 }
 
 impl Session {
+    /// The last sign of life. Before the log counted gaps none was noted but the renewals.
+    pub(super) fn last_sign(&self) -> Sign {
+        Sign { at: self.heard.at.max(self.last_renewal), ..self.heard }
+    }
+
+    /// The session showed that it is there. Whoever is overdue does not act, whatever is still heard of it.
+    pub(super) fn hear(&mut self, now: Sign, drift: Drift) {
+        if !self.is_overdue(now.at, drift) {
+            self.heard = now;
+        }
+    }
+
     /// Past this point the session is overdue.
     pub(super) fn overdue_after(&self, drift: Drift) -> LogTime {
         let waits = if planted(Bug::NoDriftFactor) { self.ttl } else { drift.stretch(self.ttl) };
@@ -148,9 +164,11 @@ impl LeaseTable {
             attach: AttachNumber::NONE,
             unseen: VecDeque::new(),
             last_item: ItemNumber::NONE,
+            heard: Sign::default(),
         };
         self.index.add_session(id, &session, self.config.drift);
         self.sessions.insert(id, session);
+        self.hear(id);
         Ok(id)
     }
 
@@ -169,6 +187,7 @@ impl LeaseTable {
             return Reply::Refused(refusal);
         }
         session.attach = attach.attach;
+        self.hear(attach.session);
         self.forget_at_attach(attach.session);
         let session = &self.sessions[&attach.session];
         Reply::Attached { last_command: session.last_command, last_item: session.last_item }
@@ -178,12 +197,14 @@ impl LeaseTable {
     /// once every renewal of the entry is in, so that the order of renewals decides nothing.
     pub(super) fn renew(
         &mut self,
+        out: &mut Applied,
         revived: &mut BTreeSet<ResourceName>,
         id: SessionId,
         number: RenewalNumber,
         seen: ItemNumber,
     ) -> Result<(), Reply> {
         let (at, drift) = (self.last_at, self.config.drift);
+        let now = self.counts_gaps().then(|| self.now());
         self.living(id).map_err(Reply::Refused)?;
         let session = self.sessions.get_mut(&id).expect("a living session is in the table");
         session.see(seen).map_err(Reply::Refused)?;
@@ -191,9 +212,17 @@ impl LeaseTable {
             return Err(Reply::StaleRenewal { number, highest: session.renewal });
         }
         let was_overdue = session.is_overdue(at, drift);
+        if was_overdue {
+            self.note_return(out, id);
+        }
+        let session = self.sessions.get_mut(&id).expect("a living session is in the table");
         session.renewal = number;
         session.last_renewal = at;
+        if let Some(now) = now {
+            session.hear(now, drift);
+        }
         self.counters.renewals += 1;
+        let session = &self.sessions[&id];
         if was_overdue {
             let requests = session.waits.values().flat_map(|wait| &wait.requests);
             let waited_for: Vec<ResourceName> = requests.map(|request| request.resource.clone()).collect();
@@ -214,6 +243,7 @@ impl LeaseTable {
     /// Takes note of a renewal without a number: it gets the next one.
     pub(super) fn renew_plain(
         &mut self,
+        out: &mut Applied,
         revived: &mut BTreeSet<ResourceName>,
         id: SessionId,
     ) -> Result<RenewalNumber, Reply> {
@@ -222,7 +252,7 @@ impl LeaseTable {
             return Err(Reply::Refused(Refusal::WrongSessionKind));
         }
         let number = session.renewal.next();
-        self.renew(revived, id, number, ItemNumber::NONE).map(|()| number)
+        self.renew(out, revived, id, number, ItemNumber::NONE).map(|()| number)
     }
 
     /// A session that was overdue has come back: whoever waits for its leases may take them only at a new point.
@@ -283,6 +313,7 @@ impl LeaseTable {
         let living = self.living(id).map_err(Reply::Refused)?;
         let gives_up = op.is_some_and(|op| living.gives_up(op));
         let hard_limit = self.config.limits.unseen.saturating_mul(2);
+        let (drift, now) = (self.config.drift, self.counts_gaps().then(|| self.now()));
         let session = self.sessions.get_mut(&id).expect("a living session is in the table");
         let expected = session.last_command.next();
         match (sequence, session.kind) {
@@ -309,6 +340,9 @@ impl LeaseTable {
             _ => return Err(Reply::Refused(Refusal::WrongSessionKind)),
         }
         session.last_command = expected;
+        if let Some(now) = now {
+            session.hear(now, drift);
+        }
         Ok(expected)
     }
 

@@ -4,23 +4,29 @@
 //! limit), so that damaged bytes are an error here and not a panic later. It does not check promises: see
 //! [`check_invariants`](LeaseTable::check_invariants).
 
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-use super::resource::{Draining, Holder, Kind, Resource, Standing};
+use super::gaps::{Gaps, Outage, Sign};
+use super::resource::{Draining, Holder, Kind, Readiness, Resource, Standing};
 use super::session::Session;
 use super::{Counters, LeaseTable};
 use crate::command::{DecodeError, Mode, SessionKind, decode_versioned, encode_versioned};
-use crate::id::Token;
-use crate::limits::{LONGEST_MAX_TTL, MAX_ALARMS, MAX_POLICY};
+use crate::id::{SessionId, Token};
+use crate::limits::{LONGEST_MAX_TTL, MAX_ALARMS, MAX_OUTAGES, MAX_POLICY};
 use crate::name::ResourceName;
 use crate::time::{Drift, LogTime};
 
-/// The newest version of the snapshot format. Version 1 ends before the alarms, version 2 before [`Later`].
-const SNAPSHOT_VERSION: u8 = 3;
+/// The newest version of the snapshot format. Version 1 ends before the alarms, version 2 before [`Later`], version 3 before
+/// [`Gapped`].
+const SNAPSHOT_VERSION: u8 = 4;
 /// What is written while every member may have to read it, of whatever release.
 const BEFORE_DRAINS: u8 = 2;
+/// What is written while the log shows drains and does not count gaps.
+const BEFORE_GAPS: u8 = 3;
 /// The latest log time of a snapshot that is believed: far enough from the end that no length in it can pass the end.
 const LATEST: LogTime = LogTime::new(u64::MAX / 2);
 
@@ -38,6 +44,22 @@ struct Later {
     told: Vec<(ResourceName, Token)>,
 }
 
+/// What stands behind that: gaps, and what they are made from.
+#[derive(Serialize, Deserialize)]
+struct Gapped {
+    /// The last sign of life of each session.
+    heard: Vec<(SessionId, Sign)>,
+    /// What holders have said of their readiness, in the order of names and grants.
+    readiness: Vec<(ResourceName, Token, Readiness)>,
+    /// The leases that were granted right after an outage, and how many there had been.
+    granted: Vec<(ResourceName, Token, u32)>,
+    /// The leases of the past that were granted, or ended, right after an outage, and how many there had been.
+    past: Vec<(ResourceName, Token, (u32, u32))>,
+    /// In the order of names.
+    gaps: Vec<(ResourceName, Gaps)>,
+    outages: VecDeque<Outage>,
+}
+
 impl LeaseTable {
     /// The table as bytes. Equal tables give equal bytes.
     ///
@@ -47,9 +69,9 @@ impl LeaseTable {
         if !self.shows_drains() {
             return encode_versioned(BEFORE_DRAINS, self);
         }
-        let bytes = encode_versioned(SNAPSHOT_VERSION, self);
-        postcard::to_extend(&self.later(), bytes)
-            .expect("these types have no failing serializers and a vector grows as needed")
+        let version = if self.counts_gaps() { SNAPSHOT_VERSION } else { BEFORE_GAPS };
+        let bytes = add(encode_versioned(version, self), &self.later());
+        if self.counts_gaps() { add(bytes, &self.gapped()) } else { bytes }
     }
 
     /// Reads a table that [`encode`](Self::encode) wrote.
@@ -64,10 +86,19 @@ impl LeaseTable {
                 let no_alarms = [&[BEFORE_DRAINS], body, &[0]].concat();
                 decode_versioned("snapshot", BEFORE_DRAINS, &no_alarms)?
             }
-            Some((&SNAPSHOT_VERSION, body)) => {
+            Some((&version @ (BEFORE_GAPS | SNAPSHOT_VERSION), body)) => {
                 let (mut table, rest): (Self, _) = postcard::take_from_bytes(body).map_err(damaged)?;
-                let (later, rest) = postcard::take_from_bytes(rest).map_err(damaged)?;
-                table.take_later(later).filter(|()| rest.is_empty()).ok_or_else(contradicts)?;
+                let (later, mut rest) = postcard::take_from_bytes(rest).map_err(damaged)?;
+                table.take_later(later).ok_or_else(contradicts)?;
+                if version == SNAPSHOT_VERSION {
+                    let (gapped, behind) = postcard::take_from_bytes(rest).map_err(damaged)?;
+                    table.take_gapped(gapped).ok_or_else(contradicts)?;
+                    rest = behind;
+                }
+                // Any other would have been written in another format.
+                if !rest.is_empty() || table.counts_gaps() != (version == SNAPSHOT_VERSION) {
+                    return Err(contradicts());
+                }
                 table
             }
             _ => decode_versioned("snapshot", SNAPSHOT_VERSION, bytes)?,
@@ -80,12 +111,13 @@ impl LeaseTable {
         Ok(table)
     }
 
+    fn places(&self) -> impl Iterator<Item = (&ResourceName, &Holder)> {
+        self.resources
+            .iter()
+            .flat_map(|(name, resource)| resource.holders.iter().map(move |holder| (name, holder)))
+    }
+
     fn later(&self) -> Later {
-        let places = || {
-            self.resources
-                .iter()
-                .flat_map(|(name, resource)| resource.holders.iter().map(move |holder| (name, holder)))
-        };
         let draining = |(name, holder): (&ResourceName, &Holder)| {
             holder.draining.map(|draining| (name.clone(), holder.token, draining))
         };
@@ -95,9 +127,56 @@ impl LeaseTable {
         };
         Later {
             version: self.version,
-            draining: places().filter_map(draining).collect(),
-            told: places().filter_map(told).collect(),
+            draining: self.places().filter_map(draining).collect(),
+            told: self.places().filter_map(told).collect(),
         }
+    }
+
+    fn gapped(&self) -> Gapped {
+        let heard = self.sessions.iter().filter(|(_, session)| session.heard != Sign::default());
+        let readiness = self.places().filter(|(_, holder)| holder.readiness != Readiness::Unsaid);
+        let granted = self.places().filter(|(_, holder)| holder.outages > 0);
+        let past = |(name, resource): (&ResourceName, &Resource)| -> Vec<_> {
+            let known = resource.history.iter().filter(|past| past.outages != (0, 0));
+            known.map(|past| (name.clone(), past.token, past.outages)).collect()
+        };
+        let gaps = self.resources.iter().filter_map(|(name, resource)| Some((name, resource.gaps.as_ref()?)));
+        Gapped {
+            heard: heard.map(|(id, session)| (*id, session.heard)).collect(),
+            readiness: readiness
+                .map(|(name, holder)| (name.clone(), holder.token, holder.readiness))
+                .collect(),
+            granted: granted.map(|(name, holder)| (name.clone(), holder.token, holder.outages)).collect(),
+            past: self.resources.iter().flat_map(past).collect(),
+            gaps: gaps.map(|(name, gaps)| (name.clone(), (**gaps).clone())).collect(),
+            outages: self.outages.clone(),
+        }
+    }
+
+    /// The same for what gaps are made from.
+    fn take_gapped(&mut self, gapped: Gapped) -> Option<()> {
+        for (id, heard) in gapped.heard {
+            self.sessions.get_mut(&id)?.heard = heard;
+            (heard.at <= self.last_at).then_some(())?;
+        }
+        for (name, token, readiness) in gapped.readiness {
+            self.resources.get_mut(&name)?.holder_mut(token)?.readiness = readiness;
+        }
+        for (name, token, outages) in gapped.granted {
+            self.resources.get_mut(&name)?.holder_mut(token)?.outages = outages;
+        }
+        for (name, token, outages) in gapped.past {
+            let mut past = self.resources.get_mut(&name)?.history.iter_mut();
+            past.find(|past| past.token == token)?.outages = outages;
+        }
+        for (name, gaps) in gapped.gaps {
+            gaps.is_whole(self.last_at, LATEST).then_some(())?;
+            self.resources.get_mut(&name)?.gaps = Some(Box::new(gaps));
+        }
+        self.outages = gapped.outages;
+        let in_time = |outage: &Outage| outage.at <= self.last_at;
+        let bounded = self.outages.len() <= MAX_OUTAGES && self.outages.iter().all(in_time);
+        bounded.then_some(())
     }
 
     /// Puts what stood behind the table where it belongs; nothing if there is no such place.
@@ -151,6 +230,7 @@ impl LeaseTable {
         };
         good_slots
             && resource.transitions <= HIGHEST
+            && resource.holders.iter().all(|holder| holder.since <= self.last_at)
             && resource.holders.iter().all(|holder| good_standing(&holder.standing))
             && resource.holders.iter().all(|holder| holder.draining.is_none_or(|shown| shown.until <= LATEST))
             && resource.holders.iter().all(|holder| self.sessions.contains_key(&holder.session))
@@ -159,4 +239,10 @@ impl LeaseTable {
                 session.is_some_and(|session| session.waits.contains_key(&waiting.command))
             })
     }
+}
+
+/// The bytes with these behind them.
+fn add<T: Serialize>(bytes: Vec<u8>, value: &T) -> Vec<u8> {
+    postcard::to_extend(value, bytes)
+        .expect("these types have no failing serializers and a vector grows as needed")
 }

@@ -87,6 +87,11 @@ impl LeaseTable {
         }
     }
 
+    /// The shortest ttl of a session; nothing without sessions.
+    pub fn smallest_ttl(&self) -> Option<Millis> {
+        self.index.smallest_ttl()
+    }
+
     /// How long log time may stand still at most while something depends on it: an eighth of the smallest ttl, at most a
     /// second. Nothing when nobody would notice.
     pub fn time_step(&self) -> Option<Millis> {

@@ -10,11 +10,14 @@ use crate::id::CommandNumber;
 pub const FIRST_VERSION: u32 = 1;
 /// From this version on drains are shown, and holders are told that their offers were accepted.
 pub const SHOWS_DRAINS: u32 = 2;
+/// From this version on gaps are counted: holders say when they are ready, and the log says when connections ended and when nobody led.
+pub const COUNTS_GAPS: u32 = 3;
 
 /// The version that a log must have before this may stand in it.
 pub const fn needs(op: &Op) -> u32 {
     match op {
         Op::SetDraining { .. } => SHOWS_DRAINS,
+        Op::SetReady { .. } => COUNTS_GAPS,
         Op::Acquire(_)
         | Op::Cancel { .. }
         | Op::SetValue { .. }
@@ -53,5 +56,9 @@ impl LeaseTable {
 
     pub(super) const fn shows_drains(&self) -> bool {
         self.version >= SHOWS_DRAINS
+    }
+
+    pub(super) const fn counts_gaps(&self) -> bool {
+        self.version >= COUNTS_GAPS
     }
 }

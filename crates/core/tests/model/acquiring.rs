@@ -32,6 +32,7 @@ impl Naive {
             Op::Accept { resource, token, value } => self.accept(out, id, number, (resource, *token), value),
             Op::Release { resource, token, drained } => self.release(out, id, resource, *token, *drained),
             Op::Close => unreachable!("a close has no answer"),
+            Op::SetReady { resource, token, ready } => self.set_ready(out, id, (resource, *token), *ready),
             Op::SetDraining { resource, token, in_flight, within } => {
                 self.show_draining(out, id, (resource, *token), *in_flight, *within)
             }

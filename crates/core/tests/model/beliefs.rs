@@ -90,6 +90,7 @@ impl Beliefs {
                 }
                 Event::ValueSet { .. }
                 | Event::DrainingShown { .. }
+                | Event::ReadySet { .. }
                 | Event::RegisterWritten { .. }
                 | Event::SessionEnded { .. }
                 | Event::WaitGranted { .. }

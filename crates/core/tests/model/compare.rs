@@ -1,6 +1,6 @@
 //! Whether the real table and the naive one show the same state, through what the real one lets people see.
 
-use leasehold_core::table::{HoldingState, LeaseView};
+use leasehold_core::table::{HoldingState, LeaseView, ReadinessView};
 use leasehold_core::{CommandNumber, ItemNumber, LeaseTable, Millis, RegisterKey};
 use proptest::prelude::*;
 
@@ -45,6 +45,11 @@ fn same_told(view: &LeaseView, naive: &Naive) -> Result<(), TestCaseError> {
         let drain = holder.draining.map(|shown| (shown.in_flight, shown.remaining));
         let expected = lease.draining.map(|(in_flight, until)| (in_flight, left(until)));
         prop_assert_eq!(drain, expected, "drain of {} {}", view.resource, holder.token);
+        let ready = holder.readiness.map(|readiness| match readiness {
+            ReadinessView::WarmingUp => None,
+            ReadinessView::ReadyAfter(length) => Some(length.get()),
+        });
+        prop_assert_eq!(ready, lease.ready, "readiness of {} {}", view.resource, holder.token);
         let shown = holder.offer.as_ref().map(|offer| (offer.to, offer.ready, offer.remaining));
         let stands =
             lease.offer.as_ref().filter(|offer| naive.now <= offer.until && !naive.is_over(offer.to));
@@ -79,7 +84,9 @@ fn same_resource(table: &LeaseTable, naive: &Naive, nth: u8) -> Result<(), TestC
                 (None, false) => HoldingState::Overdue,
                 (None, true) => HoldingState::Held,
             };
-            (l.session, l.token, l.fence, l.slot, l.shared, Some(l.value.clone()), naive.now - l.since, state)
+            // Outages are told though log time stood still in them.
+            let held_for = naive.now - l.since + naive.dark - l.dark;
+            (l.session, l.token, l.fence, l.slot, l.shared, Some(l.value.clone()), held_for, state)
         })
         .collect();
     prop_assert_eq!(shown, expected, "holders of {}", name);

@@ -44,6 +44,8 @@ pub(crate) struct Naive {
     pub(crate) past: Vec<Past>,
     /// What may stand in the log: from 2 on drains are shown, and holders hear that their offers were accepted.
     pub(crate) version: u32,
+    /// For how long nobody led, in all, as far as the log counts it.
+    pub(crate) dark: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -83,11 +85,15 @@ pub(crate) struct Lease {
     pub(crate) shared: bool,
     pub(crate) value: Value,
     pub(crate) since: u64,
+    /// For how long nobody had led before its grant.
+    pub(crate) dark: u64,
     pub(crate) revoked: Option<Revoked>,
     pub(crate) offer: Option<OfferMade>,
     pub(crate) asks: u32,
     /// How many pieces of work are under way, and until when at most.
     pub(crate) draining: Option<(u32, u64)>,
+    /// What it said of its readiness: nothing yet, that it is warming up, or so long after its grant that it is ready.
+    pub(crate) ready: Option<Option<u64>>,
 }
 
 /// The lease is over, and its place stays taken because the holder may not know.
@@ -164,6 +170,7 @@ impl Naive {
             alarms: Vec::new(),
             past: Vec::new(),
             version: 1,
+            dark: 0,
         }
     }
 
@@ -217,6 +224,7 @@ impl Naive {
             Command::Operator(operator) => self.operator(out, operator),
             Command::Tidy(due) => self.tidy(out, due),
             Command::System(system) => self.system(out, system),
+            Command::Detached { .. } => Reply::Done,
         };
         self.forget_unused();
         reply
@@ -230,6 +238,10 @@ impl Naive {
                 }
             }
             System::ClusterVersion { version } => self.version = self.version.max(*version),
+            System::Unserved { length } if self.version >= 3 => {
+                self.dark += length.map_or(0, Millis::get);
+            }
+            System::Unserved { .. } => {}
             System::Rebooted => self.end_everything(out, &Ending::Rebooted),
             System::Restored { epoch, wait } => {
                 self.epoch = self.epoch.max(epoch.get());

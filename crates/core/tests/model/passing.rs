@@ -57,6 +57,35 @@ impl Naive {
         Ok(Answer::DrainingShown)
     }
 
+    pub(super) fn set_ready(
+        &mut self,
+        out: &mut Applied,
+        id: SessionId,
+        said: (&ResourceName, Token),
+        ready: bool,
+    ) -> Result<Answer, Refusal> {
+        let (name, token) = said;
+        if self.version < 3 {
+            return Err(Refusal::NotYetInUse);
+        }
+        self.serve(out, [name.clone()]);
+        let (refusal, now) = (self.not_holder(name, token), self.now);
+        let ttl = self.session(id).expect("whoever asks lives").ttl.get();
+        let lease = self.lease_mut(name, token);
+        let lease = lease.filter(|lease| lease.session == id && lease.revoked.is_none()).ok_or(refusal)?;
+        let before = lease.ready;
+        lease.ready = match (before, ready) {
+            (None, false) if now - lease.since <= ttl => Some(None),
+            (None | Some(None), true) => Some(Some(now - lease.since)),
+            _ => before,
+        };
+        if lease.ready != before {
+            let resource = name.clone();
+            out.events.push(Event::ReadySet { resource, token, session: id, ready });
+        }
+        Ok(Answer::ReadySet)
+    }
+
     fn find_successor(&self, name: &ResourceName, wanted: &Successor) -> Option<SessionId> {
         let mut live = self.queue(name).map(|wait| wait.session).filter(|waiter| self.is_live(*waiter));
         match wanted {

@@ -48,7 +48,7 @@ fn value(nth: u64) -> Value {
 
 /// The entry with which every script begins: its sessions, and the first attachment of each that is streamed.
 pub(crate) fn openings(script: &Script) -> Entry {
-    let version = script.shows_drains.then_some(Command::System(System::ClusterVersion { version: 2 }));
+    let version = script.version_raised.then_some(Command::System(System::ClusterVersion { version: 3 }));
     let opens = script.openings.iter().map(|pick| Command::Open(open(*pick)));
     Entry { at: LogTime::ZERO, commands: version.into_iter().chain(opens).collect() }
 }
@@ -187,6 +187,15 @@ impl<'a> Resolver<'a> {
                 epoch: Epoch::new(self.naive.epoch + u16::from(*epoch_up)).expect("scripts restore seldom"),
                 wait: Millis::new(u64::from(*wait)),
             }),
+            Step::Detached { who } => {
+                let session = self.session(*who)?;
+                let attach = AttachNumber::new(session.attach);
+                Command::Detached { session: session.id, attach }
+            }
+            Step::Unserved { length } => {
+                let length = (*length > 0).then(|| Millis::new(u64::from(*length)));
+                Command::System(System::Unserved { length })
+            }
             Step::Version => Command::System(System::ClusterVersion { version: 7 }),
             Step::Found => Command::System(System::Found(Config::default())),
         })
@@ -222,6 +231,7 @@ impl<'a> Resolver<'a> {
         let mut able: Vec<SessionId> = match op {
             OpStep::SetValue { token: TokenPick::Own, .. }
             | OpStep::SetDraining { token: TokenPick::Own, .. }
+            | OpStep::SetReady { token: TokenPick::Own, .. }
             | OpStep::WriteRegister { token: TokenPick::Own, .. }
             | OpStep::Offer { token: TokenPick::Own, .. } => naive.leases.iter().map(|l| l.session).collect(),
             OpStep::Release { token: TokenPick::Own, .. } => {
@@ -291,6 +301,10 @@ impl<'a> Resolver<'a> {
             OpStep::Release { resource: r, token, drained } => {
                 let (resource, token) = self.token(Some(session.id), *r, *token);
                 Op::Release { resource, token, drained: *drained }
+            }
+            OpStep::SetReady { resource: r, token, ready } => {
+                let (resource, token) = self.token(Some(session.id), *r, *token);
+                Op::SetReady { resource, token, ready: *ready }
             }
             OpStep::SetDraining { resource: r, token, in_flight, within } => {
                 let (resource, token) = self.token(Some(session.id), *r, *token);

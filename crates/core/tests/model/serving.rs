@@ -161,10 +161,12 @@ impl Naive {
                 shared: request.mode == Mode::Shared,
                 value: value.clone(),
                 since: self.now,
+                dark: self.dark,
                 revoked: None,
                 offer: None,
                 asks: 0,
                 draining: None,
+                ready: None,
             });
             let grant = Grant { resource, token, fence, slot };
             out.events.push(Event::Granted {

@@ -10,7 +10,7 @@ pub(crate) struct Script {
     pub(crate) limits: LimitsPick,
     pub(crate) drift_ppm: u32,
     /// Whether the log shows drains from its beginning.
-    pub(crate) shows_drains: bool,
+    pub(crate) version_raised: bool,
     pub(crate) openings: Vec<OpenPick>,
     pub(crate) entries: Vec<EntryStep>,
 }
@@ -110,6 +110,14 @@ pub(crate) enum Step {
     },
     Found,
     Version,
+    /// The connection of a session has ended.
+    Detached {
+        who: u8,
+    },
+    /// Nobody led for so long; zero means that nobody knows.
+    Unserved {
+        length: u16,
+    },
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -154,6 +162,11 @@ pub(crate) enum OpStep {
         resource: u8,
         token: TokenPick,
         drained: bool,
+    },
+    SetReady {
+        resource: u8,
+        token: TokenPick,
+        ready: bool,
     },
     SetDraining {
         resource: u8,
@@ -201,10 +214,10 @@ pub(crate) fn script(longest: usize) -> impl Strategy<Value = Script> {
     let drift = prop_oneof![4 => Just(1_000_u32), 1 => Just(0), 1 => Just(77_777)];
     let openings = (2_u8..=4).prop_flat_map(|count| (0..count).map(good_open).collect::<Vec<_>>());
     (limits, drift, prop::bool::weighted(0.8), openings, vec(entry(), 1..longest)).prop_map(
-        |(limits, drift_ppm, shows_drains, openings, entries)| Script {
+        |(limits, drift_ppm, version_raised, openings, entries)| Script {
             limits,
             drift_ppm,
-            shows_drains,
+            version_raised,
             openings,
             entries,
         },
@@ -320,6 +333,8 @@ fn op() -> impl Strategy<Value = OpStep> {
         6 => (r.clone(), offered).prop_map(|(resource, token)| OpStep::Accept { resource, token }),
         6 => (r.clone(), token(), any::<bool>())
             .prop_map(|(resource, token, drained)| OpStep::Release { resource, token, drained }),
+        3 => (r.clone(), token(), any::<bool>())
+            .prop_map(|(resource, token, ready)| OpStep::SetReady { resource, token, ready }),
         2 => (r, token(), 0_u8..9, prop_oneof![9 => 0_u32..5_000, 1 => Just(86_400_001)])
             .prop_map(|(resource, token, in_flight, within)| OpStep::SetDraining { resource, token, in_flight, within }),
         1 => Just(OpStep::Close),
@@ -360,5 +375,7 @@ fn rare() -> impl Strategy<Value = Step> {
         2 => (0_u8..3, wait).prop_map(|(epoch_up, wait)| Step::Restored { epoch_up, wait }),
         3 => Just(Step::Found),
         1 => Just(Step::Version),
+        4 => (0_u8..4).prop_map(|who| Step::Detached { who }),
+        2 => (0_u16..9_000).prop_map(|length| Step::Unserved { length }),
     ]
 }

@@ -62,6 +62,10 @@ impl World {
                 client.attach = client.attach.max(attach);
                 log(Command::Attach(Attach { session, attach: AttachNumber::new(attach), seen }))
             }
+            "detached" => {
+                let attach = words.number_option("number")?.unwrap_or(client.attach);
+                log(Command::Detached { session, attach: AttachNumber::new(attach) })
+            }
             "renew" => {
                 let number = words.number_option("number")?;
                 if number.is_none() && plain {
@@ -126,6 +130,11 @@ impl World {
                 let (resource, token) = self.lease(name, words)?;
                 Op::Release { resource, token, drained }
             }
+            "ready" | "warming" => {
+                let ready = verb == "ready";
+                let (resource, token) = self.lease(name, words)?;
+                Op::SetReady { resource, token, ready }
+            }
             "draining" => {
                 let within = words.length_option("within")?.unwrap_or(Millis::new(5_000));
                 let (resource, token) = self.lease(name, words)?;
@@ -142,6 +151,7 @@ impl World {
         Ok(match verb {
             "config" => Command::System(System::Found(config(words)?)),
             "rebooted" => Command::System(System::Rebooted),
+            "unserved" => Command::System(System::Unserved { length: words.length_option("for")? }),
             "version" => {
                 let version = number(words.next("a version")?)?;
                 let version = u32::try_from(version).map_err(|_| "no such version")?;

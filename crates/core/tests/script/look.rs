@@ -1,6 +1,7 @@
 //! Looking at the table from a script: reads leave no trace in it.
 
-use leasehold_core::table::{HolderView, HoldingState};
+use leasehold_core::gap::GapView;
+use leasehold_core::table::{HolderView, HoldingState, ReadinessView};
 use leasehold_core::{RegisterKey, ResourceName, SessionId, Token};
 
 use super::command::resource;
@@ -14,6 +15,10 @@ pub(crate) enum Look {
     Lease(ResourceName),
     /// The past of a resource.
     History(ResourceName),
+    /// For how long nobody acted on a resource.
+    Gaps(ResourceName),
+    /// When nobody led.
+    Outages,
     /// Whether a token is current.
     Check(ResourceName, Token),
     /// A register.
@@ -34,6 +39,7 @@ pub(crate) fn read_look(world: &World, first: &str, words: &mut Words<'_>) -> Re
     Ok(Some(match first {
         "show" => Look::Lease(name(words)?),
         "history" => Look::History(name(words)?),
+        "gaps" => Look::Gaps(name(words)?),
         "check" => {
             let resource = name(words)?;
             let token = world.token(&resource, words.next("a token")?)?;
@@ -46,6 +52,7 @@ pub(crate) fn read_look(world: &World, first: &str, words: &mut Words<'_>) -> Re
                 RegisterKey::new(words.next("a key")?).map_err(|error| error.to_string())?,
             )
         }
+        "outages" => Look::Outages,
         "sessions" => Look::Sessions,
         "unseen" => Look::Unseen(world.session(words.next("a session")?)?),
         "sizes" => Look::Sizes,
@@ -58,6 +65,8 @@ impl World {
     pub(crate) fn look(&mut self, look: &Look) -> Result<Vec<String>, String> {
         Ok(match look {
             Look::Lease(name) => self.show(name),
+            Look::Gaps(name) => self.gaps(name),
+            Look::Outages => self.outages(),
             Look::History(name) => self.history(name),
             Look::Check(name, t) => vec![match self.table.check(name, *t) {
                 Ok(()) => format!("{name} {} is current", token(*t)),
@@ -110,6 +119,16 @@ impl World {
         lines
     }
 
+    fn gaps(&self, name: &ResourceName) -> Vec<String> {
+        let Some(of) = self.table.gaps(name, None, self.table.last_at()) else {
+            return vec![format!("{name} is not known")];
+        };
+        if of.gaps.is_empty() {
+            return vec![format!("{name}: no gaps")];
+        }
+        of.gaps.iter().map(|gap| one_gap(name, gap)).collect()
+    }
+
     fn holder(&self, holder: &HolderView) -> String {
         let state = match holder.state {
             HoldingState::Held => format!("{} left", holder.remaining),
@@ -128,6 +147,11 @@ impl World {
         let drains = holder.draining.map_or_else(String::new, |shown| {
             format!(", draining {} within {}", shown.in_flight, shown.remaining)
         });
+        let drains = match holder.readiness {
+            None => drains,
+            Some(ReadinessView::WarmingUp) => format!("{drains}, warming up"),
+            Some(ReadinessView::ReadyAfter(length)) => format!("{drains}, ready after {length}"),
+        };
         let offers = holder.offer.as_ref().map_or_else(String::new, |offer| {
             let ready = if offer.ready { "ready" } else { "not ready" };
             format!(", offered to {} ({ready}) for {}", self.name(offer.to), offer.remaining)
@@ -148,6 +172,14 @@ impl World {
         if past.is_empty() { vec![format!("{name} has no past")] } else { past.iter().map(line).collect() }
     }
 
+    fn outages(&self) -> Vec<String> {
+        let line = |outage: &leasehold_core::gap::OutageView| {
+            let length = outage.length.map_or("nobody knows for how long".to_owned(), |l| format!("for {l}"));
+            format!("nobody led {length}, up to {} ago", outage.ended_ago)
+        };
+        self.table.outages(self.table.last_at()).iter().map(line).collect()
+    }
+
     fn sessions(&self) -> Vec<String> {
         let line = |view: leasehold_core::table::SessionView| {
             let left = if view.overdue { "overdue".to_owned() } else { format!("{} left", view.remaining) };
@@ -156,4 +188,13 @@ impl World {
         let lines: Vec<String> = self.table.sessions(None, usize::MAX).map(line).collect();
         if lines.is_empty() { vec!["no sessions".to_owned()] } else { lines }
     }
+}
+
+fn one_gap(name: &ResourceName, gap: &GapView) -> String {
+    let parts: Vec<String> =
+        gap.parts.iter().map(|part| format!("{} {}", part.cause.word(), part.length)).collect();
+    let ended = gap.ended_ago.map_or_else(|| "lasts".to_owned(), |ago| format!("ended {ago} ago"));
+    let after = gap.after.as_ref().map_or_else(String::new, |after| format!(" to {}", token(after.token)));
+    let (length, before) = (gap.length(), token(gap.before.token));
+    format!("{name}: {length} from {before}{after}, {ended}: {}", parts.join(", "))
 }

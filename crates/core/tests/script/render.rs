@@ -102,6 +102,7 @@ impl World {
             Answer::Offered { to } => format!("offered to {}", self.name(*to)),
             Answer::Accepted { wait } => format!("accepted, the grant follows under {wait}"),
             Answer::Released => "released".to_owned(),
+            Answer::ReadySet => "ready set".to_owned(),
             Answer::DrainingShown => "draining shown".to_owned(),
             Answer::Refused(refusal) => format!("refused: {}", self.refusal(refusal)),
         }
@@ -151,6 +152,10 @@ impl World {
             }
             Event::AlarmCleared { resource, token: t, by, reason } => {
                 format!("alarm of {resource} {} cleared by {by:?} ({reason})", token(*t))
+            }
+            Event::ReadySet { resource, token: t, ready, .. } => {
+                let word = if *ready { "ready" } else { "warming up" };
+                format!("{word}: {resource} {}", token(*t))
             }
             Event::DrainingShown { resource, token: t, in_flight, within, .. } => {
                 format!("draining: {resource} {} with {in_flight} in flight, within {within}", token(*t))

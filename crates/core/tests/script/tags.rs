@@ -50,6 +50,7 @@ pub(crate) const TAGS: &[&str] = &[
     "operator",
     "alarm",
     "draining",
+    "gaps",
     "version",
 ];
 

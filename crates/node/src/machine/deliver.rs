@@ -97,8 +97,10 @@ impl Node {
             }
             let proposed = self.proposed.pop_front().expect("the front was just looked at");
             if proposed.index == index && proposed.term == term {
-                let waited = self.now.since(proposed.since).smaller().as_micros();
-                self.stats.commit_micros.add(u64::try_from(waited).unwrap_or(u64::MAX));
+                let waited = self.now.since(proposed.since);
+                self.commits.add(waited.greater(), self.now);
+                let micros = waited.smaller().as_micros();
+                self.stats.commit_micros.add(u64::try_from(micros).unwrap_or(u64::MAX));
                 return proposed.origins;
             }
             for origin in proposed.origins {
@@ -134,6 +136,8 @@ impl Node {
 
     pub(super) fn answer_reads(&mut self, out: &mut Vec<Output>) {
         let (mut pages, mut later) = (0, Vec::new());
+        let now = self.leadership.as_ref().map(|leadership| leadership.clock.stamp());
+        let now = now.unwrap_or_default().max(self.table.last_at());
         for read in self.reads.due(self.applied) {
             pages += usize::from(read.is_listing());
             if read.is_listing() && pages > MAX_PAGES_PER_TURN {
@@ -147,7 +151,7 @@ impl Node {
                     continue;
                 }
             };
-            let answer = reads::answer(&self.table, &query);
+            let answer = reads::answer(&self.table, &query, now);
             let answer = answer.unwrap_or_else(|| match query {
                 Query::Cluster => ReadAnswer::Cluster(self.cluster_view()),
                 _ => ReadAnswer::Status(self.status()),

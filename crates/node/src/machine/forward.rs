@@ -58,6 +58,11 @@ impl Node {
                     self.take_in(out, Input::Abandoned { connection, id });
                 }
             }
+            PeerMessage::HungUp { connection } => {
+                if let Some(connection) = self.visitors.local(from, connection) {
+                    self.take_in(out, Input::HungUp(connection));
+                }
+            }
             PeerMessage::Disconnected { connection } => {
                 if let Some(connection) = self.visitors.leave(from, connection) {
                     self.take_in(out, Input::Disconnected(connection));
@@ -87,6 +92,7 @@ impl Node {
             return;
         }
         self.heard.insert(from, self.running);
+        self.note_leader(from);
         if let Some(why) = self.contradiction(&message) {
             self.fatal = Some(Fatal::Invariant(why));
             return;

@@ -47,6 +47,7 @@ impl Node {
             Some(handover) => handover.origins.extend(origin),
             None => {
                 let origins = origin.into_iter().collect();
+                self.owe_last_stamp();
                 self.handover = Some(Handover { to, began: self.now, asked: false, origins });
             }
         }
@@ -89,7 +90,10 @@ impl Node {
         }
         let stuck = self.write_waited >= STUCK_DISK;
         // Renewals may arrive for ever; their clients send those that are left again.
-        let finished = self.queue.has_only_renewals() && self.proposed.is_empty() && self.writes.is_empty();
+        let finished = self.queue.has_only_renewals()
+            && !self.owes_stamp
+            && self.proposed.is_empty()
+            && self.writes.is_empty();
         let Some(handover) = &mut self.handover else { return };
         if !handover.asked && (finished || stuck) {
             handover.asked = true;
@@ -138,7 +142,13 @@ impl Node {
                 self.leaving = Some(self.now);
                 self.begin_handover(to, None);
             }
-            _ => self.drain(out),
+            _ => {
+                // What nobody else can confirm might never be written.
+                if self.is_alone() {
+                    self.owe_last_stamp();
+                }
+                self.drain(out);
+            }
         }
     }
 }

@@ -49,6 +49,7 @@ impl Node {
                 let cancel = self.holds.abandon((connection, id));
                 self.push_own(cancel);
             }
+            Input::HungUp(connection) => self.note_hung_up(out, connection),
             Input::Disconnected(connection) => {
                 self.routes.disconnect(connection);
                 self.disconnect_forwarded(out, connection);

@@ -8,6 +8,7 @@ use leasehold_core::protocol::{Changes, MemberId, Request, RequestId, ToClient};
 use crate::anchor::{Machine, ResumeError};
 use crate::hints::RENEWALS_AT_ONCE;
 use crate::members::{CLUSTER_VERSION, Membership};
+use crate::meter::GapPattern;
 use crate::payload::PayloadError;
 use crate::peer::PeerMessage;
 use crate::routes::ConnectionId;
@@ -31,6 +32,8 @@ pub enum Input {
         /// The request.
         id: RequestId,
     },
+    /// A client has ended its connection, or died: its side says so. [`Input::Disconnected`] follows.
+    HungUp(ConnectionId),
     /// A connection is gone.
     Disconnected(ConnectionId),
     /// A write was synced, and with it all before it.
@@ -229,6 +232,11 @@ pub struct Options {
     pub cluster_version: u32,
     /// Up to this many renewals at once are never too many: nobody is asked to renew at another time.
     pub renewals_at_once: usize,
+    /// Whose clocks the node reads, where readings of an earlier process of the same boot are to be understood: for a service, to say for
+    /// how long it was away. An embedded directory has this in its [`Place`].
+    pub machine: Option<Machine>,
+    /// Names whose gaps are counted apart, for metrics.
+    pub gap_patterns: Vec<GapPattern>,
 }
 
 impl Default for Options {
@@ -239,6 +247,8 @@ impl Default for Options {
             snapshot_bytes: 8 * 1024 * 1024,
             cluster_version: CLUSTER_VERSION,
             renewals_at_once: RENEWALS_AT_ONCE,
+            machine: None,
+            gap_patterns: Vec::new(),
         }
     }
 }

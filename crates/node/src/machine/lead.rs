@@ -4,7 +4,7 @@ use leasehold_core::answer::Renewed;
 use leasehold_core::holder::Reading;
 use leasehold_core::planted::{Bug, planted};
 use leasehold_core::protocol::{Failure, Request, Response};
-use leasehold_core::{Command, Entry, LogTime, Reply, System};
+use leasehold_core::{Command, Entry, LogTime, Millis, Reply, System};
 
 use super::intake::{respond, unavailable};
 use super::{Early, Fatal, Leadership, Node, Output, Place};
@@ -39,11 +39,12 @@ impl Node {
         if !self.is_serving() {
             return Ok(false);
         }
-        if self.draining && self.queue.is_empty() && self.holds.is_empty() {
+        if self.draining && !self.owes_stamp && self.queue.is_empty() && self.holds.is_empty() {
             // Nobody waits for anything: time and tidying go on when the service does. A slow disk would never be done with them.
             return Ok(false);
         }
         self.raise_version();
+        self.note_stall();
         let (mut origins, mut commands) = self.queue.take();
         let stamp = self.leadership.as_ref().expect("it leads").clock.stamp();
         if self.table.next_due().is_some_and(|due| stamp > due) {
@@ -54,6 +55,10 @@ impl Node {
                 commands.push(Command::Tidy(due));
             }
         }
+        for command in self.silent.take(&self.table) {
+            origins.push(Origin::Node);
+            commands.push(command);
+        }
         let named = self.kept.named(&mut self.table, stamp);
         if !named.is_empty() {
             origins.push(Origin::Node);
@@ -61,6 +66,10 @@ impl Node {
         }
         if commands.is_empty() && !self.is_time_due(stamp) {
             return Ok(false);
+        }
+        if let Some(stalled) = self.told_stall() {
+            origins.push(Origin::Node);
+            commands.push(stalled);
         }
         self.propose(commands, origins)?;
         Ok(true)
@@ -98,7 +107,7 @@ impl Node {
     /// Whether time must be moved though nothing else happens.
     fn is_time_due(&self, stamp: LogTime) -> bool {
         let last = self.leadership.as_ref().map_or(LogTime::ZERO, |leadership| leadership.last_stamp);
-        self.table.time_step().is_some_and(|step| stamp.since(last) >= step)
+        self.owes_stamp || self.time_step().is_some_and(|step| stamp.since(last) >= step)
     }
 
     /// The first entry of a leadership: it fixes where log time goes on, and nothing is judged before it is applied.
@@ -108,6 +117,7 @@ impl Node {
         let found = self.found.take().filter(|_| last.is_none());
         let mut commands: Vec<Command> =
             found.map(|config| Command::System(System::Found(config))).into_iter().collect();
+        let unserved = self.unserved(last.as_ref(), now);
         let base = match &self.place {
             Place::Served => at,
             Place::Embedded { machine, end_all_after_wait } => {
@@ -131,11 +141,22 @@ impl Node {
             // Nothing before this entry could add a member that knows less.
             commands.extend(self.version_to_raise());
         }
+        if self.counts_gaps_behind(&commands) {
+            commands.extend(unserved.map(|length| Command::System(System::Unserved { length })));
+        }
         let base =
             if planted(Bug::BaseFromOwnClock) { base.max(LogTime::new(now.raw / 1_000_000)) } else { base };
         let term = self.raft.raft.term;
         let clock = self.kept.clock(LogClock::start(base, now));
-        self.leadership = Some(Leadership { term, began: now, clock, opening: None, last_stamp: base });
+        self.leadership = Some(Leadership {
+            term,
+            began: now,
+            clock,
+            opening: None,
+            last_stamp: base,
+            cut_seen: Millis::ZERO,
+            stalled: Millis::ZERO,
+        });
         let origins = commands.iter().map(|_| Origin::Node).collect();
         let index = self.propose(commands, origins)?;
         if let Some(leadership) = &mut self.leadership {
@@ -170,10 +191,12 @@ impl Node {
         let leadership = leadership.expect("whoever proposes has made sure that it leads in this term");
         let at = self.kept.stamp(leadership.clock.stamp());
         leadership.last_stamp = at;
+        self.owes_stamp = false;
         let reading = leadership.clock.reading();
         let anchor = match &self.place {
             Place::Embedded { machine, .. } => Some(Anchor::new(machine.clone(), reading)),
-            Place::Served => None,
+            // It moves no time here: it says for how long nobody served.
+            Place::Served => self.options.machine.clone().map(|machine| Anchor::new(machine, reading)),
         };
         // What was applied is everything before this entry, or there is nothing to compare.
         let outcomes = self.outcomes.filter(|_| self.applied == self.raft.raft.raft_log.last_index());
@@ -191,6 +214,8 @@ impl Node {
         self.cut_before = self.cut_before.saturating_add(leadership.clock.cut());
         self.kept.over(&leadership.clock);
         self.raising = None;
+        self.owes_stamp = false;
+        self.silent.clear();
         // Whoever leads next does not know these connections: their clients attach anew.
         let attached =
             self.routes.clear().into_iter().filter(|connection| !self.visitors.is_calls(*connection));

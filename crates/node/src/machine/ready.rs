@@ -139,6 +139,7 @@ impl Node {
         check_version(read.roster.version, &self.options)?;
         read.table.check_invariants().map_err(Fatal::Invariant)?;
         self.raft.mut_store().install(index, term, to_conf_state(read.voters));
+        let counted = self.table.last_at();
         self.table = read.table;
         self.roster = read.roster;
         self.outcomes = read.outcomes;
@@ -147,6 +148,7 @@ impl Node {
         (self.applied, self.applied_term) = (index, term);
         self.since_snapshot =
             SinceSnapshot { saving: self.since_snapshot.saving, ..SinceSnapshot::default() };
+        self.meter.begin(&self.table, counted);
         out.push(Output::Replaced);
         out.push(Output::Members(Arc::new(self.membership())));
         Ok(SavedSnapshot { index, term, bytes: snapshot.data.to_vec() })
@@ -183,6 +185,7 @@ impl Node {
             self.stats.entries += 1;
             self.stats.entry_bytes += entry.data.len() as u64;
             self.stats.batch_commands.add(payload.entry.commands.len() as u64);
+            self.count_gaps(entry.index, payload.entry.at, &applied);
             self.deliver(out, entry.term, entry.index, &payload.entry.commands, applied);
         }
         self.applied = entry.index;

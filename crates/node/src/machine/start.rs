@@ -2,11 +2,12 @@
 
 use leasehold_core::LeaseTable;
 use leasehold_core::holder::Reading;
+use leasehold_core::measure::RoundTrips;
 use leasehold_core::protocol::{Member, MemberId};
 use raft::eraftpb::{ConfState, Entry, EntryType, HardState};
 use raft::{Config as RaftConfig, RawNode, StateRole};
 
-use super::{Fatal, LogEntry, Node, Options, SavedSnapshot, Setup, SinceSnapshot, Start};
+use super::{Fatal, LogEntry, Node, Options, SavedSnapshot, Setup, SinceSnapshot, Start, outage};
 use crate::batch::Queue;
 use crate::changes::ChangeLog;
 use crate::clock::STALL_CAP;
@@ -14,6 +15,7 @@ use crate::forwards::{Forwards, Visitors};
 use crate::hints::Hints;
 use crate::holds::Holds;
 use crate::members::Roster;
+use crate::meter::GapMeter;
 use crate::payload::{NodeSnapshot, Voters};
 use crate::planted::Kept;
 use crate::reads::Reads;
@@ -166,8 +168,16 @@ impl Node {
             draining: false,
             now,
             stats: NodeStats::default(),
+            meter: GapMeter::default(),
+            silent: outage::Silent::default(),
+            led: None,
+            owes_stamp: false,
+            recovered: last,
+            commits: Box::new(RoundTrips::new(Self::COMMITS_KEPT, now)),
             kept: Kept::default(),
         };
+        node.meter = GapMeter::new(node.options.gap_patterns.clone());
+        node.meter.begin(&node.table, node.table.last_at());
         node.draw_election_timeout();
         if node.is_alone() {
             // Nobody else could win: there is nothing to wait for.

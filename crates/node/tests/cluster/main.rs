@@ -14,6 +14,7 @@ mod copies;
 mod cut_writes;
 mod elections;
 mod forwarding;
+mod gaps;
 mod handover;
 mod links;
 mod members;

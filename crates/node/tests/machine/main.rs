@@ -11,6 +11,7 @@ mod draining;
 mod durability;
 mod embedded;
 mod founding;
+mod gaps;
 mod holds;
 mod limits;
 mod order;

@@ -241,6 +241,11 @@ impl World {
         Ok(())
     }
 
+    /// The next process knows this version of what may stand in a log.
+    pub(crate) fn upgrade(&mut self, cluster_version: u32) {
+        self.options.cluster_version = cluster_version;
+    }
+
     /// A restart of a quick machine: down for `length`, then up again.
     pub(crate) fn restart(&mut self, crash: Crash, down: Duration) {
         self.pass(down);

@@ -17,6 +17,7 @@ pub(super) fn to_wire(message: PeerMessage) -> wire::PeerMessage {
         PeerMessage::Abandoned { connection, id } => {
             wire::PeerMessage::Abandoned { connection: connection.0, id }
         }
+        PeerMessage::HungUp { connection } => wire::PeerMessage::HungUp { connection: connection.0 },
         PeerMessage::Disconnected { connection } => {
             wire::PeerMessage::Disconnected { connection: connection.0 }
         }
@@ -40,6 +41,9 @@ pub(super) fn from_wire(message: wire::PeerMessage) -> Result<PeerMessage, Strin
         }
         wire::PeerMessage::Abandoned { connection, id } => {
             PeerMessage::Abandoned { connection: ConnectionId(connection), id }
+        }
+        wire::PeerMessage::HungUp { connection } => {
+            PeerMessage::HungUp { connection: ConnectionId(connection) }
         }
         wire::PeerMessage::Disconnected { connection } => {
             PeerMessage::Disconnected { connection: ConnectionId(connection) }

@@ -60,7 +60,13 @@ fn read_value(value: &DeValue<'_>) -> Result<Value, String> {
             .map_err(|_| format!("{} is not a whole number from 0 to {}", number.as_str(), u64::MAX)),
         DeValue::Float(number) => Err(format!("{} is not a whole number", number.as_str())),
         DeValue::Datetime(_) => Err("a date is neither text, number nor flag".to_owned()),
-        DeValue::Array(_) => Err("a list is neither text, number nor flag".to_owned()),
+        DeValue::Array(list) => {
+            let texts = list.iter().map(|item| match item.get_ref() {
+                DeValue::String(text) => Ok(text.to_string()),
+                _ => Err("a list has something else in it than texts in quotes".to_owned()),
+            });
+            texts.collect::<Result<_, _>>().map(Value::List)
+        }
         DeValue::Table(_) => Err("a section is neither text, number nor flag".to_owned()),
     }
 }
@@ -117,12 +123,22 @@ mod tests {
         for (text, part) in [
             ("a = -1", "-1"),
             ("a = 1.5", "1.5"),
-            ("a = []", "list"),
+            ("a = [1]", "list"),
+            ("a = [\"x\", [\"y\"]]", "list"),
             ("a = {}", "section"),
             ("[a]\nb = 1", "section"),
         ] {
             let entries = read("x", text).unwrap();
             assert!(entries[0].value.as_ref().unwrap_err().contains(part), "{entries:?}");
+        }
+    }
+
+    #[test]
+    fn a_list_has_texts_in_it() {
+        let list = |texts: &[&str]| Value::List(texts.iter().map(|text| (*text).to_owned()).collect());
+        for texts in [&[][..], &["a"], &["with \"quotes\"", "b,c", "d/*"]] {
+            let written = format!("a = {}", list(texts));
+            assert_eq!(read("x", &written).unwrap()[0].value, Ok(list(texts)), "{written}");
         }
     }
 

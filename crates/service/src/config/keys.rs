@@ -9,6 +9,7 @@ use leasehold_core::limits::{LONGEST_MAX_TTL, MIN_TTL};
 use leasehold_core::{Drift, Millis};
 
 use super::cluster::{advertise, initial};
+use super::patterns::patterns;
 use super::{Config, LEAST_BODY, LogFormat, ServiceName};
 
 /// The value of a key.
@@ -20,6 +21,8 @@ pub enum Value {
     Number(u64),
     /// Yes or no.
     Flag(bool),
+    /// Texts in an order. Where there are no quotes they are separated by commas.
+    List(Vec<String>),
 }
 
 /// Something that can be chosen.
@@ -36,7 +39,7 @@ pub struct Key {
 }
 
 /// All keys: those without a section first, because a file cannot have them in another order.
-pub const KEYS: [Key; 21] = [
+pub const KEYS: [Key; 22] = [
     Key {
         name: "name",
         about: "what the service is called in logs and metrics",
@@ -101,6 +104,13 @@ pub const KEYS: [Key; 21] = [
         bounds: "65536 to 4294967296",
         get: |config| Value::Number(config.snapshot_bytes),
         set: |config, value| put(&mut config.snapshot_bytes, value.number(64 << 10..=4 << 30)),
+    },
+    Key {
+        name: "gap_patterns",
+        about: "names that somebody must always act on; how long nobody did is counted for each pattern",
+        bounds: "up to 64 names, or beginnings of names with * behind them; the first that fits counts",
+        get: |config| Value::List(config.gap_patterns.iter().map(ToString::to_string).collect()),
+        set: |config, value| put(&mut config.gap_patterns, value.list().and_then(|list| patterns(&list))),
     },
     Key {
         name: "http.max_body_bytes",
@@ -205,6 +215,10 @@ impl Key {
     pub(super) fn read(&self, config: &Config, text: &str) -> Result<Value, String> {
         match self.get(config) {
             Value::Text(_) => Ok(Value::Text(text.to_owned())),
+            Value::List(_) => {
+                let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+                Ok(Value::List(parts.map(str::to_owned).collect()))
+            }
             Value::Flag(_) => match text {
                 "true" => Ok(Value::Flag(true)),
                 "false" => Ok(Value::Flag(false)),
@@ -227,6 +241,7 @@ impl Value {
     pub fn bare(&self) -> String {
         match self {
             Self::Text(text) => text.clone(),
+            Self::List(list) => list.join(","),
             other => other.to_string(),
         }
     }
@@ -235,6 +250,13 @@ impl Value {
         match self {
             Self::Text(text) => Ok(text),
             other => Err(format!("{other} is not text in quotes")),
+        }
+    }
+
+    fn list(self) -> Result<Vec<String>, String> {
+        match self {
+            Self::List(list) => Ok(list),
+            other => Err(format!("{other} is not a list of texts, such as [\"jobs/*\", \"leader\"]")),
         }
     }
 
@@ -270,6 +292,14 @@ impl std::fmt::Display for Value {
             Self::Text(text) => super::file::write_text(f, text),
             Self::Number(number) => write!(f, "{number}"),
             Self::Flag(flag) => write!(f, "{flag}"),
+            Self::List(list) => {
+                f.write_str("[")?;
+                for (at, text) in list.iter().enumerate() {
+                    f.write_str(if at == 0 { "" } else { ", " })?;
+                    super::file::write_text(f, text)?;
+                }
+                f.write_str("]")
+            }
         }
     }
 }

@@ -132,6 +132,12 @@ pub(super) async fn drain(plain: &Plain, m: pb::DrainRequest) -> Outcome<pb::Dra
     Ok(pb::DrainResponse {})
 }
 
+pub(super) async fn ready(plain: &Plain, m: pb::ReadyRequest) -> Outcome<pb::ReadyResponse> {
+    let (key, resource) = (fields::key(&m.session_key)?, fields::resource(&m.resource)?);
+    plain.ready(key, resource, Token::from_u64(m.token), m.ready.unwrap_or(true)).await?;
+    Ok(pb::ReadyResponse {})
+}
+
 pub(super) async fn cancel(plain: &Plain, m: pb::CancelRequest) -> Outcome<pb::CancelResponse> {
     let key = fields::key(&m.session_key)?;
     let outcome = match plain.cancel(key, CommandNumber::new(m.acquire)).await? {
@@ -166,6 +172,13 @@ pub(super) async fn history(plain: &Plain, m: pb::HistoryRequest) -> Outcome<pb:
     let seen = plain.history(fields::resource(&m.resource)?).await?;
     let past = seen.answer.iter().map(Wire::to_wire).collect();
     Ok(pb::HistoryResponse { revision: seen.revision.get(), past })
+}
+
+pub(super) async fn gaps(plain: &Plain, m: pb::GapsRequest) -> Outcome<pb::GapsResponse> {
+    let last = m.last_ms.map(Millis::new);
+    let seen = plain.gaps(fields::gaps_of(m)?, last).await?;
+    let pb::GapsAnswer { names, next, outages } = seen.answer.to_wire();
+    Ok(pb::GapsResponse { revision: seen.revision.get(), names, next, outages })
 }
 
 pub(super) async fn revoke(plain: &Plain, m: pb::RevokeRequest) -> Outcome<pb::RevokeResponse> {

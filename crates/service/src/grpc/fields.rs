@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use leasehold_core::limits::MAX_NAME_BYTES;
 use leasehold_core::numbers::DEFAULT_TTL;
-use leasehold_core::protocol::{MAX_PAGE, Watch};
+use leasehold_core::protocol::{GapsOf, MAX_PAGE, Watch};
 use leasehold_core::{
     Acquire, Label, Millis, Mode, Nonce, Policies, Reason, RegisterKey, Request, ResourceName, Revision,
     Token, Value,
@@ -13,7 +13,7 @@ use leasehold_wire::Wire;
 use leasehold_wire::messages as pb;
 use pb::write_register_request::Content;
 
-use crate::plain::{ClearAlarm, Fault, OpenSession, RegisterWrite, Revoke, SessionKey};
+use crate::plain::{ClearAlarm, Fault, OpenSession, OwnNumbers, RegisterWrite, Revoke, SessionKey};
 
 /// Entries of a page when nobody says how many.
 const PAGE: usize = 100;
@@ -62,6 +62,20 @@ pub(super) fn page_size(limit: Option<u64>) -> Checked<usize> {
     fitting.ok_or_else(|| bad("limit", format!("limit of {limit} is outside 1 to {MAX_PAGE}")))
 }
 
+/// One name, or a page of them.
+pub(super) fn gaps_of(m: pb::GapsRequest) -> Checked<GapsOf> {
+    let Some(only) = m.resource else {
+        let (after, limit) = (after(m.after.as_deref())?, page_size(m.limit)?);
+        return Ok(GapsOf::Page { prefix: prefix(m.prefix)?, after, limit });
+    };
+    let paged =
+        [("prefix", !m.prefix.is_empty()), ("after", m.after.is_some()), ("limit", m.limit.is_some())];
+    match paged.into_iter().find(|(_, given)| *given) {
+        Some((field, _)) => Err(bad(field, "with resource there is only that one name")),
+        None => resource(&only).map(GapsOf::Name),
+    }
+}
+
 pub(super) fn in_flight(count: u64) -> Checked<u32> {
     let too_many = |_| bad("in_flight", format!("in_flight of {count} is above {}", u32::MAX));
     u32::try_from(count).map_err(too_many)
@@ -79,7 +93,12 @@ pub(super) fn open(m: &pb::OpenSessionRequest) -> Checked<OpenSession> {
         delay: Millis::new(m.delay_ms),
     };
     let ttl = m.ttl_ms.map_or(DEFAULT_TTL, Millis::new);
-    Ok(OpenSession { label: label("label", &m.label)?, ttl, policies, nonce })
+    let numbers = OwnNumbers {
+        renew_every: m.renew_every_ms.map(Millis::new),
+        margin: m.margin_ms.map(Millis::new),
+        round_trip: m.round_trip_ms.map(Millis::new),
+    };
+    Ok(OpenSession { label: label("label", &m.label)?, ttl, numbers, policies, nonce })
 }
 
 pub(super) fn acquire(m: pb::AcquireRequest) -> Checked<Acquire> {
@@ -211,6 +230,23 @@ mod tests {
         for limit in [0, 1_001, u64::MAX] {
             assert_eq!(field_of(page_size(Some(limit))), "limit");
         }
+    }
+
+    #[test]
+    fn gaps_are_those_of_one_name_or_of_a_page() {
+        let page = gaps_of(pb::GapsRequest { prefix: "a/".into(), ..Default::default() }).unwrap();
+        assert_eq!(page, GapsOf::Page { prefix: "a/".into(), after: None, limit: 100 });
+        let one = || pb::GapsRequest { resource: Some("a".into()), ..Default::default() };
+        assert_eq!(gaps_of(one()), Ok(GapsOf::Name(ResourceName::new("a").unwrap())));
+        let also = |prefix: &str, after: Option<&str>, limit| pb::GapsRequest {
+            prefix: prefix.into(),
+            after: after.map(Into::into),
+            limit,
+            ..one()
+        };
+        assert_eq!(field_of(gaps_of(also("a", None, None))), "prefix");
+        assert_eq!(field_of(gaps_of(also("", Some("a"), None))), "after");
+        assert_eq!(field_of(gaps_of(also("", None, Some(5)))), "limit");
     }
 
     #[test]

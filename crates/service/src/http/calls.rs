@@ -8,13 +8,14 @@ use super::HttpState;
 use super::answer::{Answered, Refused};
 use super::fields::Fields;
 use super::input::{
-    AcquireFields, AskFields, CancelFields, ClearFields, DrainFields, LeasesFields, NoFields, OpenFields,
-    RegisterFields, ReleaseFields, ResourceFields, RevokeFields, SessionFields, SessionsFields,
-    SetValueFields, TokenFields, WriteFields,
+    AcquireFields, AskFields, CancelFields, ClearFields, DrainFields, GapsFields, LeasesFields, NoFields,
+    OpenFields, ReadyFields, RegisterFields, ReleaseFields, ResourceFields, RevokeFields, SessionFields,
+    SessionsFields, SetValueFields, TokenFields, WriteFields,
 };
 use super::output::{
-    AcquiredJson, AlarmsAnswer, AskedJson, CancelledJson, CheckAnswer, Done, HistoryAnswer, LeaseAnswer,
-    LeasesAnswer, OpenedJson, RegisterAnswer, RenewedJson, RevokedJson, SessionsAnswer, StatusJson,
+    AcquiredJson, AlarmsAnswer, AskedJson, CancelledJson, CheckAnswer, Done, GapsAnswer, HistoryAnswer,
+    LeaseAnswer, LeasesAnswer, OpenedJson, RegisterAnswer, RenewedJson, RevokedJson, SessionsAnswer,
+    StatusJson,
 };
 
 type Answer<T> = Result<Answered<T>, Refused>;
@@ -91,6 +92,15 @@ pub(super) async fn drain(
     Ok(Answered(Done {}))
 }
 
+pub(super) async fn ready(
+    State(state): State<HttpState>,
+    Fields(fields): Fields<ReadyFields>,
+) -> Answer<Done> {
+    let (key, token) = (fields.session_key.0, Token::from_u64(fields.token.0));
+    state.plain().ready(key, fields.resource, token, fields.ready.unwrap_or(true)).await?;
+    Ok(Answered(Done {}))
+}
+
 pub(super) async fn cancel(
     State(state): State<HttpState>,
     Fields(fields): Fields<CancelFields>,
@@ -129,6 +139,15 @@ pub(super) async fn history(
     Fields(fields): Fields<ResourceFields>,
 ) -> Answer<HistoryAnswer> {
     let seen = state.plain().history(fields.resource).await?;
+    Ok(Answered((&seen).into()))
+}
+
+pub(super) async fn gaps(
+    State(state): State<HttpState>,
+    Fields(fields): Fields<GapsFields>,
+) -> Answer<GapsAnswer> {
+    let (of, last) = fields.of()?;
+    let seen = state.plain().gaps(of, last).await?;
     Ok(Answered((&seen).into()))
 }
 

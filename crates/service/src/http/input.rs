@@ -5,7 +5,7 @@ mod types;
 
 use leasehold_core::limits::MAX_NAME_BYTES;
 use leasehold_core::numbers::DEFAULT_TTL;
-use leasehold_core::protocol::{MAX_PAGE, Watch};
+use leasehold_core::protocol::{GapsOf, MAX_PAGE, Watch};
 use leasehold_core::{
     Acquire, CommandNumber, Label, Millis, Mode, Policies, Reason, RegisterKey, Request, ResourceName,
     Revision, SessionId, Token, Value,
@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 pub(crate) use self::cluster::{AddFields, BackupFields, MemberFields, TransferFields};
 pub(crate) use self::types::{Hex, Key, NonceDigits, Number};
-use crate::plain::{ClearAlarm, Fault, OpenSession, RegisterWrite, Revoke};
+use crate::plain::{ClearAlarm, Fault, OpenSession, OwnNumbers, RegisterWrite, Revoke};
 
 /// Items of a page when nobody says how many.
 pub(crate) const DEFAULT_PAGE: usize = 100;
@@ -31,6 +31,9 @@ pub(crate) struct NoFields {}
 pub(crate) struct OpenFields {
     label: Option<Label>,
     ttl_ms: Option<u64>,
+    renew_every_ms: Option<u64>,
+    margin_ms: Option<u64>,
+    round_trip_ms: Option<u64>,
     grace_ms: Option<u64>,
     hard_ms: Option<u64>,
     delay_ms: Option<u64>,
@@ -118,6 +121,15 @@ pub(crate) struct DrainFields {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
+pub(crate) struct ReadyFields {
+    pub(crate) session_key: Key,
+    pub(crate) resource: ResourceName,
+    pub(crate) token: Number,
+    pub(crate) ready: Option<bool>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct CancelFields {
     pub(crate) session_key: Key,
     pub(crate) acquire: Number,
@@ -135,6 +147,16 @@ pub(crate) struct LeasesFields {
     prefix: Option<String>,
     after: Option<ResourceName>,
     limit: Option<u64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct GapsFields {
+    resource: Option<ResourceName>,
+    prefix: Option<String>,
+    after: Option<ResourceName>,
+    limit: Option<u64>,
+    last_ms: Option<u64>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -204,6 +226,11 @@ impl OpenFields {
         OpenSession {
             label: self.label.unwrap_or_else(|| nameless("")),
             ttl: self.ttl_ms.map_or(DEFAULT_TTL, Millis::new),
+            numbers: OwnNumbers {
+                renew_every: self.renew_every_ms.map(Millis::new),
+                margin: self.margin_ms.map(Millis::new),
+                round_trip: self.round_trip_ms.map(Millis::new),
+            },
             policies: Policies {
                 grace,
                 hard: self.hard_ms.map_or(grace, Millis::new),
@@ -256,6 +283,26 @@ impl SetValueFields {
 impl LeasesFields {
     pub(crate) fn page(self) -> Result<(String, Option<ResourceName>, usize), Fault> {
         Ok((prefix(self.prefix)?, self.after, page_size(self.limit)?))
+    }
+}
+
+impl GapsFields {
+    /// Whose gaps, and how far back.
+    pub(crate) fn of(self) -> Result<(GapsOf, Option<Millis>), Fault> {
+        let paged = [("prefix", self.prefix.is_some()), ("after", self.after.is_some())];
+        let paged = paged.into_iter().chain([("limit", self.limit.is_some())]);
+        let of = match self.resource {
+            Some(resource) => match paged.into_iter().find(|(_, given)| *given) {
+                Some((field, _)) => return Err(bad(field, "with resource there is only that one name")),
+                None => GapsOf::Name(resource),
+            },
+            None => GapsOf::Page {
+                prefix: prefix(self.prefix)?,
+                after: self.after,
+                limit: page_size(self.limit)?,
+            },
+        };
+        Ok((of, self.last_ms.map(Millis::new)))
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod cluster;
 mod events;
+mod gaps;
 mod views;
 
 use leasehold_core::protocol::{Status, TokenCheck};
@@ -13,6 +14,7 @@ use serde::Serialize;
 
 pub(crate) use self::cluster::{ChangedJson, ClusterJson, LocalJson, TransferredJson};
 pub(crate) use self::events::event_json;
+pub(crate) use self::gaps::GapsAnswer;
 pub(crate) use self::views::{AlarmJson, EndingJson, LeaseJson, PastJson, SessionJson, value_fields};
 use crate::plain::{Acquired, Asked, Cancelled, Page, Seen, SessionOpened, SessionRenewed};
 

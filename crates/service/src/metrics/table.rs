@@ -4,15 +4,15 @@ use std::fmt;
 
 use leasehold_core::Millis;
 use leasehold_node::Buckets;
-use leasehold_server::Inspection;
+use leasehold_server::{Inspection, Steadiness};
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, NoLabelSet};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Unit;
 
-use super::{as_i64, counter, gauge};
+use super::{as_i64, counter, gaps, gauge};
 
 type Written = Result<(), fmt::Error>;
 
@@ -57,7 +57,21 @@ pub(super) fn encode(look: &Inspection, to: &mut DescriptorEncoder<'_>) -> Writt
     let help = "Time from the proposal of an entry to its application";
     histogram(to, "commit", help, Some(&Unit::Seconds), &stats.commit_micros, 1e-6)?;
     let help = "Time of one write to the log and its sync";
-    histogram(to, "disk_sync", help, Some(&Unit::Seconds), &look.sync_micros, 1e-6)
+    histogram(to, "disk_sync", help, Some(&Unit::Seconds), &look.sync_micros, 1e-6)?;
+    steadiness(&look.steadiness, to)?;
+    gaps::encode(look, to)
+}
+
+fn steadiness(look: &Steadiness, to: &mut DescriptorEncoder<'_>) -> Written {
+    let help = "By how much a turn of the loop came later than it was to";
+    histogram(to, "loop_pause", help, Some(&Unit::Seconds), &look.late_micros, 1e-6)?;
+    let ppm = i64::try_from(look.clock_disagreement_ppm).unwrap_or(i64::MAX);
+    let help = "How far the two clocks of log time come apart, in parts per million";
+    gauge(to, "clock_disagreement_ppm", help, &ConstGauge::new(ppm))?;
+    counter(to, "wall_clock_steps", "Times that the time of day was set", look.wall_steps)?;
+    let help = "By how much the time of day was set, in all";
+    let stepped = Millis::from_duration(look.wall_stepped);
+    seconds(to, "wall_clock_step", help, MetricType::Counter, stepped)
 }
 
 fn operations(look: &Inspection, to: &mut DescriptorEncoder<'_>) -> Written {
@@ -95,7 +109,7 @@ fn seconds(
     }
 }
 
-fn histogram(
+pub(super) fn histogram(
     to: &mut DescriptorEncoder<'_>,
     name: &str,
     help: &str,
@@ -103,7 +117,11 @@ fn histogram(
     buckets: &Buckets,
     scale: f64,
 ) -> Written {
-    let mut encoder = to.encode_descriptor(name, help, unit, MetricType::Histogram)?;
+    histogram_samples(to.encode_descriptor(name, help, unit, MetricType::Histogram)?, buckets, scale)
+}
+
+/// The samples of one histogram, behind its name or in a family.
+pub(super) fn histogram_samples(mut encoder: MetricEncoder<'_>, buckets: &Buckets, scale: f64) -> Written {
     let scaled = |value: u64| as_f64(value) * scale;
     let mut counts: Vec<(f64, u64)> = buckets.counts().map(|(bound, count)| (scaled(bound), count)).collect();
     let below: u64 = counts.iter().map(|(_, count)| count).sum();

@@ -17,10 +17,46 @@ pub struct OpenSession {
     pub label: Label,
     /// How long it lives after a renewal.
     pub ttl: Millis,
+    /// The numbers that the holder means to keep, if it has its own: they are judged before the session is opened.
+    pub numbers: OwnNumbers,
     /// What happens when it is not renewed.
     pub policies: Policies,
     /// Drawn by a client that wants to be able to ask again; nothing has the service draw one.
     pub nonce: Option<Nonce>,
+}
+
+/// Numbers of a holder. Whatever is left open gets its default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct OwnNumbers {
+    /// The renewal interval.
+    pub renew_every: Option<Millis>,
+    /// The margin.
+    pub margin: Option<Millis>,
+    /// The longest ordinary round trip.
+    pub round_trip: Option<Millis>,
+}
+
+impl OwnNumbers {
+    /// Whether none was given: then there is nothing to judge.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// What these come to, judged as those of every other holder.
+    pub(super) fn judge(
+        self,
+        ttl: Millis,
+        max_ttl: Millis,
+        drift: Drift,
+    ) -> Result<Option<Advice>, NumbersError> {
+        let Self { renew_every, margin, round_trip } = self;
+        match Numbers::check(Ask { renew_every, margin, round_trip, drift, max_ttl, ..Ask::for_ttl(ttl) }) {
+            Ok(numbers) => Ok(Some(Advice::of(&numbers))),
+            // The table says so itself, under a code of its own.
+            Err(NumbersError::TtlTooShort { .. } | NumbersError::TtlTooLong { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
 }
 
 /// A session that exists.
@@ -34,12 +70,12 @@ pub struct SessionOpened {
     pub drift: Drift,
     /// Whether it existed already: then nothing was renewed by this.
     pub repeated: bool,
-    /// How often to renew and how long before the end of the ttl to stop, by default. Nothing if the ttl leaves no room for
+    /// How often to renew and how long before the end of the ttl to stop: the holder's own numbers, else the default. Nothing if the ttl leaves no room for
     /// that much drift.
     pub advice: Option<Advice>,
 }
 
-/// How a holder keeps a session without numbers of its own.
+/// How a holder keeps a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Advice {
     /// The renewal interval.
@@ -48,14 +84,20 @@ pub struct Advice {
     pub margin: Millis,
 }
 
+impl Advice {
+    const fn of(numbers: &Numbers) -> Self {
+        Self { renew_every: numbers.renew_every(), margin: numbers.margin() }
+    }
+}
+
 impl SessionOpened {
-    pub(super) fn new(opened: &Opened, nonce: Nonce) -> Self {
+    pub(super) fn new(opened: &Opened, nonce: Nonce, own: Option<Advice>) -> Self {
         Self {
             key: SessionKey { id: opened.session, nonce },
             ttl: opened.ttl,
             drift: opened.drift,
             repeated: opened.repeated,
-            advice: advice(opened.ttl, opened.drift),
+            advice: own.or_else(|| advice(opened.ttl, opened.drift)),
         }
     }
 }
@@ -68,7 +110,7 @@ fn advice(ttl: Millis, drift: Drift) -> Option<Advice> {
         }
         other => other,
     };
-    numbers.ok().map(|numbers| Advice { renew_every: numbers.renew_every(), margin: numbers.margin() })
+    numbers.ok().map(|numbers| Advice::of(&numbers))
 }
 
 /// A session that was renewed.

@@ -33,6 +33,9 @@ impl Fault {
             | Self::TooManyRequests { limit } => json!({ "limit": limit }),
             Self::RequestTimeout { limit } => json!({ "limit_ms": limit.as_millis() }),
             Self::WrongMethod { allowed } => json!({ "allowed": allowed }),
+            Self::Numbers(error) => {
+                json!({ "inequality": error.inequality().map(leasehold_core::numbers::Inequality::word) })
+            }
             Self::BadJson { .. } | Self::NoSuchPath | Self::WrongContentType { .. } => Value::Null,
         }
     }

@@ -3,11 +3,16 @@
 //! Refused, failed and unknown are different answers and stay so: a refusal had no effect and never will have one, a failure was
 //! not taken in, and of what is unknown nobody here can say. Codes are an interface; messages are for people.
 
+mod said;
+
 use std::time::Duration;
 
 use leasehold_core::limits::{MAX_SLOTS, MAX_WAIT};
+use leasehold_core::numbers::NumbersError;
 use leasehold_core::protocol::{ClusterRefusal, Failure};
-use leasehold_core::{CommandNumber, Millis, Mode, Refusal, Unavailable, WaitEnding};
+use leasehold_core::{CommandNumber, Millis, Mode, Refusal, WaitEnding};
+
+use self::said::{not_free, wait_ending};
 
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,6 +79,8 @@ pub enum Fault {
         /// What is wrong with it.
         why: String,
     },
+    /// Numbers that do not fit together.
+    Numbers(NumbersError),
     /// What the table would refuse in any state, seen where the name of the field is known.
     Impossible {
         /// Its name.
@@ -202,6 +209,7 @@ impl Fault {
             Self::BadJson { .. } => "bad-json",
             Self::UnknownField { .. } => "unknown-field",
             Self::BadField { .. } => "bad-field",
+            Self::Numbers(_) => "bad-numbers",
             Self::Impossible { .. } => "bad-request",
             Self::BodyTooLarge { .. } => "body-too-large",
             Self::HeadersTooLarge { .. } => "headers-too-large",
@@ -255,6 +263,7 @@ impl Fault {
         match self {
             Self::Refused(_)
             | Self::WaitEnded { .. }
+            | Self::Numbers(_)
             | Self::Impossible { .. }
             | Self::Cluster(_)
             | Self::WrongNode { .. }
@@ -303,6 +312,7 @@ impl Fault {
             Self::UnknownField { field, known } => {
                 format!("field {field:?} is not known; there are: {}", known.join(", "))
             }
+            Self::Numbers(error) => error.to_string(),
             Self::BadField { field, why } | Self::Impossible { field, why } => format!("{field}: {why}"),
             Self::BodyTooLarge { limit } => format!("the body is above the limit of {limit} bytes"),
             Self::HeadersTooLarge { limit } => {
@@ -399,7 +409,7 @@ const fn code(name: &'static str, http: u16, grpc: GrpcCode) -> Code {
 /// Every code that there is, each once. Over HTTP it is 400 for what cannot be in any state, 409 for what this state does not
 /// allow, 410 for what is over and 429 for limits. An unknown outcome is not 503: whoever sends again what got that answer may do
 /// it twice.
-pub const CODES: [Code; 57] = [
+pub const CODES: [Code; 58] = [
     code("session-ended", 410, GrpcCode::NotFound),
     code("session-overdue", 409, GrpcCode::FailedPrecondition),
     code("older-attach", 409, GrpcCode::FailedPrecondition),
@@ -408,6 +418,7 @@ pub const CODES: [Code; 57] = [
     code("too-many-unseen", 429, GrpcCode::ResourceExhausted),
     code("wrong-session-kind", 409, GrpcCode::FailedPrecondition),
     code("ttl-out-of-range", 400, GrpcCode::InvalidArgument),
+    code("bad-numbers", 400, GrpcCode::InvalidArgument),
     code("bad-policies", 400, GrpcCode::InvalidArgument),
     code("bad-request", 400, GrpcCode::InvalidArgument),
     code("wrong-kind", 409, GrpcCode::FailedPrecondition),
@@ -458,38 +469,6 @@ pub const CODES: [Code; 57] = [
     code("wrong-content-type", 415, GrpcCode::InvalidArgument),
     code("too-many-requests", 429, GrpcCode::ResourceExhausted),
 ];
-
-fn not_free(why: &Unavailable) -> String {
-    match why {
-        Unavailable::Held { holder, token, overdue } => {
-            let holder = if holder.as_str().is_empty() { "somebody" } else { holder.as_str() };
-            let late = if *overdue { ", which is overdue but may come back" } else { "" };
-            format!("held by {holder} with token {token}{late}")
-        }
-        Unavailable::Queue { waiting } => format!("{waiting} were first"),
-        Unavailable::RevokePending { token, remaining } => {
-            format!("token {token} was revoked, and its holder may not know for another {remaining}")
-        }
-        Unavailable::CoolDown { remaining } => {
-            format!("after an involuntary end it goes to nobody for another {remaining}")
-        }
-        Unavailable::RestoreWait { remaining } => {
-            format!("the store was restored and grants nothing for another {remaining}")
-        }
-        Unavailable::Alarm { token } => format!(
-            "an alarm is raised, because token {token} was shown, which was never granted here: an operator must look"
-        ),
-    }
-}
-
-const fn wait_ending(why: WaitEnding) -> &'static str {
-    match why {
-        WaitEnding::TimedOut => "its time was over",
-        WaitEnding::OfferEnded => "the offer that it stood for ended",
-        WaitEnding::KindChanged => "an operator changed the kind of the resource",
-        WaitEnding::Cancelled => "it was cancelled",
-    }
-}
 
 #[cfg(test)]
 mod tests;

@@ -5,11 +5,12 @@ use leasehold_wire::messages as pb;
 use pb::acquire_response::Outcome;
 use pb::cancel_response::Outcome as CancelOutcome;
 use pb::mode::Mode;
+use pb::readiness_view::Readiness;
 use pb::token_check::Check;
 use prost::Message;
 use tonic::Code;
 
-use crate::support::{Running, acquire, assert_status, granted, held, open, refusal, release, renew};
+use crate::support::{Client, Running, acquire, assert_status, granted, held, open, refusal, release, renew};
 
 fn wanted(resource: &str, mode: Mode) -> pb::ResourceRequest {
     pb::ResourceRequest { resource: resource.into(), mode: Some(pb::Mode { mode: Some(mode) }) }
@@ -174,6 +175,67 @@ async fn a_drain_is_shown_by_its_holder_alone() {
     let seen = client.get_lease(pb::GetLeaseRequest { resource: "jobs".into() }).await.unwrap().into_inner();
     let shown = seen.lease.unwrap().holders.remove(0).draining.unwrap();
     assert!(shown.in_flight == 3 && shown.remaining_ms <= 20_000, "{shown:?}");
+}
+
+#[tokio::test]
+async fn a_holder_says_that_it_warms_up_and_that_it_is_ready() {
+    let running = Running::start();
+    let mut client = running.client().await;
+    let (key, other) = (open(&mut client, "a").await, open(&mut client, "b").await);
+    let token = held(&mut client, &key, "jobs").await;
+    let ready = |key: &str, ready| pb::ReadyRequest {
+        session_key: key.into(),
+        resource: "jobs".into(),
+        token,
+        ready,
+    };
+    let said = async |client: &mut Client| {
+        let request = pb::GetLeaseRequest { resource: "jobs".into() };
+        let seen = client.get_lease(request).await.unwrap().into_inner();
+        seen.lease.unwrap().holders.remove(0).readiness.map(|said| said.readiness.unwrap())
+    };
+    assert_eq!(said(&mut client).await, None);
+    let status = client.ready(ready(&other, None)).await.unwrap_err();
+    assert_status(&status, Code::FailedPrecondition, "not-holder", "refused");
+    client.ready(ready(&key, Some(false))).await.unwrap();
+    assert_eq!(said(&mut client).await, Some(Readiness::WarmingUp(pb::Nothing {})));
+    client.ready(ready(&key, None)).await.unwrap();
+    let last = said(&mut client).await;
+    assert!(matches!(last, Some(Readiness::ReadyAfterMs(_))), "{last:?}");
+}
+
+#[tokio::test]
+async fn gaps_are_told_of_one_name_and_of_a_page() {
+    let running = Running::start();
+    let mut client = running.client().await;
+    let key = open(&mut client, "a").await;
+    let mut tokens = Vec::new();
+    for resource in ["a/1", "a/2", "b/1"] {
+        let token = held(&mut client, &key, resource).await;
+        client.release(release(&key, resource, token)).await.unwrap();
+        tokens.push(token);
+    }
+    let mut gaps = async |request| client.gaps(request).await.map(tonic::Response::into_inner);
+    let page = |prefix: &str, limit| pb::GapsRequest { prefix: prefix.into(), limit, ..Default::default() };
+    let one = gaps(pb::GapsRequest { resource: Some("a/1".into()), ..Default::default() }).await.unwrap();
+    let gap = &one.names[0].gaps[0];
+    assert_eq!((one.names[0].resource.as_str(), gap.ended_ago_ms, gap.after.as_ref()), ("a/1", None, None));
+    let before = gap.before.as_ref().unwrap();
+    assert_eq!((before.token, before.label.as_deref()), (tokens[0], Some("a")));
+    let released = pb::ending::Ending::Released(pb::Nothing {});
+    assert_eq!(before.how, Some(pb::Ending { ending: Some(released) }));
+    // A machine that stood still makes an outage.
+    let idle = [pb::GapCause::Queue, pb::GapCause::Outage];
+    assert!(gap.parts.iter().all(|part| idle.contains(&part.cause())), "{gap:?}");
+    assert!(one.revision > 0 && one.next.is_none(), "{one:?}");
+    let first = gaps(page("a/", Some(1))).await.unwrap();
+    assert_eq!((first.names[0].resource.as_str(), first.next.as_deref()), ("a/1", Some("a/1")));
+    let rest = pb::GapsRequest { after: first.next, ..page("a/", None) };
+    let rest = gaps(rest).await.unwrap();
+    assert_eq!((rest.names.len(), rest.names[0].resource.as_str(), rest.next), (1, "a/2", None));
+    let both = pb::GapsRequest { resource: Some("a/1".into()), ..page("a/", None) };
+    let status = gaps(both).await.unwrap_err();
+    assert_status(&status, Code::InvalidArgument, "bad-field", "failed");
 }
 
 #[tokio::test]

@@ -43,6 +43,24 @@ async fn a_ttl_outside_its_limits_is_refused_with_them() {
 }
 
 #[tokio::test]
+async fn own_numbers_are_judged_before_anything_is_opened() {
+    let running = Running::start();
+    let mut client = running.client().await;
+    let fitting = pb::OpenSessionRequest {
+        renew_every_ms: Some(2_000),
+        margin_ms: Some(1_500),
+        round_trip_ms: Some(20),
+        ..Default::default()
+    };
+    let answer = client.open_session(fitting.clone()).await.unwrap().into_inner();
+    assert_eq!((answer.renew_every_ms, answer.margin_ms), (Some(2_000), Some(1_500)));
+    let half = pb::OpenSessionRequest { renew_every_ms: Some(5_000), ..fitting };
+    let status = client.open_session(half).await.unwrap_err();
+    assert_status(&status, Code::InvalidArgument, "bad-numbers", "refused");
+    assert!(status.message().contains("2 x 5000 ms + 20 ms = 10020 ms is not below"), "{status:?}");
+}
+
+#[tokio::test]
 async fn a_field_that_cannot_be_is_named() {
     let running = Running::start();
     let mut client = running.client().await;

@@ -39,6 +39,7 @@ async fn told(stream: &mut Stream) -> Vec<String> {
             Change::AlarmRaised { resource, .. } => format!("alarm-raised {resource}"),
             Change::AlarmCleared { resource, .. } => format!("alarm-cleared {resource}"),
             Change::DrainingShown { resource, .. } => format!("draining-shown {resource}"),
+            Change::ReadySet { resource, .. } => format!("ready-set {resource}"),
         })
         .collect()
 }

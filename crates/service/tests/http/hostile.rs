@@ -11,7 +11,11 @@ fn a_field_that_is_not_known_is_refused_by_name() {
     let stage = Stage::new();
     let reply = stage.post("/v1/session/open", &json!({ "ttl": 5 }));
     assert_eq!(reply.fault(400, "unknown-field", "failed"), json!({ "field": "ttl" }));
-    assert!(reply.message().contains("label, ttl_ms, grace_ms"), "{}", reply.message());
+    assert!(
+        reply.message().contains("label, ttl_ms, renew_every_ms, margin_ms, round_trip_ms, grace_ms"),
+        "{}",
+        reply.message()
+    );
     let nested = json!({ "session_key": stage.open("x"), "resources": [{ "resource": "a" }, { "resource": "b", "x": 1 }] });
     let details = stage.post("/v1/lease/acquire", &nested).fault(400, "unknown-field", "failed");
     assert_eq!(details, json!({ "field": "resources[1].x" }));

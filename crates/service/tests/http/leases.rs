@@ -216,3 +216,87 @@ fn a_drain_is_shown_to_whoever_looks_and_goes_with_the_lease() {
     stage.take(&other, "job");
     assert_eq!(stage.lease("job")["holders"][0]["draining"], json!(null), "the next one has shown nothing");
 }
+
+#[test]
+fn a_holder_warms_up_until_it_says_that_it_is_ready() {
+    let stage = Stage::new();
+    let (key, other) = (stage.open("web-1"), stage.open("web-2"));
+    let token = stage.take(&key, "job");
+    let said = || stage.lease("job")["holders"][0]["readiness"].clone();
+    assert_eq!(said(), json!(null));
+    let ready = |key: &str, ready: serde_json::Value| {
+        let body = json!({ "session_key": key, "resource": "job", "token": token, "ready": ready });
+        stage.post("/v1/lease/ready", &body)
+    };
+    ready(&other, json!(true)).fault(409, "not-holder", "refused");
+    assert_eq!(ready(&key, json!(false)).good(), json!({}));
+    assert_eq!(said(), json!({ "state": "warming-up", "ready_after_ms": null }));
+    // Left out, or null, it is ready.
+    ready(&key, json!(null)).good();
+    assert_eq!(said()["state"], "ready");
+    assert!(said()["ready_after_ms"].is_u64(), "{}", said());
+    let details = ready(&key, json!("yes")).fault(400, "bad-field", "failed");
+    assert_eq!(details["field"], "ready");
+    stage.release(&key, "job", &token);
+    ready(&key, json!(true)).fault(409, "not-holder", "refused");
+}
+
+#[test]
+fn a_gap_is_told_with_its_parts_and_with_who_was_before_and_after() {
+    let stage = Stage::new();
+    let open = json!({ "label": "dies", "ttl_ms": 500, "delay_ms": 100 });
+    let dies = stage.post("/v1/session/open", &open).good()["session_key"].as_str().unwrap().to_owned();
+    let (first, free) = (stage.take(&dies, "a/1"), stage.take(&dies, "b/1"));
+    stage.release(&dies, "b/1", &free);
+    let next = stage.open("next");
+    let body = json!({ "session_key": next, "resource": "a/1", "wait_ms": 20_000 });
+    let second = stage.post("/v1/lease/acquire", &body).good()["leases"][0]["token"].clone();
+    let warming = json!({ "session_key": next, "resource": "a/1", "token": second, "ready": false });
+    stage.post("/v1/lease/ready", &warming).good();
+    let gaps = |query: &str| stage.get(&format!("/v1/lease/gaps{query}")).good();
+    let lasting = gaps("?resource=a%2F1")["names"][0]["gaps"][0].clone();
+    assert_eq!((&lasting["ended_ago_ms"], &lasting["after"]["token"]), (&json!(null), &second));
+    let ready = json!({ "session_key": next, "resource": "a/1", "token": second });
+    stage.post("/v1/lease/ready", &ready).good();
+
+    let one = gaps("?resource=a%2F1");
+    assert!(one["revision"].is_string() && one["next"].is_null() && one["outages"].is_array(), "{one}");
+    let (name, gap) = (&one["names"][0], &one["names"][0]["gaps"][0]);
+    assert_eq!((&name["resource"], name["gaps"].as_array().unwrap().len()), (&json!("a/1"), 1));
+    assert_eq!(gap["before"]["token"], json!(first));
+    assert_eq!(
+        (&gap["before"]["label"], &gap["before"]["ending"]["ended"]),
+        (&json!("dies"), &json!("expired"))
+    );
+    assert_eq!(gap["after"], json!({ "token": second, "label": "next", "ending": null }));
+    let parts: Vec<(&str, u64)> = gap["parts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|part| (part["cause"].as_str().unwrap(), part["length_ms"].as_u64().unwrap()))
+        .collect();
+    let length = |cause: &str| parts.iter().filter(|(of, _)| *of == cause).map(|(_, ms)| ms).sum::<u64>();
+    assert!(length("detection") > 0 && length("cool-down") == 100, "{parts:?}");
+    assert_eq!(gap["length_ms"].as_u64().unwrap(), parts.iter().map(|(_, ms)| ms).sum::<u64>());
+    let (began, ended) = (gap["began_ago_ms"].as_u64().unwrap(), gap["ended_ago_ms"].as_u64().unwrap());
+    // A machine that stood still makes an outage, and log time stands still in it.
+    assert_eq!(began - ended, gap["length_ms"].as_u64().unwrap() - length("outage"));
+
+    // The one that was given back lasts: nobody wants it.
+    let all = gaps("");
+    let names: Vec<_> =
+        all["names"].as_array().unwrap().iter().map(|name| name["resource"].clone()).collect();
+    assert_eq!(names, ["a/1", "b/1"]);
+    let idle = &all["names"][1]["gaps"][0];
+    assert_eq!((&idle["ended_ago_ms"], &idle["after"]), (&json!(null), &json!(null)));
+    let page = gaps("?prefix=a&limit=1");
+    assert_eq!((&page["names"][0]["resource"], &page["next"]), (&json!("a/1"), &json!("a/1")));
+    assert_eq!(gaps("?prefix=a&after=a%2F1")["names"], json!([]));
+    stage.until("the gap is older than that", || gaps("?prefix=a&last_ms=1")["names"] == json!([]));
+    for field in ["prefix=a", "after=a", "limit=5"] {
+        let reply = stage.get(&format!("/v1/lease/gaps?resource=a&{field}"));
+        let details = reply.fault(400, "bad-field", "failed");
+        assert_eq!(details["field"], field.split_once('=').unwrap().0);
+    }
+    assert_eq!(stage.get("/v1/lease/gaps?limit=0").fault(400, "bad-field", "failed")["field"], "limit");
+}

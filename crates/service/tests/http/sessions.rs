@@ -31,6 +31,29 @@ fn an_open_that_is_repeated_with_its_nonce_finds_the_session() {
 }
 
 #[test]
+fn own_numbers_are_judged_before_anything_is_opened() {
+    let stage = Stage::new();
+    let fitting = json!({ "renew_every_ms": 2_000, "margin_ms": 1_500, "round_trip_ms": 20 });
+    let opened = stage.post("/v1/session/open", &fitting).good();
+    assert_eq!((&opened["renew_every_ms"], &opened["margin_ms"]), (&json!(2_000), &json!(1_500)));
+    let half = json!({ "ttl_ms": 10_000, "renew_every_ms": 5_000 });
+    let reply = stage.post("/v1/session/open", &half);
+    let message = reply.json()["error"]["message"].as_str().unwrap_or_default().to_owned();
+    assert!(message.contains("2 x 5000 ms + 100 ms = 10100 ms is not below"), "{message}");
+    assert_eq!(reply.fault(400, "bad-numbers", "refused")["inequality"], "availability");
+    let bare = stage.post("/v1/session/open", &json!({ "margin_ms": 9 }));
+    assert_eq!(bare.fault(400, "bad-numbers", "refused")["inequality"], "safety");
+    // What is outside the limits of the table is the table's to refuse.
+    stage.post("/v1/session/open", &json!({ "ttl_ms": 400, "margin_ms": 50 })).fault(
+        400,
+        "ttl-out-of-range",
+        "refused",
+    );
+    let sessions = stage.get("/v1/session/list").good();
+    assert_eq!(sessions["sessions"].as_array().unwrap().len(), 1);
+}
+
+#[test]
 fn numbers_that_cannot_be_are_refused_with_their_limits() {
     let stage = Stage::new();
     for ttl in [0, 499, 300_001, u64::MAX] {

@@ -44,6 +44,7 @@ impl Past {
     fn revived(&mut self, session: SessionId, op: &Op, answer: &Answer) -> Option<Token> {
         let (token, succeeded) = match op {
             Op::SetValue { token, .. } => (*token, matches!(answer, Answer::ValueSet)),
+            Op::SetReady { token, .. } => (*token, matches!(answer, Answer::ReadySet)),
             Op::SetDraining { token, .. } => (*token, matches!(answer, Answer::DrainingShown)),
             Op::WriteRegister { token, .. } => (*token, matches!(answer, Answer::RegisterWritten)),
             Op::Offer(offer) => (offer.token, matches!(answer, Answer::Offered { .. })),

@@ -154,7 +154,7 @@ pub fn check_naive(run: Run<'_>) -> Vec<Violation> {
                 continue;
             }
             let (expected, did) = (naive.apply(step.entry), &step.outcome);
-            is_right = expected == *did;
+            is_right = is_same(&expected, did);
             if !is_right {
                 let what = format!("entry {}: {}", step.index, difference(&expected, did));
                 found.push(Violation::new(Id::Model, step.applied, what));
@@ -162,6 +162,11 @@ pub fn check_naive(run: Run<'_>) -> Vec<Violation> {
         }
     }
     found
+}
+
+/// Notes on gaps are for meters: the naive table keeps no gaps. They have a model of their own, in the simulated day of the core's tests.
+fn is_same(expected: &leasehold_core::Applied, did: &leasehold_core::Applied) -> bool {
+    expected.replies == did.replies && expected.items == did.items && expected.events == did.events
 }
 
 fn difference(expected: &leasehold_core::Applied, did: &leasehold_core::Applied) -> String {

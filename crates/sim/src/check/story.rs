@@ -346,6 +346,7 @@ impl<'r> Story<'r> {
             TableEvent::SessionOpened { .. }
             | TableEvent::ValueSet { .. }
             | TableEvent::DrainingShown { .. }
+            | TableEvent::ReadySet { .. }
             | TableEvent::RegisterWritten { .. }
             | TableEvent::WaitGranted { .. }
             | TableEvent::WaitEnded { .. }

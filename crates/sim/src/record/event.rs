@@ -112,7 +112,9 @@ impl RequestKey {
             Command::NoRoom { session, sequence: Sequence::Streamed { attach, number, .. } } => {
                 Self::Command(*session, attach.get(), number.get())
             }
-            Command::NoRoom { .. } | Command::Tidy(_) | Command::System(_) => return None,
+            Command::NoRoom { .. } | Command::Tidy(_) | Command::System(_) | Command::Detached { .. } => {
+                return None;
+            }
         })
     }
 }

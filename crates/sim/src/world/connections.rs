@@ -185,6 +185,8 @@ impl World {
         if self.processes[at].life == life {
             let soon = self.soon();
             self.processes[at].connections.remove(&connection);
+            // What arrives here is the end that the client's side has sent.
+            self.processes[at].push(Input::HungUp(ConnectionId(connection)), soon);
             self.processes[at].push(Input::Disconnected(ConnectionId(connection)), soon);
         }
     }

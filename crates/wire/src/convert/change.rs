@@ -70,6 +70,12 @@ impl Wire for Change {
                     reason: reason.to_string(),
                 })
             }
+            Self::ReadySet { resource, token, session, ready } => ChangeMessage::ReadySet(pb::ReadyChange {
+                resource: resource.to_string(),
+                token: token.get(),
+                session: session.get(),
+                ready: *ready,
+            }),
             Self::DrainingShown { resource, token, session, in_flight, within } => {
                 ChangeMessage::DrainingShown(pb::DrainingChange {
                     resource: resource.to_string(),
@@ -122,6 +128,12 @@ impl Wire for Change {
                 token: Token::from_u64(m.token),
                 by: label("alarm_cleared.by", &m.by)?,
                 reason: reason("alarm_cleared.reason", &m.reason)?,
+            },
+            ChangeMessage::ReadySet(m) => Self::ReadySet {
+                resource: name("ready_set.resource", &m.resource)?,
+                token: Token::from_u64(m.token),
+                session: SessionId::from_u64(m.session),
+                ready: m.ready,
             },
             ChangeMessage::DrainingShown(m) => Self::DrainingShown {
                 resource: name("draining_shown.resource", &m.resource)?,

@@ -93,6 +93,11 @@ impl Wire for Op {
                 drained: *drained,
             }),
             Self::Close => OpMessage::Close(nothing()),
+            Self::SetReady { resource, token, ready } => OpMessage::SetReady(pb::SetReady {
+                resource: resource.to_string(),
+                token: token.get(),
+                ready: *ready,
+            }),
             Self::SetDraining { resource, token, in_flight, within } => {
                 OpMessage::SetDraining(pb::SetDraining {
                     resource: resource.to_string(),
@@ -132,6 +137,11 @@ impl Wire for Op {
                 drained: m.drained,
             },
             OpMessage::Close(pb::Nothing {}) => Self::Close,
+            OpMessage::SetReady(m) => Self::SetReady {
+                resource: name("set_ready.resource", &m.resource)?,
+                token: Token::from_u64(m.token),
+                ready: m.ready,
+            },
             OpMessage::SetDraining(m) => Self::SetDraining {
                 resource: name("set_draining.resource", &m.resource)?,
                 token: Token::from_u64(m.token),

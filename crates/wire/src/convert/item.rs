@@ -129,6 +129,7 @@ impl Wire for Answer {
             Self::Released => AnswerMessage::Released(nothing()),
             Self::Refused(refusal) => AnswerMessage::Refused(refusal.to_wire()),
             Self::DrainingShown => AnswerMessage::DrainingShown(nothing()),
+            Self::ReadySet => AnswerMessage::ReadySet(nothing()),
         };
         pb::Answer { answer: Some(answer) }
     }
@@ -148,6 +149,7 @@ impl Wire for Answer {
             AnswerMessage::Released(pb::Nothing {}) => Self::Released,
             AnswerMessage::Refused(refusal) => Self::Refused(Refusal::from_wire(refusal)?),
             AnswerMessage::DrainingShown(pb::Nothing {}) => Self::DrainingShown,
+            AnswerMessage::ReadySet(pb::Nothing {}) => Self::ReadySet,
         })
     }
 }

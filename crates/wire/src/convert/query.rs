@@ -1,11 +1,12 @@
 //! Questions about the table.
 
 use leasehold_core::limits::MAX_NAME_BYTES;
-use leasehold_core::protocol::Query;
-use leasehold_core::{SessionId, Token};
+use leasehold_core::protocol::{GapsOf, Query};
+use leasehold_core::{Millis, SessionId, Token};
 
 use super::{Checked, Wire, bounded, from_usize, name, nothing, present, register_key, to_usize};
 use crate::proto as pb;
+use pb::gaps_query::Of as OfMessage;
 use pb::query::Query as Message;
 
 impl Wire for Query {
@@ -33,6 +34,17 @@ impl Wire for Query {
             Self::Status => Message::Status(nothing()),
             Self::Cluster => Message::Cluster(nothing()),
             Self::Alarms => Message::Alarms(nothing()),
+            Self::Gaps { of, last } => {
+                let of = match of {
+                    GapsOf::Name(resource) => OfMessage::Resource(resource.to_string()),
+                    GapsOf::Page { prefix, after, limit } => OfMessage::Page(pb::LeasesQuery {
+                        prefix: prefix.clone(),
+                        after: after.as_ref().map(ToString::to_string),
+                        limit: from_usize(*limit),
+                    }),
+                };
+                Message::Gaps(pb::GapsQuery { of: Some(of), last_ms: last.map(Millis::get) })
+            }
         };
         pb::Query { query: Some(query) }
     }
@@ -61,6 +73,17 @@ impl Wire for Query {
             Message::Status(pb::Nothing {}) => Self::Status,
             Message::Cluster(pb::Nothing {}) => Self::Cluster,
             Message::Alarms(pb::Nothing {}) => Self::Alarms,
+            Message::Gaps(m) => {
+                let of = match present("gaps.of", m.of)? {
+                    OfMessage::Resource(resource) => GapsOf::Name(name("gaps.resource", &resource)?),
+                    OfMessage::Page(m) => GapsOf::Page {
+                        prefix: bounded("gaps.prefix", "prefix", m.prefix, MAX_NAME_BYTES)?,
+                        after: m.after.map(|after| name("gaps.after", &after)).transpose()?,
+                        limit: to_usize("gaps.limit", m.limit)?,
+                    },
+                };
+                Self::Gaps { of, last: m.last_ms.map(Millis::new) }
+            }
         })
     }
 }

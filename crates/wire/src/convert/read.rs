@@ -1,6 +1,6 @@
 //! Answers to questions about the table.
 
-use leasehold_core::protocol::{ClusterView, ReadAnswer, Status, TokenCheck};
+use leasehold_core::protocol::{ClusterView, GapsView, ReadAnswer, Status, TokenCheck};
 use leasehold_core::{Ending, Millis, Token, Value};
 
 use super::{Checked, Wire, list, nothing, optional, present, to_list, to_u32, value};
@@ -29,6 +29,7 @@ impl Wire for ReadAnswer {
             }
             Self::Status(status) => AnswerMessage::Status(status.to_wire()),
             Self::Cluster(view) => AnswerMessage::Cluster(view.to_wire()),
+            Self::Gaps(gaps) => AnswerMessage::Gaps(gaps.to_wire()),
             Self::Alarms(alarms) => AnswerMessage::Alarms(pb::AlarmsAnswer { alarms: to_list(alarms) }),
         }
     }
@@ -43,6 +44,7 @@ impl Wire for ReadAnswer {
             AnswerMessage::Register(m) => Self::Register(optional(m.register)?),
             AnswerMessage::Status(status) => Self::Status(Status::from_wire(status)?),
             AnswerMessage::Cluster(view) => Self::Cluster(ClusterView::from_wire(view)?),
+            AnswerMessage::Gaps(m) => Self::Gaps(GapsView::from_wire(m)?),
             AnswerMessage::Alarms(m) => Self::Alarms(list(m.alarms)?),
         })
     }

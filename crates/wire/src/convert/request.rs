@@ -113,6 +113,7 @@ fn plain_op(op: SessionOp) -> PlainOp {
         SessionOp::Release(m) => PlainOp::Release(m),
         SessionOp::Close(m) => PlainOp::Close(m),
         SessionOp::SetDraining(m) => PlainOp::SetDraining(m),
+        SessionOp::SetReady(m) => PlainOp::SetReady(m),
     }
 }
 
@@ -127,6 +128,7 @@ fn session_op(op: PlainOp) -> SessionOp {
         PlainOp::Release(m) => SessionOp::Release(m),
         PlainOp::Close(m) => SessionOp::Close(m),
         PlainOp::SetDraining(m) => SessionOp::SetDraining(m),
+        PlainOp::SetReady(m) => SessionOp::SetReady(m),
     }
 }
 

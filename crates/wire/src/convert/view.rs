@@ -1,16 +1,17 @@
 //! Resources, sessions and past leases as people see them.
 
 use leasehold_core::table::{
-    AlarmView, DrainingView, HolderView, HoldingState, LeaseView, OfferView, PastView, SessionView,
-    WaiterView,
+    AlarmView, DrainingView, HolderView, HoldingState, LeaseView, OfferView, PastView, ReadinessView,
+    SessionView, WaiterView,
 };
 use leasehold_core::{Millis, SessionId, Token};
 
 use super::{
-    Checked, Wire, from_usize, label, list, name, named_values, needed, optional, optional_millis, to_list,
-    to_u32, to_usize, value,
+    Checked, Wire, from_usize, label, list, name, named_values, needed, nothing, optional, optional_millis,
+    present, to_list, to_u32, to_usize, value,
 };
 use crate::proto as pb;
+use pb::readiness_view::Readiness as ReadinessMessage;
 
 impl Wire for LeaseView {
     type Message = pb::LeaseView;
@@ -86,6 +87,7 @@ impl Wire for HolderView {
             renewed_ago_ms: self.renewed_ago.get(),
             state: self.state.to_wire(),
             draining: self.draining.as_ref().map(Wire::to_wire),
+            readiness: self.readiness.as_ref().map(Wire::to_wire),
             offer: self.offer.as_ref().map(Wire::to_wire),
         }
     }
@@ -105,7 +107,27 @@ impl Wire for HolderView {
             renewed_ago: Millis::new(m.renewed_ago_ms),
             state: HoldingState::from_wire(m.state)?,
             draining: optional(m.draining)?,
+            readiness: optional(m.readiness)?,
             offer: optional(m.offer)?,
+        })
+    }
+}
+
+impl Wire for ReadinessView {
+    type Message = pb::ReadinessView;
+
+    fn to_wire(&self) -> pb::ReadinessView {
+        let readiness = match self {
+            Self::WarmingUp => ReadinessMessage::WarmingUp(nothing()),
+            Self::ReadyAfter(length) => ReadinessMessage::ReadyAfterMs(length.get()),
+        };
+        pb::ReadinessView { readiness: Some(readiness) }
+    }
+
+    fn from_wire(m: pb::ReadinessView) -> Checked<Self> {
+        Ok(match present("holder.readiness", m.readiness)? {
+            ReadinessMessage::WarmingUp(pb::Nothing {}) => Self::WarmingUp,
+            ReadinessMessage::ReadyAfterMs(length) => Self::ReadyAfter(Millis::new(length)),
         })
     }
 }

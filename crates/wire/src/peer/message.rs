@@ -56,6 +56,11 @@ pub enum PeerMessage {
         /// The request.
         id: RequestId,
     },
+    /// A client has ended its connection itself, or died.
+    HungUp {
+        /// The client's connection at the sender.
+        connection: u64,
+    },
     /// A client's connection is gone.
     Disconnected {
         /// The client's connection at the sender.
@@ -122,6 +127,7 @@ impl PeerMessage {
             }
             Self::NotLeading { connection, id } => Message::NotLeading(forwarded(*connection, *id)),
             Self::Abandoned { connection, id } => Message::Abandoned(forwarded(*connection, *id)),
+            Self::HungUp { connection } => Message::HungUp(*connection),
             Self::Disconnected { connection } => Message::Disconnected(*connection),
             Self::Reply { connection, message } => {
                 let message = Some(session::ServerMessage { message: Some(message.to_wire()) });
@@ -147,6 +153,7 @@ impl PeerMessage {
             }
             Message::NotLeading(m) => Self::NotLeading { connection: m.connection, id: RequestId(m.id) },
             Message::Abandoned(m) => Self::Abandoned { connection: m.connection, id: RequestId(m.id) },
+            Message::HungUp(connection) => Self::HungUp { connection },
             Message::Disconnected(connection) => Self::Disconnected { connection },
             Message::Reply(m) => {
                 let message = present("peer_reply.message", m.message)?.message;

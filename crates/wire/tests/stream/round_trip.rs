@@ -150,19 +150,19 @@ proptest! {
 #[test]
 fn every_variant_is_drawn() {
     assert_variants(client::request(), 10);
-    assert_variants(client::op(), 9);
+    assert_variants(client::op(), 10);
     assert_variants(client::plain(), 2);
     assert_variants(client::operator(), 4);
-    assert_variants(client::query(), 9);
+    assert_variants(client::query(), 10);
     assert_variants(server::message(), 4);
     assert_variants(server::reply(), 15);
     assert_variants(server::response(), 4);
-    assert_variants(server::read_answer(), 9);
+    assert_variants(server::read_answer(), 10);
     assert_variants(server::failure(), 7);
-    assert_variants(changes::change(), 7);
+    assert_variants(changes::change(), 8);
     assert_variants(items::item_kind(), 8);
     assert_variants(items::wait_ending(), 4);
-    assert_variants(items::answer(), 11);
+    assert_variants(items::answer(), 12);
     assert_variants(items::ending(), 9);
     assert_variants(items::unavailable(), 6);
     assert_variants(items::refusal(), 24);
@@ -172,7 +172,7 @@ fn every_variant_is_drawn() {
     assert_variants(cluster::reply(), 3);
     assert_variants(cluster::refusal(), 12);
     assert_variants(cluster::role(), 2);
-    assert_variants(peer::message(), 9);
+    assert_variants(peer::message(), 10);
     assert_variants(peer::refusal(), 5);
 }
 

@@ -10,6 +10,7 @@ use tokio::signal::unix::Signal as ChildSignals;
 use tokio::time::sleep;
 
 use super::Note;
+use super::readiness::Readiness;
 use crate::args::{OnLossWord, RunArgs};
 use crate::console::Console;
 use crate::exit::Exit;
@@ -37,16 +38,24 @@ pub(super) struct End {
     pub(super) until: Option<Point>,
 }
 
+/// A command that was started, and how it is heard.
+pub(super) struct Started<'a> {
+    pub(super) supervised: Supervised,
+    pub(super) children: ChildSignals,
+    /// If it is to say when it is ready.
+    pub(super) readiness: Option<&'a Readiness>,
+}
+
 /// Stays with the command until all of it is gone.
 pub(super) async fn watch(
     console: &Console,
     args: &RunArgs,
     holding: &Holding,
-    supervised: Supervised,
-    mut children: ChildSignals,
+    started: Started<'_>,
     signals: &mut Signals,
     record: &mut Record,
 ) -> End {
+    let Started { supervised, mut children, readiness } = started;
     let mut watched = Watched {
         console,
         args,
@@ -63,12 +72,15 @@ pub(super) async fn watch(
         until: None,
     };
     let mut often = 0;
+    let mut warnings = holding.keeper.store.warnings();
     loop {
         let nap = if often > 0 { LOOK_OFTEN } else { LOOK_EVERY };
         tokio::select! {
             () = holding.changed(), if watched.lost.is_none() => {}
             (lease, request) = holding.release_requested(), if !watched.drained => watched.drain(lease, &request),
+            Some(warning) = warnings.next(), if !args.acquire.quiet => watched.say("numbers", &warning.to_string()),
             signal = signals.next() => watched.pass_on(signal),
+            () = said(readiness) => holding.leases.iter().for_each(Lease::ready),
             _ = children.recv() => often = OFTEN_TIMES,
             () = sleep(nap) => often = often.saturating_sub(1),
         }
@@ -77,6 +89,14 @@ pub(super) async fn watch(
             let result = watched.lost.map_or(Ok(watched.exit), Err);
             return End { result, drained: watched.drained && !watched.cut_off, until: watched.until };
         }
+    }
+}
+
+/// Waits until the command says that it is ready, if it is to.
+async fn said(readiness: Option<&Readiness>) {
+    match readiness {
+        Some(readiness) => readiness.said().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -4,12 +4,14 @@ use leasehold_core::client::Incoming;
 use leasehold_core::protocol::{Failure, Response};
 use leasehold_core::{AttachNumber, Nonce, Refusal, Reply as TableReply, SessionId};
 
+use crate::driver::meter::Sent;
+
 /// What a request of a session was.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::driver) enum Asked {
     Open(Nonce),
     Attach(SessionId, AttachNumber),
-    Renew(SessionId),
+    Renew(SessionId, Sent),
 }
 
 impl Asked {
@@ -31,13 +33,13 @@ impl Asked {
             (Self::Attach(session, attach), TableReply::Attached { last_command, last_item }) => {
                 Some(Incoming::Attached { session, attach, last_command, last_item })
             }
-            (Self::Renew(session), TableReply::Renewed(renewed)) => {
+            (Self::Renew(session, _), TableReply::Renewed(renewed)) => {
                 Some(Incoming::Renewed { session, renewed })
             }
-            (Self::Renew(session), TableReply::StaleRenewal { number, highest }) => {
+            (Self::Renew(session, _), TableReply::StaleRenewal { number, highest }) => {
                 Some(Incoming::StaleRenewal { session, number, highest })
             }
-            (Self::Attach(session, _) | Self::Renew(session), TableReply::Refused(refusal)) => {
+            (Self::Attach(session, _) | Self::Renew(session, _), TableReply::Refused(refusal)) => {
                 Some(Incoming::Refused { session, refusal })
             }
             _ => None,

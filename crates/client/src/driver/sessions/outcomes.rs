@@ -101,7 +101,7 @@ impl Slot {
                 }
                 continue;
             };
-            let shared = Arc::new(Shared::new(handle, time.clone(), self.terms, wanted.handed_over));
+            let shared = Arc::new(Shared::new(handle, time.clone(), self.terms.clone(), wanted.handed_over));
             self.leases.insert(grant.token, Arc::clone(&shared));
             leases.push(Lease::new(shared, session.clone()));
         }

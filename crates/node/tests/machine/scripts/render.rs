@@ -34,6 +34,9 @@ fn command(command: &Command) -> String {
         Command::System(System::Found(_)) => "found".to_owned(),
         Command::System(System::ClusterVersion { version }) => format!("version {version}"),
         Command::System(System::Rebooted) => "rebooted".to_owned(),
+        Command::System(System::Unserved { length: Some(length) }) => format!("unserved for {length}"),
+        Command::System(System::Unserved { length: None }) => "unserved".to_owned(),
+        Command::Detached { session, .. } => format!("detached {session}"),
         Command::System(System::Restored { wait, .. }) => format!("end all, wait {wait}"),
     }
 }

@@ -55,13 +55,14 @@ fn every_key_can_be_set_from_every_place_and_sets_itself_alone() {
             ("cluster.advertise", _) => "host:1".to_owned(),
             ("log.format", _) => "json".to_owned(),
             ("log.level", _) => "debug".to_owned(),
+            ("gap_patterns", _) => "jobs/*, leader".to_owned(),
             ("drift_ppm", _) => "500".to_owned(),
             ("shutdown_grace_ms" | "snapshot_entries" | "snapshot_bytes", Value::Number(number)) => {
                 (number + 1).to_string()
             }
             (_, Value::Number(number)) => (number - 1).to_string(),
             (_, Value::Flag(flag)) => (!flag).to_string(),
-            (_, Value::Text(_)) => "other".to_owned(),
+            (_, Value::Text(_) | Value::List(_)) => "other".to_owned(),
         };
         let by_flag = Layers { flags: vec![flag("--set", key.name, &other)], ..Layers::default() };
         let by_flag = resolve(&by_flag).unwrap();
@@ -93,6 +94,7 @@ fn every_field_has_a_key() {
         shutdown_grace,
         snapshot_entries,
         snapshot_bytes,
+        gap_patterns,
         http,
         limits,
         cluster,
@@ -103,12 +105,13 @@ fn every_field_has_a_key() {
     let LogConfig { format, level } = log;
     let _own =
         (name, data, listen, insecure, max_ttl, drift, shutdown_grace, snapshot_entries, snapshot_bytes);
+    let _watched = gap_patterns;
     let _http = (max_body_bytes, max_header_bytes, request_timeout);
     let _limits = (max_connections, max_watches, max_watches_per_connection, write_timeout);
     let ClusterConfig { initial, join, advertise } = cluster;
     let _log = (format, level);
     let _cluster = (initial, join, advertise);
-    assert_eq!(9 + 3 + 4 + 3 + 2, KEYS.len());
+    assert_eq!(9 + 1 + 3 + 4 + 3 + 2, KEYS.len());
 }
 
 #[test]
@@ -163,6 +166,15 @@ fn a_value_that_cannot_be_is_refused_with_what_it_could_be() {
             "data: \"~/x\" begins with ~, which a shell replaces and a configuration does not; write the whole path",
         ),
         ("[name]\na = 1", "name: a section is neither text, number nor flag"),
+        (
+            "gap_patterns = \"jobs/*\"",
+            "gap_patterns: \"jobs/*\" is not a list of texts, such as [\"jobs/*\", \"leader\"]",
+        ),
+        (
+            "gap_patterns = [\"a*b\"]",
+            "gap_patterns: pattern \"a*b\" is not a name and not a beginning of names with * behind it, such as jobs/*",
+        ),
+        ("name = [\"a\"]", "name: [\"a\"] is not text in quotes"),
         ("insecure = 1", "insecure: 1 is neither true nor false"),
         ("name = 7", "name: 7 is not text in quotes"),
         (
@@ -235,7 +247,9 @@ fn a_directory_must_be_named_where_there_is_no_home() {
 
 #[test]
 fn the_printed_configuration_reads_the_same() {
-    let layers = file("data = \"/odd \\\"path\\\\\"\n[log]\nformat = \"json\"\nlevel = \"info,a=debug\"\n");
+    let layers = file(
+        "data = \"/odd \\\"path\\\\\"\ngap_patterns = [\"a,b\", \"jobs/*\"]\n[log]\nformat = \"json\"\nlevel = \"info,a=debug\"\n",
+    );
     let effective = resolve(&layers).unwrap();
     let again = resolve(&file(&effective.to_toml())).unwrap();
     assert_eq!(again.config, effective.config);

@@ -1,5 +1,6 @@
 //! Schemas of answers.
 
+use leasehold_core::gap::GapCause;
 use serde_json::{Map, Value};
 
 use super::schema::{array, count, hex, millis, nullable, number, object, reference, text, truth, words};
@@ -29,6 +30,7 @@ pub(super) fn all() -> Map<String, Value> {
         ("SessionsAnswer", seen([("sessions", array(&reference("Session"))), ("more", truth())])),
         ("CheckAnswer", check()),
         ("HistoryAnswer", seen([("history", array(&past()))])),
+        ("GapsAnswer", gaps()),
         ("AlarmsAnswer", seen([("alarms", array(&reference("Alarm")))])),
         ("Revoked", object([("held_back_ms", millis())])),
         ("Asked", object([("token", number()), ("label", text())])),
@@ -125,8 +127,13 @@ fn holder() -> Value {
         ("value_hex", nullable(text())),
         ("value_left_out", truth()),
         ("draining", nullable(object([("in_flight", count()), ("remaining_ms", millis())]))),
+        ("readiness", nullable(readiness())),
         ("offer", nullable(offer())),
     ])
+}
+
+fn readiness() -> Value {
+    object([("state", words(&["warming-up", "ready"])), ("ready_after_ms", nullable(millis()))])
 }
 
 fn offer() -> Value {
@@ -171,6 +178,24 @@ fn past() -> Value {
         successor,
         taken_by,
     ])
+}
+
+fn gaps() -> Value {
+    let side =
+        object([("token", number()), ("label", nullable(text())), ("ending", nullable(reference("Ending")))]);
+    let part =
+        object([("cause", words(&GapCause::ALL.map(GapCause::word))), ("length_ms", nullable(millis()))]);
+    let gap = object([
+        ("began_ago_ms", millis()),
+        ("ended_ago_ms", nullable(millis())),
+        ("length_ms", millis()),
+        ("parts", array(&part)),
+        ("before", side.clone()),
+        ("after", nullable(side)),
+    ]);
+    let name = object([("resource", text()), ("known_for_ms", millis()), ("gaps", array(&gap))]);
+    let outage = object([("ended_ago_ms", millis()), ("length_ms", nullable(millis()))]);
+    seen([("names", array(&name)), ("next", nullable(text())), ("outages", array(&outage))])
 }
 
 fn check() -> Value {

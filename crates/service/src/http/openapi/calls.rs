@@ -115,7 +115,14 @@ fn sessions() -> Vec<Call> {
             description: "Begins a session, or finds it again by its nonce. The first ttl counts from the sending of the open that made it.",
             fields: fields::open(),
             example: json!({ "label": "web-1", "ttl_ms": 10_000 }),
-            codes: &["bad-request", "ttl-out-of-range", "bad-policies", "limit-reached", "tokens-exhausted"],
+            codes: &[
+                "bad-request",
+                "ttl-out-of-range",
+                "bad-numbers",
+                "bad-policies",
+                "limit-reached",
+                "tokens-exhausted",
+            ],
             links: Some(json!({
                 "renew": with_session("renew"),
                 "acquire": with_session("acquire"),
@@ -178,6 +185,7 @@ fn leases() -> Vec<Call> {
                 "release": with_lease("release"),
                 "set-value": with_lease("set-value"),
                 "drain": with_lease("drain"),
+                "set-ready": with_lease("set-ready"),
                 "write-register": with_lease("write-register"),
             })),
             ..post("/v1/lease/acquire", "acquire", "Acquired")
@@ -234,6 +242,21 @@ fn leases() -> Vec<Call> {
         },
         Call {
             tag: "lease",
+            summary: "Says that the holder is warming up, or that it is ready",
+            description: "The gap before a lease ends when its holder is ready, and that is its grant unless it says something else. Decides nothing; goes with the lease.",
+            fields: vec![fields::session_key(), fields::resource(), fields::token(), fields::ready()],
+            example: json!({ "session_key": KEY, "resource": "jobs/night", "token": "17", "ready": false }),
+            codes: &[
+                "session-ended",
+                "not-your-session",
+                "wrong-session-kind",
+                "not-holder",
+                "not-yet-in-use",
+            ],
+            ..post("/v1/lease/ready", "set-ready", "Done")
+        },
+        Call {
+            tag: "lease",
             summary: "Gives up a wait",
             description: "What was granted before the cancel arrived is held, and listed in the answer.",
             fields: vec![fields::session_key(), fields::acquire()],
@@ -279,6 +302,14 @@ fn looks() -> Vec<Call> {
             fields: of_resource(),
             example: json!({ "resource": "jobs/night" }),
             ..ask("/v1/lease/history", "history", "HistoryAnswer")
+        },
+        Call {
+            tag: "lease",
+            summary: "Lists the times in which nobody was known to act, and why",
+            description: "Of one name, or of all that have any, in the order of their names; newest first. A gap is at most as long as it says. Outages are those of the whole service.",
+            fields: fields::gaps(),
+            example: json!({ "prefix": "jobs/", "last_ms": 3_600_000 }),
+            ..ask("/v1/lease/gaps", "gaps", "GapsAnswer")
         },
         Call {
             tag: "lease",

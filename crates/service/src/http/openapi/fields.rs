@@ -106,6 +106,31 @@ pub(super) fn within() -> Field {
     required("within_ms", schema::day(), "How long that may still take at most.")
 }
 
+pub(super) fn ready() -> Field {
+    optional("ready", schema::truth(), "Whether it is ready; false says that it is warming up.")
+        .with_default(true)
+}
+
+/// The fields of a question about gaps.
+pub(super) fn gaps() -> Vec<Field> {
+    let [after, limit] =
+        page(schema::resource(), "Only names after this one, such as `next` of the answer before.");
+    vec![
+        optional("resource", schema::resource(), "One name; then without prefix, after and limit."),
+        optional(
+            "prefix",
+            schema::prefix(),
+            "Only names that begin with this, and only those that have gaps.",
+        ),
+        after,
+        Field {
+            description: "At most so many, and never more than 100; `next` says where to go on.",
+            ..limit
+        },
+        optional("last_ms", schema::millis(), "Only gaps and outages that ended no longer ago than this."),
+    ]
+}
+
 pub(super) fn acquire() -> Field {
     required("acquire", schema::number(), "The number of the acquire that waits.")
 }
@@ -123,6 +148,17 @@ pub(super) fn open() -> Vec<Field> {
             "How long the session lives after a renewal; the service may have a lower maximum.",
         )
         .with_default(DEFAULT_TTL.get()),
+        optional(
+            "renew_every_ms",
+            schema::day(),
+            "How often the holder means to renew. Who gives this, margin_ms or round_trip_ms has them judged; by default a third of the ttl.",
+        ),
+        optional(
+            "margin_ms",
+            schema::day(),
+            "How long before the end of the ttl the holder means to stop; by default a tenth of the ttl, and what drift needs at least.",
+        ),
+        optional("round_trip_ms", schema::day(), "The longest ordinary round trip; 100 by default."),
         optional("grace_ms", schema::day(), "So long an overdue session keeps its leases from everybody.")
             .with_default(0),
         optional(

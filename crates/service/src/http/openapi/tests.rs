@@ -1,7 +1,8 @@
 //! The document against the code: the fields of every request, the codes, and answers as they are written.
 
+use leasehold_core::gap::{GapCause, GapPart, GapSide, GapView, NameGaps, OutageView};
 use leasehold_core::protocol::{
-    ClusterView, Incarnation, Member, MemberId, MemberRole, MemberView, Status, TokenCheck,
+    ClusterView, GapsView, Incarnation, Member, MemberId, MemberRole, MemberView, Status, TokenCheck,
 };
 use leasehold_core::table::{
     AlarmView, DrainingView, HolderView, HoldingState, LeaseView, OfferView, PastView, SessionView,
@@ -53,11 +54,13 @@ fn every_field_is_documented_and_no_other() {
     assert_eq!(documented("release"), fields_of::<input::ReleaseFields>());
     assert_eq!(documented("set-value"), fields_of::<input::SetValueFields>());
     assert_eq!(documented("drain"), fields_of::<input::DrainFields>());
+    assert_eq!(documented("set-ready"), fields_of::<input::ReadyFields>());
     assert_eq!(documented("cancel"), fields_of::<input::CancelFields>());
     assert_eq!(documented("get"), fields_of::<input::ResourceFields>());
     assert_eq!(documented("list"), fields_of::<input::LeasesFields>());
     assert_eq!(documented("check"), fields_of::<input::TokenFields>());
     assert_eq!(documented("history"), fields_of::<input::ResourceFields>());
+    assert_eq!(documented("gaps"), fields_of::<input::GapsFields>());
     assert_eq!(documented("revoke"), fields_of::<input::RevokeFields>());
     assert_eq!(documented("alarms"), fields_of::<input::NoFields>());
     assert_eq!(documented("clear-alarm"), fields_of::<input::ClearFields>());
@@ -73,7 +76,7 @@ fn every_field_is_documented_and_no_other() {
     assert_eq!(documented("cluster-transfer"), fields_of::<input::TransferFields>());
     assert_eq!(documented("cluster-local"), fields_of::<input::NoFields>());
     assert_eq!(documented("backup"), fields_of::<input::BackupFields>());
-    assert_eq!(calls::all().len(), 32, "a new call needs a line in here");
+    assert_eq!(calls::all().len(), 34, "a new call needs a line in here");
 }
 
 #[test]
@@ -90,10 +93,12 @@ fn every_example_is_read() {
     reads::<input::ReleaseFields>("release");
     reads::<input::SetValueFields>("set-value");
     reads::<input::DrainFields>("drain");
+    reads::<input::ReadyFields>("set-ready");
     reads::<input::CancelFields>("cancel");
     reads::<input::ResourceFields>("get");
     reads::<input::LeasesFields>("list");
     reads::<input::TokenFields>("check");
+    reads::<input::GapsFields>("gaps");
     reads::<input::RevokeFields>("revoke");
     reads::<input::NoFields>("alarms");
     reads::<input::ClearFields>("clear-alarm");
@@ -180,6 +185,7 @@ fn lease() -> LeaseView {
         renewed_ago: length,
         state: HoldingState::Overdue,
         draining: Some(DrainingView { in_flight: 3, remaining: length }),
+        readiness: Some(leasehold_core::table::ReadinessView::ReadyAfter(length)),
         offer: Some(OfferView { to: session, label: label.clone(), ready: true, remaining: length }),
     };
     let waiter = WaiterView { session, label, waiting_for: length, overdue: true };
@@ -194,6 +200,30 @@ fn lease() -> LeaseView {
         restore_wait: Some(length),
         transitions: 9,
         alarm: Some(alarm()),
+    }
+}
+
+fn gaps() -> GapsView {
+    let length = Millis::new(1);
+    let side = GapSide {
+        token: Token::from_u64(7),
+        label: Some(Label::new("web").unwrap()),
+        how: Some(Ending::Expired),
+    };
+    let parts = GapCause::ALL.map(|cause| GapPart { cause, length });
+    let gap = |ended_ago, after| GapView {
+        began_ago: length,
+        ended_ago,
+        parts: parts.to_vec(),
+        before: side.clone(),
+        after,
+    };
+    let gaps =
+        vec![gap(None, None), gap(Some(length), Some(GapSide { label: None, how: None, ..side.clone() }))];
+    GapsView {
+        names: vec![NameGaps { resource: resource(), gaps, known_for: length }],
+        next: Some(resource()),
+        outages: vec![OutageView { ended_ago: length, length: None }],
     }
 }
 
@@ -246,6 +276,7 @@ fn answers_have_the_members_that_are_documented() {
         how: Ending::Drained,
     };
     fits("HistoryAnswer", output::HistoryAnswer::from(&seen(vec![past])));
+    fits("GapsAnswer", output::GapsAnswer::from(&seen(gaps())));
     fits("Revoked", output::RevokedJson { held_back_ms: 1 });
     let asked = Asked { token: Token::from_u64(7), holder: Label::new("web").unwrap() };
     fits("Asked", output::AskedJson::from(&asked));

@@ -55,6 +55,12 @@ enum EventJson<'a> {
         by: &'a str,
         reason: &'a str,
     },
+    ReadySet {
+        resource: &'a str,
+        token: String,
+        session: String,
+        ready: bool,
+    },
     DrainingShown {
         resource: &'a str,
         token: String,
@@ -114,6 +120,12 @@ pub(crate) fn event_json(change: &Change) -> String {
             token: token.to_string(),
             by: by.as_str(),
             reason: reason.as_str(),
+        },
+        Change::ReadySet { resource, token, session, ready } => EventJson::ReadySet {
+            resource: resource.as_str(),
+            token: token.to_string(),
+            session: session.to_string(),
+            ready: *ready,
         },
         Change::DrainingShown { resource, token, session, in_flight, within } => EventJson::DrainingShown {
             resource: resource.as_str(),

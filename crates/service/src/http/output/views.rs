@@ -1,7 +1,7 @@
 //! Resources, sessions and endings as JSON.
 
 use leasehold_core::table::{
-    AlarmView, HolderView, HoldingState, LeaseView, PastView, SessionView, WaiterView,
+    AlarmView, HolderView, HoldingState, LeaseView, PastView, ReadinessView, SessionView, WaiterView,
 };
 use leasehold_core::{Ending, Millis, Mode, Token, Value};
 use serde::Serialize;
@@ -52,7 +52,15 @@ pub(crate) struct HolderJson {
     value_hex: Option<String>,
     value_left_out: bool,
     draining: Option<DrainingJson>,
+    readiness: Option<ReadinessJson>,
     offer: Option<OfferJson>,
+}
+
+/// What a holder says of its readiness.
+#[derive(Debug, Serialize)]
+pub(crate) struct ReadinessJson {
+    state: &'static str,
+    ready_after_ms: Option<u64>,
 }
 
 /// What a holder says of its drain.
@@ -175,6 +183,12 @@ impl HolderJson {
             draining: view.draining.map(|shown| DrainingJson {
                 in_flight: shown.in_flight,
                 remaining_ms: shown.remaining.get(),
+            }),
+            readiness: view.readiness.map(|said| match said {
+                ReadinessView::WarmingUp => ReadinessJson { state: "warming-up", ready_after_ms: None },
+                ReadinessView::ReadyAfter(after) => {
+                    ReadinessJson { state: "ready", ready_after_ms: Some(after.get()) }
+                }
             }),
             offer: view.offer.as_ref().map(|offer| OfferJson {
                 to: offer.to.to_string(),

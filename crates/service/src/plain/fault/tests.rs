@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use leasehold_core::{Label, ResourceName, Token};
+use leasehold_core::{Label, ResourceName, Token, Unavailable};
 
 use super::*;
 

@@ -176,7 +176,10 @@ fn happened(sometimes: &mut Sometimes, queues: &mut Queues, revived: &HashSet<Se
         Event::AlarmRaised { .. } => sometimes.reach(S::AlarmRaised),
         Event::AlarmCleared { .. } => sometimes.reach(S::AlarmCleared),
         Event::DrainingShown { .. } => sometimes.reach(S::DrainingShown),
-        Event::SessionOpened { .. } | Event::ValueSet { .. } | Event::RegisterWritten { .. } => {}
+        Event::SessionOpened { .. }
+        | Event::ValueSet { .. }
+        | Event::ReadySet { .. }
+        | Event::RegisterWritten { .. } => {}
     }
 }
 

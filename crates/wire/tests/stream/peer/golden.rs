@@ -144,6 +144,7 @@ fn everything_else() {
         PeerMessage::Disconnected { connection: 1 },
         PeerMessage::Reply { connection: 1, message },
         PeerMessage::Close { connection: 1 },
+        PeerMessage::HungUp { connection: 1 },
     ];
     let expected = [
         "0a 08 12 06 08 ac02 12 01 dd",                   // part at 300
@@ -154,6 +155,7 @@ fn everything_else() {
         "0a 02 38 01",                                    // disconnected
         "0a 0e 42 0c 08 01 12 08 0a 06 08 02 12 02 6200", // reply: done
         "0a 02 48 01",                                    // close
+        "0a 02 50 01",                                    // hung up
     ];
     assert_frame(&messages, &expected);
 }

@@ -24,6 +24,9 @@ pub(crate) fn change() -> BoxedStrategy<Change> {
                 Change::DrainingShown { resource, token, session, in_flight, within }
             }
         ),
+        (name(), token(), session(), any::<bool>()).prop_map(|(resource, token, session, ready)| {
+            Change::ReadySet { resource, token, session, ready }
+        }),
         (name(), register_key(), token(), any::<bool>()).prop_map(|(resource, key, token, removed)| {
             Change::RegisterWritten { resource, key, token, removed }
         }),

@@ -1,6 +1,6 @@
 //! Requests.
 
-use leasehold_core::protocol::{Plain, Query, Request, RequestId, Watch};
+use leasehold_core::protocol::{GapsOf, Plain, Query, Request, RequestId, Watch};
 use leasehold_core::{
     Acquire, Attach, Offer, Op, Open, Operator, Policies, Request as ResourceRequest, Sequence,
     SessionCommand, SessionKind,
@@ -79,6 +79,11 @@ pub(crate) fn op() -> BoxedStrategy<Op> {
         (few(resource_request()), value(), option::of(millis()))
             .prop_map(|(requests, value, wait)| Op::Acquire(Acquire { requests, value, wait })),
         command_number().prop_map(|acquire| Op::Cancel { acquire }),
+        (name(), token(), any::<bool>()).prop_map(|(resource, token, ready)| Op::SetReady {
+            resource,
+            token,
+            ready
+        }),
         (name(), token(), small(), millis()).prop_map(|(resource, token, in_flight, within)| {
             Op::SetDraining { resource, token, in_flight, within }
         }),
@@ -152,6 +157,19 @@ pub(crate) fn query() -> BoxedStrategy<Query> {
         Just(Query::Status),
         Just(Query::Cluster),
         Just(Query::Alarms),
+        (gaps_of(), option::of(millis())).prop_map(|(of, last)| Query::Gaps { of, last }),
+    ]
+    .boxed()
+}
+
+fn gaps_of() -> BoxedStrategy<GapsOf> {
+    prop_oneof![
+        name().prop_map(GapsOf::Name),
+        ("[a-z#\n]{0,8}", option::of(name()), size()).prop_map(|(prefix, after, limit)| GapsOf::Page {
+            prefix,
+            after,
+            limit
+        }),
     ]
     .boxed()
 }

@@ -61,6 +61,7 @@ pub(crate) fn answer() -> BoxedStrategy<Answer> {
         few(grant()).prop_map(Answer::AlreadyGranted),
         Just(Answer::ValueSet),
         Just(Answer::DrainingShown),
+        Just(Answer::ReadySet),
         Just(Answer::RegisterWritten),
         session().prop_map(|to| Answer::Offered { to }),
         any::<u64>().prop_map(|wait| Answer::Accepted { wait: CommandNumber::new(wait) }),

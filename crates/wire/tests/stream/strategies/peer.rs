@@ -79,6 +79,7 @@ pub(crate) fn message() -> BoxedStrategy<PeerMessage> {
         (number(), server::message())
             .prop_map(|(connection, message)| PeerMessage::Reply { connection, message }),
         number().prop_map(|connection| PeerMessage::Close { connection }),
+        number().prop_map(|connection| PeerMessage::HungUp { connection }),
     ]
     .boxed()
 }

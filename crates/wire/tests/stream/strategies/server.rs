@@ -2,10 +2,11 @@
 
 use leasehold_core::Drift;
 use leasehold_core::answer::{HeldLease, Holdings, Opened, Renewed, Reply, Waited};
-use leasehold_core::protocol::{Failure, ReadAnswer, Response, Status, ToClient, TokenCheck};
+use leasehold_core::gap::{GapCause, GapPart, GapSide, GapView, NameGaps, OutageView};
+use leasehold_core::protocol::{Failure, GapsView, ReadAnswer, Response, Status, ToClient, TokenCheck};
 use leasehold_core::table::{
-    AlarmView, DrainingView, HolderView, HoldingState, LeaseView, OfferView, PastView, SessionView,
-    WaiterView,
+    AlarmView, DrainingView, HolderView, HoldingState, LeaseView, OfferView, PastView, ReadinessView,
+    SessionView, WaiterView,
 };
 use proptest::option;
 use proptest::prelude::*;
@@ -118,8 +119,43 @@ pub(crate) fn read_answer() -> BoxedStrategy<ReadAnswer> {
         status().prop_map(ReadAnswer::Status),
         cluster::view().prop_map(ReadAnswer::Cluster),
         few(alarm_view()).prop_map(ReadAnswer::Alarms),
+        gaps_view().prop_map(ReadAnswer::Gaps),
     ]
     .boxed()
+}
+
+fn gaps_view() -> BoxedStrategy<GapsView> {
+    let outage =
+        (millis(), option::of(millis())).prop_map(|(ended_ago, length)| OutageView { ended_ago, length });
+    let names = (name(), few(gap_view()), millis()).prop_map(|(resource, gaps, known_for)| NameGaps {
+        resource,
+        gaps,
+        known_for,
+    });
+    (few(names), option::of(name()), few(outage))
+        .prop_map(|(names, next, outages)| GapsView { names, next, outages })
+        .boxed()
+}
+
+fn gap_view() -> BoxedStrategy<GapView> {
+    let side = || {
+        (token(), option::of(label()), option::of(ending())).prop_map(|(token, label, how)| GapSide {
+            token,
+            label,
+            how,
+        })
+    };
+    let part = (0..GapCause::ALL.len(), millis())
+        .prop_map(|(cause, length)| GapPart { cause: GapCause::ALL[cause], length });
+    (millis(), option::of(millis()), few(part), side(), option::of(side()))
+        .prop_map(|(began_ago, ended_ago, parts, before, after)| GapView {
+            began_ago,
+            ended_ago,
+            parts,
+            before,
+            after,
+        })
+        .boxed()
 }
 
 fn alarm_view() -> BoxedStrategy<AlarmView> {
@@ -170,13 +206,14 @@ fn holder_view() -> BoxedStrategy<HolderView> {
         (small(), millis()).prop_map(|(in_flight, remaining)| DrainingView { in_flight, remaining });
     let offer = (session(), label(), any::<bool>(), millis())
         .prop_map(|(to, label, ready, remaining)| OfferView { to, label, ready, remaining });
-    (who, times, state, (option::of(draining), option::of(offer)))
+    let readiness = prop_oneof![Just(ReadinessView::WarmingUp), millis().prop_map(ReadinessView::ReadyAfter)];
+    (who, times, state, (option::of(draining), option::of(offer), option::of(readiness)))
         .prop_map(
             |(
                 (session, label, token, fence, slot, shared, value),
                 (ttl, remaining, held_for, renewed_ago),
                 state,
-                (draining, offer),
+                (draining, offer, readiness),
             )| {
                 HolderView {
                     session,
@@ -193,6 +230,7 @@ fn holder_view() -> BoxedStrategy<HolderView> {
                     state,
                     draining,
                     offer,
+                    readiness,
                 }
             },
         )

@@ -1,0 +1,81 @@
+//! `fence-check`: what receivers know of a fence name, beside what the store has granted.
+//!
+//! Only looks. A receiver that cannot be asked does not keep the others from being shown.
+
+mod told;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use leasehold::core::table::HoldingState;
+use leasehold::fence::{Receiver, Seen};
+use leasehold::{ResourceName, Store};
+use tokio::time::timeout;
+
+use crate::args::FenceCheckArgs;
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::place::Place;
+use crate::receivers;
+use crate::trouble::Trouble;
+
+use told::{Asked, Known, Report};
+
+pub(super) async fn run(
+    console: &Console,
+    place: &Place,
+    args: &FenceCheckArgs,
+    patience: Duration,
+) -> Result<Exit, Trouble> {
+    let mut asked = Vec::new();
+    for url in &args.receivers {
+        // Nothing is asked before every URL is understood.
+        asked.push(receivers::open(url).await.map_err(Trouble::Misuse)?);
+    }
+    let known = from_store(place, &args.name).await;
+    let mut answers = Vec::new();
+    for receiver in asked {
+        answers.push(ask(receiver, &args.name, patience).await);
+    }
+    let report = Report { name: args.name.clone(), known, asked: answers };
+    console.framed_table(&report.head(), &report.table(), &report.below(), &report.json())?;
+    Ok(if report.is_well() { Exit::OK } else { Exit::FAILURE })
+}
+
+async fn ask(receiver: Arc<dyn Receiver>, name: &str, patience: Duration) -> Asked {
+    let place = receiver.place().to_owned();
+    let seen: Result<Seen, String> = match timeout(patience, receiver.look(name)).await {
+        Ok(Ok(seen)) => Ok(seen),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err(format!("no answer within {patience:?}; wait longer with --timeout")),
+    };
+    Asked { place, seen }
+}
+
+/// What the store has granted: the token of the present holder, and the greatest that it remembers for the name.
+async fn from_store(place: &Place, name: &str) -> Result<Known, String> {
+    let (resource, slot) = match name.rsplit_once('#') {
+        Some((resource, slot)) => (resource, slot.parse::<u32>().ok()),
+        None => (name, None),
+    };
+    let resource = ResourceName::new(resource).map_err(|error| error.to_string())?;
+    let store = place.look().await.map_err(|trouble| trouble.to_string())?;
+    let known = look(&store, &resource, slot).await.map_err(|error| error.to_string());
+    store.close().await;
+    known
+}
+
+async fn look(store: &Store, resource: &ResourceName, slot: Option<u32>) -> Result<Known, leasehold::Error> {
+    let view = store.lease(resource).await?;
+    let past = store.history(resource).await?;
+    let holders: Vec<_> = view.into_iter().flat_map(|view| view.holders).collect();
+    let present = holders
+        .iter()
+        .filter(|holder| holder.state != HoldingState::Revoked && (slot.is_none() || holder.slot == slot))
+        .max_by_key(|holder| holder.fence);
+    let greatest = holders.iter().map(|holder| holder.token).chain(past.iter().map(|past| past.token)).max();
+    Ok(Known {
+        present: present.map(|holder| (holder.fence.get(), holder.label.to_string())),
+        greatest: greatest.map(leasehold::Token::get),
+    })
+}

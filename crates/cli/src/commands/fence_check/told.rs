@@ -1,0 +1,292 @@
+//! What `fence-check` says: where each receiver stands beside the present holder, who was refused, and which token a new store must pass.
+
+use leasehold::fence::{Refused, Seen};
+use serde::Serialize;
+
+use crate::console::Table;
+
+/// What the store has granted under the name.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Known {
+    /// The token with which the present holder writes, and what it calls itself.
+    pub(super) present: Option<(u64, String)>,
+    /// The greatest token that the store remembers for the name.
+    pub(super) greatest: Option<u64>,
+}
+
+/// What one receiver has answered.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) place: String,
+    pub(super) seen: Result<Seen, String>,
+}
+
+/// Where a receiver stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Standing {
+    /// It cannot be asked.
+    NotAsked,
+    /// It knows nothing of the name.
+    Unused,
+    /// The present holder has not sealed it: an older token is still accepted.
+    NotSealed,
+    /// It has the token of the present holder.
+    Sealed,
+    /// Nobody holds the name; the last holder's token stands.
+    Idle,
+    /// It has seen a token that the store has never granted: the present holder's writes are refused.
+    Ahead,
+}
+
+/// Everything that was found out.
+#[derive(Debug)]
+pub(super) struct Report {
+    pub(super) name: String,
+    pub(super) known: Result<Known, String>,
+    pub(super) asked: Vec<Asked>,
+}
+
+impl Report {
+    pub(super) fn is_well(&self) -> bool {
+        let bad = [Standing::NotAsked, Standing::Ahead];
+        self.asked.iter().all(|asked| !bad.contains(&self.standing(asked)))
+    }
+
+    pub(super) fn head(&self) -> String {
+        match &self.known {
+            Ok(Known { present: Some((token, holder)), .. }) => {
+                let who = if holder.is_empty() { "somebody" } else { holder };
+                format!("{} is held by {who}, who writes with token {token}", self.name)
+            }
+            Ok(Known { greatest: Some(token), .. }) => {
+                format!("{} is held by nobody; the last token was {token}", self.name)
+            }
+            Ok(_) => format!("the store knows nothing of {}", self.name),
+            Err(why) => format!("the store cannot be asked about {}: {why}", self.name),
+        }
+    }
+
+    pub(super) fn table(&self) -> Table {
+        let mut table = Table::new(&["RECEIVER", "HIGHEST", "BY", "STANDS"]);
+        for asked in &self.asked {
+            let mark = asked.seen.as_ref().ok().and_then(|seen| seen.highest.as_ref());
+            let by = mark.and_then(|mark| mark.holder.as_deref()).unwrap_or("-");
+            table.row(vec![
+                asked.place.clone(),
+                mark.map_or_else(|| "-".to_owned(), |mark| mark.token.to_string()),
+                by.to_owned(),
+                self.words(asked),
+            ]);
+        }
+        table
+    }
+
+    pub(super) fn below(&self) -> String {
+        let mut text = String::new();
+        for (place, refusals) in self.refusals().filter(|(_, refusals)| !refusals.is_empty()) {
+            text.push_str(&format!("\nlast refusals at {place}\n"));
+            for refused in refusals {
+                let who = refused.holder.as_deref().unwrap_or("somebody");
+                let when = refused.at.as_ref().map(|at| format!(", {at}")).unwrap_or_default();
+                let Refused { token, highest, .. } = refused;
+                text.push_str(&format!("  token {token} of {who}, when {highest} was the highest{when}\n"));
+            }
+        }
+        if let Some(floor) = self.floor() {
+            text.push_str(&format!("\nfor another store: token_floor={floor}\n"));
+        }
+        text
+    }
+
+    /// The smallest token that a new store may grant: above all that receivers, or the store before, have seen.
+    fn floor(&self) -> Option<u64> {
+        let marks = self.asked.iter().filter_map(|asked| asked.seen.as_ref().ok()?.highest.as_ref());
+        let granted = self.known.as_ref().ok().and_then(|known| known.greatest);
+        marks.map(|mark| mark.token).chain(granted).max().map(|greatest| greatest + 1)
+    }
+
+    fn refusals(&self) -> impl Iterator<Item = (&str, &[Refused])> {
+        self.asked.iter().filter_map(|asked| {
+            let refusals = asked.seen.as_ref().ok()?.refusals.as_deref()?;
+            Some((asked.place.as_str(), refusals))
+        })
+    }
+
+    fn standing(&self, asked: &Asked) -> Standing {
+        let Ok(seen) = &asked.seen else { return Standing::NotAsked };
+        let Some(highest) = seen.highest.as_ref().map(|mark| mark.token) else { return Standing::Unused };
+        let Ok(known) = &self.known else { return Standing::Idle };
+        let present = known.present.as_ref().map(|(token, _)| *token);
+        match (present, known.greatest) {
+            (Some(present), _) if highest == present => Standing::Sealed,
+            (Some(present), _) if highest < present => Standing::NotSealed,
+            (Some(_), _) => Standing::Ahead,
+            (None, Some(greatest)) if highest > greatest => Standing::Ahead,
+            (None, _) => Standing::Idle,
+        }
+    }
+
+    fn words(&self, asked: &Asked) -> String {
+        let held = matches!(&self.known, Ok(Known { present: Some(_), .. }));
+        match self.standing(asked) {
+            Standing::NotAsked => {
+                format!("cannot be asked: {}", asked.seen.as_ref().err().map_or("", String::as_str))
+            }
+            Standing::Unused if held => "not sealed: every token is accepted".to_owned(),
+            Standing::Unused => "knows nothing of it".to_owned(),
+            Standing::NotSealed => {
+                "not sealed by the present holder: older tokens from here on are accepted".to_owned()
+            }
+            Standing::Sealed => "sealed by the present holder".to_owned(),
+            Standing::Idle => "accepts this token and greater ones".to_owned(),
+            Standing::Ahead => {
+                "AHEAD of the store: its grants are refused here; give the store a greater token_floor"
+                    .to_owned()
+            }
+        }
+    }
+}
+
+#[derive(Serialize)]
+pub(super) struct Json<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    present: Option<PresentJson<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    greatest_granted: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    store_error: Option<&'a str>,
+    receivers: Vec<ReceiverJson<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token_floor: Option<String>,
+}
+
+#[derive(Serialize)]
+struct PresentJson<'a> {
+    token: String,
+    holder: &'a str,
+}
+
+#[derive(Serialize)]
+struct ReceiverJson<'a> {
+    receiver: &'a str,
+    standing: Standing,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    highest: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    holder: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a str>,
+    /// Nothing if the receiver keeps none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refusals: Option<Vec<RefusedJson<'a>>>,
+}
+
+#[derive(Serialize)]
+struct RefusedJson<'a> {
+    token: String,
+    highest: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    holder: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at: Option<&'a str>,
+}
+
+impl Report {
+    pub(super) fn json(&self) -> Json<'_> {
+        let known = self.known.as_ref();
+        let present = known.ok().and_then(|known| known.present.as_ref());
+        Json {
+            name: &self.name,
+            present: present.map(|(token, holder)| PresentJson { token: token.to_string(), holder }),
+            greatest_granted: known.ok().and_then(|known| known.greatest).map(|token| token.to_string()),
+            store_error: known.err().map(String::as_str),
+            receivers: self.asked.iter().map(|asked| self.receiver_json(asked)).collect(),
+            token_floor: self.floor().map(|floor| floor.to_string()),
+        }
+    }
+
+    fn receiver_json<'a>(&self, asked: &'a Asked) -> ReceiverJson<'a> {
+        let seen = asked.seen.as_ref();
+        let mark = seen.ok().and_then(|seen| seen.highest.as_ref());
+        let refusals = seen.ok().and_then(|seen| seen.refusals.as_deref());
+        let refused = |refused: &'a Refused| RefusedJson {
+            token: refused.token.to_string(),
+            highest: refused.highest.to_string(),
+            holder: refused.holder.as_deref(),
+            at: refused.at.as_deref(),
+        };
+        ReceiverJson {
+            receiver: &asked.place,
+            standing: self.standing(asked),
+            highest: mark.map(|mark| mark.token.to_string()),
+            holder: mark.and_then(|mark| mark.holder.as_deref()),
+            error: seen.err().map(String::as_str),
+            refusals: refusals.map(|refusals| refusals.iter().map(refused).collect()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use leasehold::fence::Mark;
+
+    fn asked(place: &str, highest: Option<u64>) -> Asked {
+        let highest = highest.map(|token| Mark { token, holder: Some("b".to_owned()) });
+        Asked { place: place.to_owned(), seen: Ok(Seen { highest, refusals: Some(Vec::new()) }) }
+    }
+
+    fn report(present: Option<u64>, greatest: Option<u64>, highest: Option<u64>) -> Report {
+        let present = present.map(|token| (token, "b".to_owned()));
+        let known = Ok(Known { present, greatest });
+        Report { name: "job".to_owned(), known, asked: vec![asked("file:/x", highest)] }
+    }
+
+    fn standing(present: Option<u64>, greatest: Option<u64>, highest: Option<u64>) -> (Standing, bool) {
+        let report = report(present, greatest, highest);
+        (report.standing(&report.asked[0]), report.is_well())
+    }
+
+    #[test]
+    fn a_receiver_stands_beside_the_present_holder_or_the_last_one() {
+        assert_eq!(standing(Some(7), Some(7), Some(7)), (Standing::Sealed, true));
+        assert_eq!(standing(Some(7), Some(7), Some(6)), (Standing::NotSealed, true));
+        assert_eq!(standing(Some(7), Some(7), Some(8)), (Standing::Ahead, false));
+        assert_eq!(standing(None, Some(7), Some(7)), (Standing::Idle, true));
+        assert_eq!(standing(None, Some(7), Some(8)), (Standing::Ahead, false));
+        assert_eq!(standing(None, None, Some(8)), (Standing::Idle, true));
+        assert_eq!(standing(Some(7), Some(7), None), (Standing::Unused, true));
+    }
+
+    #[test]
+    fn the_floor_is_above_everything_that_was_seen_or_granted() {
+        assert_eq!(report(None, Some(7), Some(9)).floor(), Some(10));
+        assert_eq!(report(Some(12), Some(12), Some(9)).floor(), Some(13));
+        assert_eq!(report(None, None, None).floor(), None);
+    }
+
+    #[test]
+    fn who_cannot_be_asked_is_named_and_is_not_well() {
+        let mut report = report(Some(7), Some(7), Some(7));
+        report.asked.push(Asked { place: "redis://c".to_owned(), seen: Err("refused".to_owned()) });
+        assert!(!report.is_well());
+        let json = serde_json::to_value(report.json()).unwrap();
+        assert_eq!(json["receivers"][1]["standing"], "not-asked");
+        assert_eq!(json["receivers"][1]["error"], "refused");
+        assert_eq!(json["token_floor"], "8");
+    }
+
+    #[test]
+    fn refusals_are_told_with_holder_and_tokens() {
+        let mut report = report(Some(7), Some(7), Some(7));
+        let refused = Refused { token: 5, highest: 7, holder: Some("a".to_owned()), at: None };
+        report.asked[0].seen.as_mut().unwrap().refusals = Some(vec![refused]);
+        let told = report.below();
+        assert!(
+            told.contains("last refusals at file:/x\n  token 5 of a, when 7 was the highest\n"),
+            "{told}"
+        );
+    }
+}

@@ -1,0 +1,109 @@
+//! `fence-proxy`: a fence in front of a service that cannot be changed, until a signal ends it.
+
+use std::time::Duration;
+
+use leasehold_fence::proxy::{FenceProxy, MAX_IN_FLIGHT, OpenError, Settings};
+use rustix::process::Signal;
+use serde::Serialize;
+use tokio::net::TcpListener;
+
+use crate::args::FenceProxyArgs;
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::serve::{descriptors, notify, port_file};
+use crate::signals::Signals;
+use crate::trouble::Trouble;
+use crate::words;
+
+/// That it listens.
+#[derive(Serialize)]
+struct Listening<'a> {
+    event: &'static str,
+    address: String,
+    upstream: &'a str,
+    fence: String,
+    names: usize,
+}
+
+/// What is said while it runs.
+#[derive(Serialize)]
+struct Note {
+    event: &'static str,
+    message: String,
+}
+
+pub(super) fn run(console: &Console, args: &FenceProxyArgs) -> Result<Exit, Trouble> {
+    if !args.insecure && !args.listen.ip().to_canonical().is_loopback() {
+        return Err(Trouble::Misuse(format!(
+            "{} can be reached from other machines, and without TLS and authentication whoever reaches it can write, and shut \
+             every holder out; listen on 127.0.0.1:{}, or accept that with --insecure",
+            args.listen,
+            args.listen.port()
+        )));
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|source| Trouble::System { what: "cannot start", source })?;
+    let done = runtime.block_on(serve(console, args));
+    runtime.shutdown_background();
+    done
+}
+
+async fn serve(console: &Console, args: &FenceProxyArgs) -> Result<Exit, Trouble> {
+    // Listened to before anything is taken, so that a signal that comes meanwhile is not lost.
+    let signals = Signals::listen()?;
+    let settings = Settings {
+        name: args.name.clone(),
+        all: args.all,
+        timeout: args.timeout,
+        settle: args.settle,
+        max_in_flight: descriptors::room_for_pairs(MAX_IN_FLIGHT),
+        at: Some(|| words::moment_ago(Duration::ZERO)),
+        ..Settings::new(&args.upstream, &args.fence)
+    };
+    let proxy = FenceProxy::open(settings).map_err(|error| trouble_of(&error))?;
+    let cannot = |error| Trouble::Service(format!("cannot listen on {}: {error}", args.listen));
+    let listener = TcpListener::bind(args.listen).await.map_err(cannot)?;
+    let address = listener.local_addr().map_err(cannot)?;
+    if let Some(path) = &args.port_file {
+        port_file::write(path, address)?;
+    }
+    let (upstream, names) = (proxy.upstream().to_owned(), proxy.known_names());
+    let fence = args.fence.display().to_string();
+    console.result(
+        format!("listening on {address} for {upstream}; {fence} knows {names} fence names"),
+        &Listening { event: "listening", address: address.to_string(), upstream: &upstream, fence, names },
+    )?;
+    notify::ready(address);
+    let stop = stopped(console, signals, args.timeout);
+    let served = proxy.serve(listener, stop).await;
+    served.map_err(|error| Trouble::Service(format!("the listener on {address} has failed: {error}")))?;
+    Ok(Exit::OK)
+}
+
+/// Comes back when a signal asks to stop; the next one ends this process at once, which is as safe as a crash.
+async fn stopped(console: &Console, mut signals: Signals, timeout: Duration) {
+    while signals.next().await == Signal::HUP {
+        let message = "SIGHUP is ignored: there is nothing to read again".to_owned();
+        console.note(&message, &Note { event: "ignored", message: message.clone() });
+    }
+    let message = format!("finishing what is under way; each request has at most {} ms", timeout.as_millis());
+    console.note(&message, &Note { event: "stopping", message: message.clone() });
+    notify::stopping();
+    tokio::spawn(async move {
+        loop {
+            let signal = signals.next().await;
+            if signal != Signal::HUP {
+                std::process::exit(Exit::of_signal(signal.as_raw()).get().into());
+            }
+        }
+    });
+}
+
+fn trouble_of(error: &OpenError) -> Trouble {
+    match error {
+        OpenError::Upstream(_) | OpenError::Name(_) => Trouble::Misuse(error.to_string()),
+        _ => Trouble::Service(error.to_string()),
+    }
+}

@@ -1,0 +1,139 @@
+//! The tables, and what has to be true of them.
+
+use std::collections::HashSet;
+use std::error::Error as StdError;
+use std::sync::{Mutex, PoisonError};
+
+use sqlx::mysql::MySqlRow;
+use sqlx::{Executor as _, MySqlConnection, Row as _};
+
+/// How many names are remembered as made. Beyond that all are forgotten, which costs a statement each when they come again.
+const KNOWN_NAMES: usize = 4096;
+/// `ER_NO_SUCH_TABLE`.
+const NO_TABLE: u16 = 1146;
+
+/// Names are bytes: text would be compared by a collation, and even the binary ones ignore spaces at the end.
+/// 544 bytes are the longest fence name, and fit the keys of every row format.
+pub(super) const TABLES: [&str; 2] = [
+    "CREATE TABLE IF NOT EXISTS leasehold_fence (
+        name VARBINARY(544) NOT NULL PRIMARY KEY,
+        token BIGINT NOT NULL,
+        holder VARCHAR(256) CHARACTER SET utf8mb4 NULL
+    ) ENGINE = InnoDB",
+    "CREATE TABLE IF NOT EXISTS leasehold_refusal (
+        id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
+        name VARBINARY(544) NOT NULL,
+        token BIGINT NOT NULL,
+        highest BIGINT NOT NULL,
+        holder VARCHAR(256) CHARACTER SET utf8mb4 NULL,
+        refused_at DATETIME(3) NOT NULL,
+        KEY by_name (name, id)
+    ) ENGINE = InnoDB",
+];
+
+const SEED: &str = "INSERT IGNORE INTO leasehold_fence (name, token) VALUES (?, 0)";
+
+/// The fence table is there in a way in which it would protect nothing.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum BadTable {
+    #[error("table leasehold_fence is missing; call Fence::migrate once, as a user who may create tables")]
+    Missing,
+    #[error(
+        "table leasehold_fence has engine {engine}, which does not lock rows to the end of a transaction; \
+         ALTER TABLE leasehold_fence ENGINE = InnoDB"
+    )]
+    Engine { engine: String },
+    #[error(
+        "column {column} of table leasehold_fence is {found}, not {wanted}; make it so, or drop the table and call Fence::migrate"
+    )]
+    Column { column: &'static str, found: String, wanted: &'static str },
+    #[error(transparent)]
+    Asked(#[from] sqlx::Error),
+}
+
+/// What this program has seen to already.
+#[derive(Debug, Default)]
+pub(super) struct Known(Mutex<Seen>);
+
+#[derive(Debug, Default)]
+struct Seen {
+    table: bool,
+    names: HashSet<String>,
+}
+
+impl Known {
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.with(|seen| seen.names.contains(name))
+    }
+
+    pub(super) fn forget(&self, name: &str) {
+        self.with(|seen| seen.names.remove(name));
+    }
+
+    /// Makes the row of a name, on a connection without a transaction. A token of 0 is below every other.
+    pub(super) async fn seed(&self, conn: &mut MySqlConnection, name: &str) -> Result<(), BadTable> {
+        if !self.with(|seen| seen.table) {
+            look(conn).await?;
+        }
+        // A transaction of its own, whatever the connection does with single statements.
+        sqlx::query(SEED).bind(name.as_bytes()).execute(&mut *conn).await?;
+        conn.execute("COMMIT").await?;
+        self.with(|seen| {
+            seen.table = true;
+            if seen.names.len() >= KNOWN_NAMES {
+                seen.names.clear();
+            }
+            seen.names.insert(name.to_owned());
+        });
+        Ok(())
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut Seen) -> T) -> T {
+        // What is behind the lock is right whenever somebody panics: a set of names that can be made again.
+        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Looks whether the fence table protects anything. Not by `information_schema`, where a server opens the tables of all databases
+/// for such a question.
+pub(super) async fn look(conn: &mut MySqlConnection) -> Result<(), BadTable> {
+    let tables = conn.fetch_all("SHOW TABLE STATUS LIKE 'leasehold_fence'").await?;
+    // The underscore stands for any character.
+    let table = tables.iter().find(|table| text(table, "Name").eq_ignore_ascii_case("leasehold_fence"));
+    let engine = text(table.ok_or(BadTable::Missing)?, "Engine");
+    if !engine.eq_ignore_ascii_case("InnoDB") {
+        let engine = if engine.is_empty() { "none (a view)".to_owned() } else { engine };
+        return Err(BadTable::Engine { engine });
+    }
+    let columns = conn.fetch_all("SHOW COLUMNS FROM leasehold_fence").await?;
+    for (column, wanted) in [("name", "varbinary"), ("token", "bigint")] {
+        let found = columns.iter().find(|row| text(row, "Field").eq_ignore_ascii_case(column));
+        let found = found.map_or_else(|| "missing".to_owned(), |row| text(row, "Type").to_ascii_lowercase());
+        if !found.starts_with(wanted) || found.contains("unsigned") {
+            return Err(BadTable::Column { column, found, wanted });
+        }
+    }
+    Ok(())
+}
+
+/// A column of the catalogue, which comes as text or as bytes, depending on the version.
+fn text(row: &MySqlRow, column: &str) -> String {
+    let bytes: Option<Vec<u8>> = row.try_get_unchecked(column).unwrap_or_default();
+    String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()
+}
+
+/// The error, or what to do about it where that is known.
+pub(super) fn with_advice(source: Box<dyn StdError + Send + Sync>) -> Box<dyn StdError + Send + Sync> {
+    match source.downcast_ref::<sqlx::Error>() {
+        Some(error) if number(error) == Some(NO_TABLE) && error.to_string().contains("leasehold_") => {
+            BadTable::Missing.into()
+        }
+        _ => source,
+    }
+}
+
+/// The server's number of an error, if it is the server's.
+pub(super) fn number(error: &sqlx::Error) -> Option<u16> {
+    let error = error.as_database_error()?.try_downcast_ref::<sqlx::mysql::MySqlDatabaseError>()?;
+    Some(error.number())
+}

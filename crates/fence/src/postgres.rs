@@ -1,0 +1,237 @@
+//! PostgreSQL, 14 or later: the check is the first statement of the caller's transaction.
+//!
+//! ```no_run
+//! use leasehold_fence::{Authority, postgres::Fence};
+//!
+//! # async fn example(pool: sqlx::PgPool, guard: impl Authority) -> Result<(), Box<dyn std::error::Error>> {
+//! let fence = Fence::new(pool);
+//! fence.migrate().await?; // once; or run `migration.sql` by your own means
+//! let rows = fence
+//!     .transaction(&guard, async |tx| {
+//!         let done = sqlx::query("UPDATE report SET body = $1 WHERE id = 7").bind("...").execute(&mut *tx).await?;
+//!         Ok(done.rows_affected())
+//!     })
+//!     .await?; // committed, and nobody with a greater token was let in before
+//! # let _ = rows; Ok(()) }
+//! ```
+//!
+//! In a transaction of your own it is one line, before the first write: `fence.enter(&mut *tx, &guard).await?`.
+//!
+//! # Which step is atomic
+//!
+//! The transaction. `leasehold_enter(name, token)`, a function of the database, compares the token with the fence row and locks
+//! that row until the transaction ends: shared if it has this token already, else exclusively, and raised. Whoever raises it further
+//! waits for that lock. So a transaction that entered commits before a greater token is let in, or not at all. A smaller token
+//! *raises an exception*, which ends the transaction whether anybody looks at a result or not. Writers of one token do not wait for each other.
+//! The argument stands in [`MIGRATION`], beside the code.
+//!
+//! # What it needs
+//!
+//! Any isolation level. Under REPEATABLE READ and SERIALIZABLE a fence that was raised after the snapshot is a serialization failure
+//! ([`Error::Failed`]): try again, and it is judged. The fence and what it protects are in one database. `fsync` is on. What a
+//! raise acknowledged survives a crash of the server even where `synchronous_commit` is off.
+//!
+//! # What it does not cover
+//!
+//! - A failover to an asynchronous replica, and a restore: the fence is as old as the data then. Every holder seals at its grant, so
+//!   from the next grant on it is right again.
+//! - Writes that do not enter. The triggers of the migration refuse them, on the tables that have them.
+//! - Roles that set `leasehold.stamp` by hand or switch triggers off: this is against mistakes, not against malice.
+//! - `ROLLBACK TO` a savepoint from before the entry, which gives up the lock. The triggers notice.
+//! - A refusal that a savepoint swallows: `ON_ERROR_ROLLBACK` of psql, `autosave` of pgjdbc, nested transactions of a framework, an
+//!   `EXCEPTION` block. What is written afterwards is not fenced. The triggers refuse it, on the tables that have them.
+//! - Work inside [`Fence::transaction`] that ends the transaction itself and begins another.
+//! - Two schemas of one database with the same fence name: they wait for each other, and a trigger of one takes an entry into the other.
+//!   Give them different names.
+//! - Decisions on an old snapshot: under REPEATABLE READ and SERIALIZABLE a new holder that did not seal may enter with a snapshot from
+//!   before the last commit of the old one. Behind a seal that cannot be.
+//! - [`Fence::update_row`] with `synchronous_commit` off: a crash may forget the last token of that row.
+//! - A wait without end: an entry that raises waits for open transactions of older tokens as long as `lock_timeout` of the session lets it.
+//!   A seal waits for [`SEAL_PATIENCE`].
+//! - Effects outside the database.
+
+mod batch;
+mod column;
+mod ends;
+mod look;
+mod open;
+mod text;
+
+use std::fmt;
+use std::time::Duration;
+
+use sqlx::Connection as _;
+use sqlx::postgres::{PgConnection, PgPool};
+
+use crate::counts::Counts;
+use crate::error::Error;
+use crate::receiver::{Answer, Receiver, Seen};
+use crate::stamp::{Authority, Stamp};
+
+pub use open::Trouble;
+
+/// The tables and functions, to be run as often as you like; the file is `migration.sql` beside this module.
+pub const MIGRATION: &str = include_str!("postgres/migration.sql");
+
+/// For how long a seal waits for open transactions of older tokens, if nothing else was said: longer than a write takes, and shorter
+/// than somebody would wait for a new holder.
+pub const SEAL_PATIENCE: Duration = Duration::from_secs(2);
+
+/// A fence in a PostgreSQL database. Clones are the same fence.
+#[derive(Clone)]
+pub struct Fence {
+    pool: PgPool,
+    place: String,
+    /// What stands before the names of the functions and tables: nothing, or a quoted schema and a dot.
+    schema: String,
+    patience: Duration,
+    counts: Counts,
+}
+
+impl Fence {
+    /// The fence in the database of this pool, in whichever schema the search path finds it.
+    pub fn new(pool: PgPool) -> Self {
+        let place = text::place(&pool.connect_options());
+        Self { pool, place, schema: String::new(), patience: SEAL_PATIENCE, counts: Counts::default() }
+    }
+
+    /// The fence in the database behind a URL. Nothing is connected to before it is used.
+    ///
+    /// # Errors
+    /// When it is no URL of PostgreSQL.
+    pub fn at(url: &str) -> Result<Self, sqlx::Error> {
+        Ok(Self::new(PgPool::connect_lazy(url)?))
+    }
+
+    /// The same in a schema of its own, which must exist.
+    #[must_use]
+    pub fn in_schema(mut self, schema: &str) -> Self {
+        self.place = format!("{}?schema={schema}", text::place(&self.pool.connect_options()));
+        self.schema = format!("{}.", text::identifier(schema));
+        self
+    }
+
+    /// Counts seals and writes there.
+    #[must_use]
+    pub fn counted(mut self, counts: &Counts) -> Self {
+        self.counts = counts.clone();
+        self
+    }
+
+    /// For how long a seal waits for open transactions of older tokens: [`SEAL_PATIENCE`] if nothing else is said.
+    #[must_use]
+    pub const fn with_seal_patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// Makes the tables and functions, or brings them up to date. Programs may do it at the same moment, and at every start, if
+    /// their role may create tables.
+    ///
+    /// # Errors
+    /// [`Error::Failed`] when the database refuses; nothing was changed then.
+    pub async fn migrate(&self) -> Result<(), Error> {
+        let mut script = String::new();
+        if !self.schema.is_empty() {
+            let schema = self.schema.trim_end_matches('.');
+            script = format!("SELECT set_config('search_path', {}, true);\n", text::literal(schema));
+        }
+        // Statements that are sent together are one transaction: all of it is done, or nothing.
+        script.push_str(MIGRATION);
+        let mut connection = self.pool.acquire().await.map_err(|error| self.failed(error))?;
+        text::send(&mut connection, &script).await.map_err(|error| self.failed(error))
+    }
+
+    /// Enters the fence in a transaction that was begun before, as its first statement. What that transaction writes from here on is
+    /// written before any greater token is let in, or not at all.
+    ///
+    /// When this fails the transaction has failed: end it. Several fences are entered one after the other, in an order that is the
+    /// same everywhere, or two programs may wait for each other.
+    ///
+    /// It is counted when it returns. How the transaction ends is not known here; [`Fence::transaction`] knows.
+    ///
+    /// # Errors
+    /// [`Error::NoAuthority`], [`Error::Stale`], or [`Error::Failed`], also when the connection is not in a transaction: the lock
+    /// would be gone before the write.
+    pub async fn enter(
+        &self,
+        connection: &mut PgConnection,
+        authority: &impl Authority,
+    ) -> Result<(), Error> {
+        let entered = self.entered(connection, authority).await;
+        if let Err((Error::Stale(_), Some(stamp))) = &entered {
+            self.note_elsewhere(stamp).await;
+        }
+        self.counts.write(&self.place, entered.map_err(|(error, _)| error))
+    }
+
+    async fn entered(
+        &self,
+        connection: &mut PgConnection,
+        authority: &impl Authority,
+    ) -> Result<(), (Error, Option<Stamp>)> {
+        let stamp = authority.stamp().map_err(|error| (error.into(), None))?;
+        if !connection.is_in_transaction() {
+            let why = "the connection is in no transaction, so the lock would be gone before the write; begin one with sqlx";
+            return Err((Error::failed(&self.place, why), None));
+        }
+        let enter = format!("SELECT {}leasehold_enter($1, $2, $3)", self.schema);
+        let enter = sqlx::query(&enter).bind(stamp.name()).bind(stamp.signed_token()).bind(stamp.holder());
+        match enter.execute(connection).await {
+            Ok(_) => Ok(()),
+            Err(error) => Err((ends::refused(error, &stamp, &self.place), Some(stamp))),
+        }
+    }
+
+    fn failed(&self, error: sqlx::Error) -> Error {
+        ends::failed(error, &self.place)
+    }
+}
+
+impl Receiver for Fence {
+    fn place(&self) -> &str {
+        &self.place
+    }
+
+    fn seal<'a>(&'a self, stamp: &'a Stamp) -> Answer<'a, ()> {
+        Box::pin(async move {
+            let sealed = self.sealed(stamp).await;
+            self.counts.seal(&self.place, sealed)
+        })
+    }
+
+    fn look<'a>(&'a self, name: &'a str) -> Answer<'a, Seen> {
+        Box::pin(async move { self.looked(name).await.map_err(|error| self.failed(error)) })
+    }
+}
+
+impl Fence {
+    async fn sealed(&self, stamp: &Stamp) -> Result<(), Error> {
+        let mut connection = self.pool.acquire().await.map_err(|error| self.failed(error))?;
+        // Statements that are sent together are one transaction, which ends by itself, well or badly: a caller that goes away in the
+        // middle leaves no transaction open. A time-out of 0 would be none.
+        let script = format!(
+            "SET TRANSACTION ISOLATION LEVEL READ COMMITTED;\
+             SELECT set_config('lock_timeout', '{}', true);\
+             SELECT {}leasehold_seal({})",
+            i32::try_from(self.patience.as_millis()).unwrap_or(i32::MAX).max(1),
+            self.schema,
+            text::arguments(stamp),
+        );
+        let done = text::send(&mut connection, &script).await;
+        let result = done.map_err(|error| ends::of_commit(error, stamp, &self.place));
+        if let Err(Error::Stale(_)) = &result {
+            self.note(&mut connection, stamp).await;
+        }
+        result
+    }
+}
+
+impl fmt::Debug for Fence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fence")
+            .field("place", &self.place)
+            .field("patience", &self.patience)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,99 @@
+//! What an error of the driver says about the write: refused, certainly not written, or nobody can say.
+
+use std::error::Error as StdError;
+use std::fmt;
+
+use sqlx::postgres::{PgDatabaseError, PgSeverity};
+
+use crate::error::{Error, Stale};
+use crate::stamp::Stamp;
+
+/// A token below the highest, by `leasehold_enter` and `leasehold_seal`.
+const STALE: &str = "LH001";
+/// `COMMIT AND CHAIN`, and no transaction is open: somebody ended it before.
+const NO_TRANSACTION: &str = "25P01";
+/// A statement after one that failed.
+const ABORTED: &str = "25P02";
+
+/// The end of an entry, or of a statement in an open transaction. Without its COMMIT nothing is written, whatever went wrong.
+pub(super) fn refused(error: sqlx::Error, stamp: &Stamp, place: &str) -> Error {
+    match stale(&error, stamp) {
+        Some(stale) => stale.into(),
+        None => failed(error, place),
+    }
+}
+
+/// The end of a message that ends in a commit. The server answers with an error of severity ERROR only if it has rolled back; with
+/// anything worse, or without an answer, it may have committed. (A server that is shut down while it waits for its standby has.)
+pub(super) fn of_commit(error: sqlx::Error, stamp: &Stamp, place: &str) -> Error {
+    if let Some(stale) = stale(&error, stamp) {
+        return stale.into();
+    }
+    match server_said(&error) {
+        Some(said) if said.code() == NO_TRANSACTION => Error::unknown(
+            place,
+            "the work ended its transaction itself, with a COMMIT or ROLLBACK of its own; leave that to the fence",
+        ),
+        Some(said) if said.code() == ABORTED => Error::failed(
+            place,
+            "a statement of the work failed and its error was not handed on, so the transaction was rolled back",
+        ),
+        Some(said) if said.severity() == PgSeverity::Error => failed(error, place),
+        _ => Error::unknown(place, error),
+    }
+}
+
+/// The end of something that was not a commit, and no matter of tokens.
+pub(super) fn failed(error: sqlx::Error, place: &str) -> Error {
+    let Some(said) = server_said(&error) else {
+        return Error::failed(place, error);
+    };
+    let missing = ["42883", "42P01"].contains(&said.code()) && said.message().contains("leasehold_");
+    let hint = if missing {
+        Some("run the migration in this database and schema: Fence::migrate, or migration.sql".to_owned())
+    } else {
+        said.hint().map(str::to_owned)
+    };
+    match (said.detail().map(str::to_owned), hint) {
+        (None, None) => Error::failed(place, error),
+        (detail, hint) => Error::failed(place, Said { error, detail, hint }),
+    }
+}
+
+/// Whether the server refused this very stamp: a transaction may have entered under another.
+fn stale(error: &sqlx::Error, stamp: &Stamp) -> Option<Stale> {
+    let said = server_said(error).filter(|said| said.code() == STALE)?;
+    said.message().starts_with(&format!("{stamp} is stale")).then(|| Stale {
+        name: stamp.name().to_owned(),
+        token: stamp.token(),
+        highest: said.detail().and_then(|highest| highest.parse().ok()),
+    })
+}
+
+fn server_said(error: &sqlx::Error) -> Option<&PgDatabaseError> {
+    error.as_database_error()?.try_downcast_ref()
+}
+
+/// An error of the server with all that it said: the driver shows only the first sentence.
+#[derive(Debug)]
+struct Said {
+    error: sqlx::Error,
+    detail: Option<String>,
+    hint: Option<String>,
+}
+
+impl fmt::Display for Said {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.error)?;
+        for more in [&self.detail, &self.hint].into_iter().flatten() {
+            write!(f, "; {more}")?;
+        }
+        Ok(())
+    }
+}
+
+impl StdError for Said {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        Some(&self.error)
+    }
+}

@@ -1,0 +1,60 @@
+//! What the fence knows of a name, and how refusals are noted: behind the refusal, and without changing anything about it.
+
+use std::time::Duration;
+
+use sqlx::postgres::PgConnection;
+use tokio::time::timeout;
+
+use super::Fence;
+use crate::receiver::{KEPT_REFUSALS, Mark, Refused, Seen};
+use crate::stamp::Stamp;
+
+/// How long a refusal may take to be noted: whoever was refused waits for it.
+const NOTE_PATIENCE: Duration = Duration::from_millis(500);
+
+type Refusal = (i64, i64, Option<String>, String);
+
+impl Fence {
+    pub(super) async fn looked(&self, name: &str) -> Result<Seen, sqlx::Error> {
+        let mut connection = self.pool.acquire().await?;
+        let highest = format!("SELECT token, holder FROM {}leasehold_fence WHERE name = $1", self.schema);
+        let highest: Option<(i64, Option<String>)> =
+            sqlx::query_as(&highest).bind(name).fetch_optional(&mut *connection).await?;
+        let refusals = format!(
+            "SELECT token, highest, holder, to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"') \
+             FROM {}leasehold_refusal WHERE name = $1 ORDER BY id DESC LIMIT {KEPT_REFUSALS}",
+            self.schema
+        );
+        let refusals: Vec<Refusal> = sqlx::query_as(&refusals).bind(name).fetch_all(&mut *connection).await?;
+        Ok(Seen {
+            highest: highest.map(|(token, holder)| Mark { token: token.cast_unsigned(), holder }),
+            refusals: Some(refusals.into_iter().map(refused).collect()),
+        })
+    }
+
+    /// Notes a refusal on a connection that is in no transaction. If that is not possible it is not noted.
+    pub(super) async fn note(&self, connection: &mut PgConnection, stamp: &Stamp) {
+        let note = format!("SELECT {}leasehold_refused($1, $2, $3)", self.schema);
+        let note = sqlx::query(&note).bind(stamp.name()).bind(stamp.signed_token()).bind(stamp.holder());
+        timeout(NOTE_PATIENCE, note.execute(connection)).await.ok();
+    }
+
+    /// Notes a refusal on another connection, because the one on which it happened is in a transaction that has failed. If the pool
+    /// has none to give, it is not noted: whoever was refused is not to wait for others.
+    pub(super) async fn note_elsewhere(&self, stamp: &Stamp) {
+        let connection = match self.pool.try_acquire() {
+            Some(connection) => Some(connection),
+            None if self.pool.size() < self.pool.options().get_max_connections() => {
+                timeout(NOTE_PATIENCE, self.pool.acquire()).await.ok().and_then(Result::ok)
+            }
+            None => None,
+        };
+        if let Some(mut connection) = connection {
+            self.note(&mut connection, stamp).await;
+        }
+    }
+}
+
+fn refused((token, highest, holder, at): Refusal) -> Refused {
+    Refused { token: token.cast_unsigned(), highest: highest.cast_unsigned(), holder, at: Some(at) }
+}

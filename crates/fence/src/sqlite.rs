@@ -1,0 +1,265 @@
+//! SQLite: an immediate transaction that begins with the check.
+//!
+//! ```no_run
+//! # async fn example(pool: sqlx::SqlitePool, guard: leasehold_fence::Stamp) -> Result<(), Box<dyn std::error::Error>> {
+//! use leasehold_fence::sqlite::Fence;
+//!
+//! let fence = Fence::new(pool);
+//! fence.migrate().await?; // once
+//!
+//! fence.transaction(&guard, async |tx| {
+//!     sqlx::query("INSERT INTO report (day) VALUES (CURRENT_DATE)").execute(&mut *tx).await?;
+//!     Ok(())
+//! }).await?;
+//! # Ok(()) }
+//! ```
+//!
+//! **The atomic step.** `BEGIN IMMEDIATE` takes the write lock of the file; then an upsert raises the fence row or leaves it, and what is
+//! read behind it decides. The lock is held to the commit, so all writers of the file wait for each other, as they do anyway,
+//! and a seal comes before or after each of them, in this process or another one.
+//!
+//! **What it needs.** A file on a local disk, where locks work. What was accepted survives a power cut if `synchronous` is FULL (the
+//! default) or EXTRA; in the journal mode DELETE, EXTRA is the one that is sure of the last commit. Each connection has a setting
+//! of its own, so each write looks at it: NORMAL and OFF are refused, and so are the journal modes MEMORY and OFF, with which a killed process
+//! leaves half a write in the file. [`Fence::volatile`] accepts what only a power cut can lose. Names are compared byte for byte.
+//!
+//! **What it does not cover.**
+//! - Files on network disks, and copies of the file: replicas such as Litestream's have the fence of their moment.
+//! - A transaction that SQLite ends by itself, after `INSERT OR ROLLBACK` or a full disk. What a program sends behind such an error
+//!   is committed one by one, unfenced; [`Fence::transaction`] reports [`Error::Unknown`] then. End at the first error.
+//! - Refusals by [`Fence::enter`] are not kept, because the refused transaction itself holds the only write lock.
+
+mod check;
+
+use std::error::Error as StdError;
+use std::pin::Pin;
+
+use sqlx::{Connection as _, Executor as _, Sqlite, SqliteConnection, SqlitePool, Transaction};
+
+use crate::counts::Counts;
+use crate::error::{Error, Stale};
+use crate::pending::Pending;
+use crate::receiver::{Answer, Receiver, Seen};
+use crate::stamp::{Authority, Stamp};
+
+/// What an end brought, and whether the driver knows that the transaction is over.
+type Ended<'a, T> = Pin<Box<dyn Future<Output = (T, bool)> + Send + 'a>>;
+
+/// Whatever goes wrong in the work of a transaction: errors of the driver, of a further fence, or your own.
+pub type Trouble = Box<dyn StdError + Send + Sync>;
+
+/// A fence in a file of SQLite, next to the tables that it protects. Clones are the same fence.
+#[derive(Debug, Clone)]
+pub struct Fence {
+    pool: SqlitePool,
+    place: String,
+    counts: Counts,
+    is_volatile: bool,
+}
+
+impl Fence {
+    /// A fence in the file of this pool. Nothing is sent yet.
+    pub fn new(pool: SqlitePool) -> Self {
+        let place = format!("sqlite:{}", pool.connect_options().get_filename().display());
+        Self { pool, place, counts: Counts::default(), is_volatile: false }
+    }
+
+    /// Counts seals and writes there.
+    #[must_use]
+    pub fn counted(mut self, counts: &Counts) -> Self {
+        self.counts = counts.clone();
+        self
+    }
+
+    /// Accepts settings with which a power cut takes back what was accepted: `synchronous` below FULL, and databases in memory.
+    #[must_use]
+    pub const fn volatile(mut self) -> Self {
+        self.is_volatile = true;
+        self
+    }
+
+    /// Makes the tables `leasehold_fence` and `leasehold_refusal`, if they are not there, and looks at the settings.
+    ///
+    /// # Errors
+    /// When they cannot be made, or when the settings lose what was accepted.
+    pub async fn migrate(&self) -> Result<(), Error> {
+        let mut conn = self.pool.acquire().await.map_err(|error| self.failed(error))?;
+        for statement in check::TABLES {
+            conn.execute(statement).await.map_err(|error| self.failed(error))?;
+        }
+        let settings = check::settings(&mut conn).await.map_err(|error| self.failed(error))?;
+        settings.must_keep(self.is_volatile).map_err(|error| self.failed(error))
+    }
+
+    /// Lets the caller's transaction in, or refuses it. It must be the first statement of a transaction that was begun with
+    /// `BEGIN IMMEDIATE`: a deferred one that has read before fails when somebody wrote since. The transaction must be given up at
+    /// the first error, this one or a later one. It is counted as accepted when it is let in; whether it is committed is
+    /// the caller's to see. [`Fence::transaction`] takes care of all that.
+    ///
+    /// # Errors
+    /// As every write: see [`Error`]. On a connection without a transaction it fails.
+    pub async fn enter(&self, conn: &mut SqliteConnection, authority: &impl Authority) -> Result<(), Error> {
+        let result = match authority.stamp() {
+            Ok(stamp) => self.let_in(conn, &stamp).await,
+            Err(lapsed) => Err(lapsed.into()),
+        };
+        self.counts.write(&self.place, result)
+    }
+
+    /// Begins an immediate transaction, lets it in, does the work and commits. When the work fails, is dropped or panics, nothing is
+    /// written.
+    ///
+    /// The authority is asked before the transaction begins, and again before it commits. The work may begin transactions inside this
+    /// one, which are savepoints, and [`enter`](Fence::enter) further fences; it must not commit by itself.
+    ///
+    /// # Errors
+    /// As every write: see [`Error`]. What the work returned is the source of [`Error::Failed`]. A file that others write for longer
+    /// than the pool's `busy_timeout` is a failure, and may be tried again.
+    pub async fn transaction<T>(
+        &self,
+        authority: &impl Authority,
+        work: impl AsyncFnOnce(&mut SqliteConnection) -> Result<T, Trouble>,
+    ) -> Result<T, Error> {
+        let mut pending = Pending::new(&self.counts, &self.place);
+        let result = self.written(authority, work, &mut pending).await;
+        pending.ended(result)
+    }
+
+    async fn let_in(&self, conn: &mut SqliteConnection, stamp: &Stamp) -> Result<(), Error> {
+        check::must_be_open(conn).await.map_err(|error| self.failed(error))?;
+        let (highest, settings) = check::run(conn, stamp).await.map_err(|error| self.failed(error))?;
+        if highest > stamp.token() {
+            return Err(stale(stamp, highest));
+        }
+        settings.must_keep(self.is_volatile).map_err(|error| self.failed(error))
+    }
+
+    async fn written<T>(
+        &self,
+        authority: &impl Authority,
+        work: impl AsyncFnOnce(&mut SqliteConnection) -> Result<T, Trouble>,
+        pending: &mut Pending<'_>,
+    ) -> Result<T, Error> {
+        let stamp = &authority.stamp()?;
+        let mut conn = self.pool.acquire().await.map_err(|error| self.failed(error))?;
+        let mut tx = self.open(&mut conn, stamp).await?;
+        let done = match work(&mut tx).await {
+            // Nothing of it is committed if the lease ended meanwhile, though the fence would let it.
+            Ok(value) => authority.stamp().map(|_| value).map_err(Trouble::from),
+            Err(trouble) => Err(trouble),
+        };
+        let (ended, is_over) = match done {
+            Ok(value) => {
+                pending.sent();
+                let (ended, is_over) = self.commit(tx).await;
+                (ended.map(|()| value), is_over)
+            }
+            Err(source) => {
+                let (error, is_over) = self.undo(tx, source).await;
+                (Err(error), is_over)
+            }
+        };
+        if !is_over {
+            // The driver takes it to be in a transaction still.
+            drop(conn.detach());
+        }
+        ended
+    }
+
+    async fn sealed(&self, stamp: &Stamp) -> Result<(), Error> {
+        let mut conn = self.pool.acquire().await.map_err(|error| self.failed(error))?;
+        let tx = self.open(&mut conn, stamp).await?;
+        let (ended, is_over) = self.commit(tx).await;
+        if !is_over {
+            drop(conn.detach());
+        }
+        ended
+    }
+
+    /// Begins and checks. Boxed, like the other parts of a write, because the compiler does not see otherwise that a write with
+    /// anybody's closure may move between threads.
+    fn open<'a>(
+        &'a self,
+        conn: &'a mut SqliteConnection,
+        stamp: &'a Stamp,
+    ) -> Answer<'a, Transaction<'a, Sqlite>> {
+        Box::pin(async move {
+            let mut tx = conn.begin_with("BEGIN IMMEDIATE").await.map_err(|error| self.failed(error))?;
+            let (highest, settings) = check::run(&mut tx, stamp).await.map_err(|error| self.failed(error))?;
+            if highest > stamp.token() {
+                // Nothing was written here but the refusal, and the lock is at hand. A refusal that is not noted was refused all the same.
+                if check::keep(&mut tx, stamp, highest).await.is_ok() {
+                    let _ = tx.commit().await;
+                }
+                return Err(stale(stamp, highest));
+            }
+            settings.must_keep(self.is_volatile).map_err(|error| self.failed(error))?;
+            Ok(tx)
+        })
+    }
+
+    /// Commits; and whether the driver knows that the transaction is over.
+    fn commit<'a>(&'a self, tx: Transaction<'a, Sqlite>) -> Ended<'a, Result<(), Error>> {
+        Box::pin(async move {
+            match tx.commit().await {
+                Ok(()) => (Ok(()), true),
+                Err(error) if check::is_rolled_back_at_commit(&error) => (Err(self.failed(error)), true),
+                Err(error) => (Err(self.unknown(check::ended(&error))), false),
+            }
+        })
+    }
+
+    /// Rolls back because of an error, which is handed on; and whether the driver knows that the transaction is over.
+    fn undo<'a>(&'a self, tx: Transaction<'a, Sqlite>, source: Trouble) -> Ended<'a, Error> {
+        Box::pin(async move {
+            match tx.rollback().await {
+                Ok(()) => (self.troubled(source), true),
+                Err(_) if check::has_rolled_back(&*source) => (self.troubled(source), false),
+                // There was nothing to roll back, and the error does not explain it.
+                Err(_) => (self.unknown(check::ended(&*source)), false),
+            }
+        })
+    }
+
+    /// What the work returned, as an end of a write that is rolled back. The refusal of a further fence is a refusal of this write.
+    fn troubled(&self, trouble: Trouble) -> Error {
+        match trouble.downcast::<Error>() {
+            // Whatever is not known about something else, this transaction was rolled back.
+            Ok(error) if matches!(*error, Error::Unknown { .. }) => self.failed(error),
+            Ok(error) => *error,
+            Err(trouble) => self.failed(trouble),
+        }
+    }
+
+    fn failed(&self, source: impl Into<Trouble>) -> Error {
+        Error::failed(&self.place, check::with_advice(source.into()))
+    }
+
+    fn unknown(&self, source: impl Into<Trouble>) -> Error {
+        Error::unknown(&self.place, source)
+    }
+}
+
+fn stale(stamp: &Stamp, highest: u64) -> Error {
+    Stale { name: stamp.name().to_owned(), token: stamp.token(), highest: Some(highest) }.into()
+}
+
+impl Receiver for Fence {
+    fn place(&self) -> &str {
+        &self.place
+    }
+
+    fn seal<'a>(&'a self, stamp: &'a Stamp) -> Answer<'a, ()> {
+        Box::pin(async move {
+            let result = self.sealed(stamp).await;
+            self.counts.seal(&self.place, result)
+        })
+    }
+
+    fn look<'a>(&'a self, name: &'a str) -> Answer<'a, Seen> {
+        Box::pin(async move {
+            let mut conn = self.pool.acquire().await.map_err(|error| self.failed(error))?;
+            check::look(&mut conn, name).await.map_err(|error| self.failed(error))
+        })
+    }
+}

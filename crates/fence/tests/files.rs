@@ -1,0 +1,41 @@
+//! The fence of a file, with real processes that are killed and stopped at every step: `cargo test -p leasehold-fence --test files`.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails, and unwrap says where")]
+
+#[path = "files/child.rs"]
+mod child;
+#[path = "files/conformance.rs"]
+mod conformance;
+#[path = "files/crashes.rs"]
+mod crashes;
+#[path = "files/order.rs"]
+mod order;
+#[path = "files/wrong_ways.rs"]
+mod wrong_ways;
+
+use leasehold_fence::files::Fence;
+use leasehold_fence::{Error, Stamp};
+use tempfile::TempDir;
+
+/// A fence for a file in a directory of its own.
+fn fence() -> (TempDir, Fence) {
+    let directory = tempfile::tempdir().unwrap();
+    let fence = Fence::new(directory.path().join("data")).unwrap();
+    (directory, fence)
+}
+
+fn stamp(name: &str, token: u64) -> Stamp {
+    Stamp::new(name, token).unwrap().held_by(format!("holder-{token}")).unwrap()
+}
+
+/// The highest token that a refusal names.
+fn highest<T: std::fmt::Debug>(result: Result<T, Error>) -> Option<u64> {
+    match result {
+        Err(Error::Stale(stale)) => stale.highest,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn contents(directory: &TempDir) -> Option<String> {
+    std::fs::read_to_string(directory.path().join("data")).ok()
+}

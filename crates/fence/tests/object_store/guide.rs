@@ -1,0 +1,29 @@
+//! What stands in the guide.
+
+use std::sync::Arc;
+
+use leasehold_fence::object_store::Fence;
+use leasehold_fence::{Authority, Error, Receiver as _};
+use object_store::aws::{AmazonS3, S3ConditionalPut};
+
+use crate::common::{contents, highest, stamp};
+use crate::http::Http;
+use crate::s3::store;
+
+async fn report(s3: Arc<AmazonS3>, guard: impl Authority) -> Result<(), Error> {
+    let fence = Fence::new(s3, "reports/nightly.json");
+    fence.write(guard, r#"{"rows": 42}"#).await?;
+    let object = fence.read().await?.expect("it was written");
+    println!("{} bytes, token {}", object.contents.len(), object.token);
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_guide_does_what_it_says() {
+    let s3 = Arc::new(store(&Http::default(), S3ConditionalPut::ETagMatch));
+    let fence = Fence::new(Arc::clone(&s3) as Arc<dyn object_store::ObjectStore>, "reports/nightly.json");
+    fence.seal(&stamp("reports/nightly", 34)).await.unwrap();
+    report(Arc::clone(&s3), stamp("reports/nightly", 34)).await.unwrap();
+    assert_eq!(highest(report(s3, stamp("reports/nightly", 33)).await), Some(34));
+    assert_eq!(contents(&fence).await.as_deref(), Some(r#"{"rows": 42}"#));
+}

@@ -1,0 +1,21 @@
+//! The fence on a real PostgreSQL.
+//!
+//! `cargo test -p leasehold-fence --features postgres,conformance --test postgres -- --nocapture` prints what was tried.
+
+#![cfg(feature = "postgres")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails, and unwrap says where")]
+
+mod column;
+mod commit;
+mod conformance;
+mod crash;
+mod ends;
+mod guide;
+mod interleavings;
+mod isolation;
+mod looking;
+mod migration;
+mod seal;
+mod trigger;
+mod world;
+mod wrong_ways;

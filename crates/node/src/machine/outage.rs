@@ -1,0 +1,183 @@
+//! What the log is told about silence: connections that ended, and times in which nobody led. Neither changes who is granted what.
+
+use std::collections::VecDeque;
+
+use leasehold_core::holder::Reading;
+use leasehold_core::protocol::MemberId;
+use leasehold_core::table::COUNTS_GAPS;
+use leasehold_core::{
+    Applied, AttachNumber, Command, Ending, Event, LeaseTable, LogTime, Millis, SessionId, System,
+};
+
+use super::{Node, Output, Place};
+use crate::anchor::{Anchor, elapsed_since};
+use crate::meter::{GapPattern, Leaderless};
+use crate::peer::PeerMessage;
+use crate::routes::ConnectionId;
+
+/// Connections that may wait to be noted. Where more end at once it is not their holders that fell silent.
+const MAX_SILENT: usize = 4_096;
+/// How many of them one entry notes: other work waits for it.
+const MAX_SILENT_PER_ENTRY: usize = 1_024;
+/// A leader that stood still for less is a slow one, and not away.
+const SHORTEST_STALL: Millis = Millis::new(1_000);
+/// Shorter times without a leader are those of every orderly handover.
+const SHORTEST_OUTAGE: Millis = Millis::new(10);
+/// Log time stands still for at most so long while nobody uses the service: what passes behind the last stamp is lost with its leader, or
+/// taken for a part of the outage. A tenth of what a single session costs.
+const IDLE_STEP: Millis = Millis::new(10_000);
+
+/// Sessions whose connections ended, in a lane of their own: nothing is refused, delayed or kept from ending for their sake.
+#[derive(Debug, Default)]
+pub(super) struct Silent(VecDeque<(SessionId, AttachNumber)>);
+
+impl Silent {
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// Some of them, as commands. A session that has attached anew since is not silent.
+    pub(super) fn take(&mut self, table: &LeaseTable) -> Vec<Command> {
+        let some = self.0.drain(..self.0.len().min(MAX_SILENT_PER_ENTRY));
+        let still = some.filter(|(session, attach)| table.attachment(*session) == Some(*attach));
+        still.map(|(session, attach)| Command::Detached { session, attach }).collect()
+    }
+}
+
+impl Node {
+    /// The client of a connection has ended it: its sessions may have died with it.
+    pub(super) fn note_hung_up(&mut self, out: &mut Vec<Output>, connection: ConnectionId) {
+        if self.roster.version < COUNTS_GAPS {
+            return;
+        }
+        if self.forwards.has_stream(connection)
+            && let Some((to, _)) = self.forwards.leader()
+        {
+            out.push(Output::SendPeer { to, message: PeerMessage::HungUp { connection } });
+        }
+        if !self.is_serving() || self.draining || self.handover.is_some() {
+            return;
+        }
+        for session in self.routes.attached_through(connection) {
+            if self.silent.0.len() >= MAX_SILENT {
+                return;
+            }
+            self.silent.0.extend(self.table.attachment(session).map(|attach| (session, attach)));
+        }
+    }
+
+    /// Another member was heard: if it leads, somebody does.
+    pub(super) fn note_leader(&mut self, from: MemberId) {
+        if self.leader() == Some(from) {
+            self.led = Some(self.now);
+        }
+    }
+
+    /// Whoever serves is the leader that it knows of.
+    pub(super) fn note_serving(&mut self) {
+        if self.is_serving() {
+            self.led = Some(self.now);
+        }
+    }
+
+    /// Whether these commands stand in a log that counts gaps.
+    pub(super) fn counts_gaps_behind(&self, commands: &[Command]) -> bool {
+        let raises = |command: &Command| matches!(command, Command::System(System::ClusterVersion { version }) if *version >= COUNTS_GAPS);
+        self.roster.version >= COUNTS_GAPS || commands.iter().any(raises)
+    }
+
+    /// For how long nobody led before this leadership, at least: nothing if there was no such time, and no length if nobody knows it.
+    pub(super) fn unserved(
+        &self,
+        last: Option<&(LogTime, Option<Anchor>)>,
+        now: Reading,
+    ) -> Option<Option<Millis>> {
+        // A log without a stamp has never been led.
+        let (_, anchor) = last?;
+        let length = match (&self.place, self.led) {
+            (Place::Embedded { machine, .. }, _) => {
+                // Time without a server counts there, if it can be counted.
+                let counted =
+                    anchor.as_ref().is_some_and(|anchor| elapsed_since(anchor, machine, now).is_ok());
+                return (!counted).then_some(None);
+            }
+            (Place::Served, Some(led)) => Some(Millis::from_duration(now.since(led).smaller())),
+            (Place::Served, None) => self.unserved_since(anchor.as_ref(), now),
+        };
+        match length {
+            Some(length) if length < SHORTEST_OUTAGE => None,
+            other => Some(other),
+        }
+    }
+
+    /// The time since the last stamp, by the clocks of this machine. Where nothing made whoever led stamp, it says nothing.
+    fn unserved_since(&self, anchor: Option<&Anchor>, now: Reading) -> Option<Millis> {
+        let (machine, anchor) = (self.options.machine.as_ref()?, anchor?);
+        let (sessions, _) = self.table.sizes();
+        elapsed_since(anchor, machine, now).ok().filter(|_| sessions > 0 || self.stamps_idle_time())
+    }
+
+    /// Whether time is stamped though nobody lives whom it could end: a name that is known has a gap then, and log time is what gaps are
+    /// told in. A directory counts the time since its last entry, whoever served it.
+    fn stamps_idle_time(&self) -> bool {
+        let (_, names) = self.table.sizes();
+        matches!(self.place, Place::Served) && self.roster.version >= COUNTS_GAPS && names > 0
+    }
+
+    /// How long log time may stand still at most.
+    pub(super) fn time_step(&self) -> Option<Millis> {
+        self.table.time_step().or_else(|| self.stamps_idle_time().then_some(IDLE_STEP))
+    }
+
+    /// This leader is about to leave. Where sessions live the last stamp is fresh; where none does, one more tells its idleness from the
+    /// outage behind it. It is owed once: on a slow disk the next would be due before it is written.
+    pub(super) fn owe_last_stamp(&mut self) {
+        let idle = self.is_serving() && self.table.time_step().is_none() && self.stamps_idle_time();
+        let unstamped =
+            self.leadership.as_ref().map(|leadership| leadership.clock.stamp().since(leadership.last_stamp));
+        self.owes_stamp = idle && unstamped.is_some_and(|length| length >= SHORTEST_OUTAGE);
+    }
+
+    /// Takes note of what the leader's clock did not count since it could last propose: its loop stood still, or one write did.
+    pub(super) fn note_stall(&mut self) {
+        let Some(leadership) = &mut self.leadership else { return };
+        let cut = leadership.clock.cut();
+        let stood = Millis::new(cut.get().saturating_sub(leadership.cut_seen.get()));
+        leadership.cut_seen = cut;
+        if stood >= SHORTEST_STALL {
+            leadership.stalled = leadership.stalled.saturating_add(stood);
+        }
+    }
+
+    /// What an entry that is proposed anyway says of that. It never causes an entry: on a disk that is always slow, that one would cause the next.
+    pub(super) fn told_stall(&mut self) -> Option<Command> {
+        let leadership = self.leadership.as_mut().filter(|_| self.roster.version >= COUNTS_GAPS)?;
+        let stalled = core::mem::take(&mut leadership.stalled);
+        (stalled > Millis::ZERO).then_some(Command::System(System::Unserved { length: Some(stalled) }))
+    }
+
+    /// For how long nobody acted on the names of each pattern. A leader that has nothing to put into its log knows what time it is.
+    pub fn leaderless(&self) -> Vec<(GapPattern, Leaderless)> {
+        let (table, at) = (&self.table, self.table.last_at());
+        let now =
+            self.leadership.as_ref().filter(|_| self.is_serving()).map(|leadership| leadership.clock.stamp());
+        let now = now.unwrap_or(at).max(at);
+        self.meter.patterns(at, |name| table.gap_lasts(name, now))
+    }
+
+    /// Counts what an entry says of gaps and late endings. What was in the log when this process began was counted by another.
+    pub(super) fn count_gaps(&mut self, index: u64, at: LogTime, applied: &Applied) {
+        if index <= self.recovered {
+            self.meter.pass(&applied.gaps, at);
+            return;
+        }
+        applied.gaps.iter().for_each(|note| self.meter.note(note, at));
+        let late = applied.events.iter().filter_map(|event| match event {
+            Event::Ended { how: Ending::Expired, when, .. } => Some(at.since(*when)),
+            _ => None,
+        });
+        for late in late {
+            self.stats.expiry_late_millis.add(late.get());
+        }
+    }
+}
