@@ -23,6 +23,7 @@ mod prometheus;
 mod python;
 mod receivers;
 mod report;
+mod room;
 mod run;
 mod schemathesis;
 mod simulate;
@@ -72,7 +73,7 @@ fn main() -> ExitCode {
     let words = Words::parse();
     let done = match words.task {
         Task::Test => tests::run(),
-        Task::Ci => checks::run().and_then(|()| tests::run()),
+        Task::Ci => room::check().and_then(|()| checks::run()).and_then(|()| tests::run()),
         Task::Receivers => receivers::install().map(|place| {
             println!("==> {}={}", receivers::VARIABLE, place.display());
             true

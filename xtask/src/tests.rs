@@ -1,7 +1,6 @@
 //! Every test of the workspace, and of the decoders beside it, with one line of progress for each test program.
 
 use std::io::{BufRead, BufReader};
-
 use std::process::Command;
 
 use anyhow::{Context, Result};
@@ -12,6 +11,7 @@ use crate::packages;
 use crate::prometheus;
 use crate::receivers;
 use crate::report::{Failure, Report};
+use crate::room;
 use crate::run::{cargo, root};
 use crate::schemathesis;
 use crate::simulate;
@@ -25,6 +25,7 @@ const TIMED_OUT: i32 = 124;
 
 /// Runs every test and prints the outcome. Says whether all passed.
 pub(crate) fn run() -> Result<bool> {
+    room::check()?;
     packages::install_missing()?;
     let schemathesis = schemathesis::install()?;
     let prometheus = prometheus::install()?;
