@@ -1,11 +1,11 @@
 //! Text and bytes that clients choose, checked once where they enter.
 
-use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use serde::de::{self, Error as _, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::limits::{
     MAX_LABEL_BYTES, MAX_NAME_BYTES, MAX_REASON_BYTES, MAX_REGISTER_KEY_BYTES, MAX_VALUE_BYTES,
@@ -50,6 +50,10 @@ fn check(what: &'static str, text: &str, limit: usize, min: usize, hash_too: boo
     }
     if text.len() > limit {
         return Err(TextError::TooLong { what, bytes: text.len(), limit });
+    }
+    // Nearly all texts are plain, and each is checked wherever it is read.
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~') && !(hash_too && byte == b'#')) {
+        return Ok(());
     }
     let bad = text.char_indices().find(|(_, c)| c.is_control() || (hash_too && *c == '#'));
     match bad {
@@ -108,8 +112,21 @@ macro_rules! checked_text {
 
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let text = String::deserialize(deserializer)?;
-                Self::new(&text).map_err(D::Error::custom)
+                struct Text;
+
+                impl Visitor<'_> for Text {
+                    type Value = $name;
+
+                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                        f.write_str(concat!("a ", $what))
+                    }
+
+                    fn visit_str<E: de::Error>(self, text: &str) -> Result<$name, E> {
+                        $name::new(text).map_err(E::custom)
+                    }
+                }
+
+                deserializer.deserialize_str(Text)
             }
         }
     };

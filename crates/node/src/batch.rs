@@ -6,6 +6,7 @@ use leasehold_core::holder::Reading;
 use leasehold_core::protocol::RequestId;
 use leasehold_core::{Command, Op, Operator, Successor};
 
+use crate::payload::Payload;
 use crate::routes::ConnectionId;
 
 /// Commands in one entry at most, renewals not counted: an entry is applied in one step, and other work waits for it.
@@ -140,6 +141,8 @@ fn texts(operator: &Operator) -> usize {
 pub(crate) struct Proposed {
     pub(crate) term: u64,
     pub(crate) index: u64,
+    /// What it says, until it is applied: whoever proposed it need not read it back.
+    pub(crate) payload: Option<Payload>,
     pub(crate) origins: Vec<Origin>,
     /// When it was proposed.
     pub(crate) since: Reading,

@@ -181,9 +181,11 @@ fn check_shape(acquire: &Acquire) -> Result<(), Refusal> {
     if acquire.requests.len() > MAX_UNIT {
         return bad(BadRequest::TooManyResources);
     }
-    let names: BTreeSet<&ResourceName> = acquire.requests.iter().map(|request| &request.resource).collect();
-    if names.len() < acquire.requests.len() {
-        return bad(BadRequest::NamedTwice);
+    if let [_, _, ..] = acquire.requests.as_slice() {
+        let names = acquire.requests.iter().map(|request| &request.resource);
+        if names.collect::<BTreeSet<&ResourceName>>().len() < acquire.requests.len() {
+            return bad(BadRequest::NamedTwice);
+        }
     }
     if acquire.requests.iter().any(|request| !request.mode.is_valid()) {
         return bad(BadRequest::BadSlots);

@@ -47,7 +47,7 @@ impl LeaseTable {
             self.end_lease(out, name, token, &how, self.last_at);
         }
         if !planted(Bug::ReleaseServesNobody) {
-            self.serve(out, [name.clone()]);
+            self.serve_one(out, name);
         }
         Ok(Answer::Released)
     }

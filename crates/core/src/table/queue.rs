@@ -115,6 +115,10 @@ impl LeaseTable {
     /// Whether serving this resource may find something that is over, on it or on a resource that its first live waiter wants
     /// as well. How far serving reaches must not depend on hints: tables that differ in nothing else must stay equal.
     fn reaches_due(&self, name: &ResourceName) -> bool {
+        if self.resources.get(name).is_none_or(|resource| resource.queue.is_empty()) {
+            // Where nobody waits, it reaches no further.
+            return self.is_due(name);
+        }
         let mut work = alloc::vec![name];
         let mut reached = BTreeSet::new();
         while let Some(name) = work.pop() {
@@ -135,6 +139,16 @@ impl LeaseTable {
         let (at, drift) = (self.last_at, self.config.drift);
         resource.due.is_some_and(|due| at > due)
             || resource.holders.iter().any(|holder| self.sessions[&holder.session].is_ended(at, drift))
+    }
+
+    /// Serves the queue of one resource. Nearly always nobody waits and nothing is over, and then there is nothing to gather.
+    pub(super) fn serve_one(&mut self, out: &mut Applied, name: &ResourceName) {
+        let nobody_waits = self.resources.get(name).is_none_or(|resource| resource.queue.is_empty());
+        if nobody_waits && !self.is_due(name) {
+            self.note_use(name);
+        } else {
+            self.serve(out, [name.clone()]);
+        }
     }
 
     /// Serves the queues of these resources, and of all others that this touches, until nobody can be served.

@@ -204,7 +204,8 @@ impl Node {
         self.raft.propose(Vec::new(), payload.encode()).map_err(|error| Fatal::Raft(error.to_string()))?;
         let index = self.raft.raft.raft_log.last_index();
         self.write_allowance = STALL_CAP;
-        self.proposed.push_back(Proposed { term, index, origins, since: self.now });
+        let payload = Some(payload);
+        self.proposed.push_back(Proposed { term, index, payload, origins, since: self.now });
         Ok(index)
     }
 

@@ -170,7 +170,10 @@ impl Node {
 
     fn apply(&mut self, out: &mut Vec<Output>, entry: &raft::eraftpb::Entry) -> Result<(), Fatal> {
         if entry.get_entry_type() == EntryType::EntryNormal && !entry.data.is_empty() {
-            let payload = Payload::decode(&entry.data)?;
+            let payload = match self.own_payload(entry) {
+                Some(own) => own,
+                None => Payload::decode(&entry.data)?,
+            };
             match (self.outcomes, payload.outcomes) {
                 (Some(ours), Some(theirs)) if ours != theirs => {
                     return Err(Fatal::Diverged { index: entry.index, ours, theirs });
@@ -198,6 +201,14 @@ impl Node {
         self.since_snapshot.bytes += entry.data.len() as u64;
         self.raft.advance_apply_to(entry.index);
         Ok(())
+    }
+
+    /// What this node itself has proposed for this place in this term: raft has one entry for both, so these are its bytes.
+    fn own_payload(&mut self, entry: &raft::eraftpb::Entry) -> Option<Payload> {
+        let mut proposed = self.proposed.iter_mut();
+        let own = proposed.find(|own| (own.term, own.index) == (entry.term, entry.index))?.payload.take()?;
+        debug_assert_eq!(Payload::decode(&entry.data).as_ref(), Ok(&own), "it reads back as it was written");
+        Some(own)
     }
 
     /// From here on entries of a later version may follow.
@@ -256,11 +267,24 @@ impl Node {
 
 /// What all outcomes so far come to, with those of one more entry: replicas that agree in everything they did agree in this.
 fn outcomes(before: u64, applied: &leasehold_core::Applied, newest: u64) -> u64 {
-    let bytes = postcard::to_allocvec(&(before, newest, &applied.items, &applied.events));
-    // FNV-1a of 64 bits.
-    bytes.expect("a vector grows as needed").iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
+    let outcomes = (before, newest, &applied.items, &applied.events);
+    postcard::serialize_with_flavor(&outcomes, Fnv(0xcbf2_9ce4_8422_2325)).expect("nothing in it can fail")
+}
+
+/// FNV-1a of 64 bits over what is serialized, without keeping it.
+struct Fnv(u64);
+
+impl postcard::ser_flavors::Flavor for Fnv {
+    type Output = u64;
+
+    fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
+        self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        Ok(())
+    }
+
+    fn finalize(self) -> postcard::Result<u64> {
+        Ok(self.0)
+    }
 }
 
 /// Whether a message promises nothing about the log.
