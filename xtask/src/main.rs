@@ -15,6 +15,7 @@ mod deny;
 mod deploys;
 mod fuzz;
 mod gap;
+mod instructions;
 mod maven;
 mod nemesis;
 mod packages;
@@ -59,6 +60,8 @@ enum Task {
     Fuzz(fuzz::Args),
     /// A cluster of real processes under faults: `nemesis NAME`
     Nemesis(nemesis::Args),
+    /// Count the instructions of a node's operations; none may take many more than it did
+    Instructions,
     /// Mixed load on a service; memory and descriptors must stay flat
     Soak(soak::Args),
     /// Many leases at rest, in one session and with a session for each
@@ -82,6 +85,7 @@ fn main() -> ExitCode {
         Task::PlantedBugs(args) => planted::run(&args),
         Task::Fuzz(args) => fuzz::run(&args),
         Task::Nemesis(args) => nemesis::run(&args, &rest()),
+        Task::Instructions => instructions::run(),
         Task::Soak(args) => soak::run(&args),
         Task::Coalescing(args) => coalescing::run(&args),
         Task::Deploys(args) => deploys::run(&args),
@@ -128,6 +132,7 @@ mod unit {
             "planted-bugs",
             "fuzz",
             "nemesis",
+            "instructions",
             "soak",
             "deploys",
             "gap",

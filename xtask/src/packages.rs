@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use crate::run::{exists, step};
 
 /// A program, and the Debian package that has it.
-const NEEDED: [(&str, &str); 19] = [
+const NEEDED: [(&str, &str); 20] = [
     ("bash", "bash"),
     ("cat", "coreutils"),
     ("cc", "gcc"),
@@ -27,6 +27,7 @@ const NEEDED: [(&str, &str); 19] = [
     ("setsid", "util-linux"),
     ("strace", "strace"),
     ("timeout", "coreutils"),
+    ("valgrind", "valgrind"),
 ];
 
 /// Installs the packages of missing programs, or says what to install.
@@ -97,6 +98,7 @@ mod unit {
             "python3",
             "strace",
             "util-linux",
+            "valgrind",
         ];
         assert_eq!(packages_of_missing(&NEEDED, |_| false), all);
         assert_eq!(packages_of_missing(&NEEDED, |program| program != "pgrep"), ["procps"]);

@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 
 use crate::again;
 use crate::fuzz;
+use crate::instructions;
 use crate::packages;
 use crate::prometheus;
 use crate::receivers;
@@ -39,6 +40,11 @@ pub(crate) fn run() -> Result<bool> {
     succeeded &= take_in(&fuzz::tests(), FUZZ_TIME_LIMIT, &mut report)?;
     let mut outcome = report.finish(succeeded);
     let passed_alone = again::run_alone(&mut outcome)?;
+    if instructions::run()? {
+        outcome.passed += 1;
+    } else {
+        outcome.failures.push(Failure::new("instructions: an operation takes too many; the count is above"));
+    }
     if simulate::fresh()? {
         outcome.passed += 1;
     } else {
