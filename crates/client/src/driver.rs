@@ -1,4 +1,4 @@
-//! The driver: one thread per store that keeps its connection and runs the machines of its sessions.
+//! The driver: keeps the connection of a store and runs the machines of its sessions, on a thread of the library.
 //!
 //! The machines decide; the driver carries frames, reads the clocks, draws nonces and jitter, and publishes what the machines
 //! believe so that a guard can be given without asking this thread.
@@ -11,6 +11,7 @@ pub(crate) mod meter;
 mod reading;
 mod requests;
 mod sessions;
+mod threads;
 mod visitor;
 
 use std::collections::{HashMap, VecDeque};
@@ -21,7 +22,7 @@ use leasehold_core::client::{Input, SessionEnd};
 use leasehold_core::holder::{Fraction, Reading};
 use leasehold_core::protocol::{Failure, Request, RequestId, Response, ToClient};
 use leasehold_core::{Answer, Nonce, Op, SessionId};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::error::{Error, Unreachable};
 use crate::store::ConnectOptions;
@@ -34,6 +35,7 @@ pub(crate) use message::{Accept, ToDriver};
 use meter::Meter;
 use requests::Requests;
 use sessions::{Asked, Slot};
+use threads::Thread;
 pub(crate) use visitor::Visitor;
 
 /// Names a session of one driver, from before it has an id.
@@ -147,29 +149,27 @@ pub(crate) fn connect(url: &str, options: ConnectOptions) -> Result<Started, Err
     let (to_driver, inbox) = mpsc::unbounded_channel();
     let (reply, connected) = oneshot::channel();
     let (reconnect, reconnects) = mpsc::unbounded_channel();
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Error::System)?;
+    let thread = if address.is_directory() { Thread::own() } else { Thread::shared() };
+    let thread = thread.map_err(Error::System)?;
     let measured_over = options.figures_over;
-    let visitor = Visitor::new(runtime.handle().clone(), address, options, known);
+    let (running, runs) = watch::channel(());
+    let visitor = Visitor::new(thread.runtime().clone(), runs, address, options, known);
     let weak = to_driver.downgrade();
     let link_sender = to_driver.downgrade();
     let driver = Driver::new(inbox, weak, Time::Machine, url, visitor.patience(), reconnect, Some(reply));
     let driver = driver.measuring_over(measured_over);
     let meter = driver.meter();
-    std::thread::Builder::new()
-        .name("leasehold-client".into())
-        .spawn(move || {
-            runtime.block_on(async move {
-                let link = tokio::spawn(link::run(home, link_sender, reconnects));
-                let closing = driver.run().await;
-                // The link ends with its connection and stops serving; only then is the store closed.
-                let _ = link.await;
-                if let Some(closing) = closing {
-                    let _ = closing.send(());
-                }
-            });
-        })
-        .map_err(Error::System)?;
+    thread.runtime().clone().spawn(async move {
+        let link = tokio::spawn(link::run(home, link_sender, reconnects));
+        let closing = driver.run().await;
+        // The link ends with its connection and stops serving; only then is the store closed.
+        let _ = link.await;
+        drop(running);
+        if let Some(closing) = closing {
+            let _ = closing.send(());
+        }
+        drop(thread);
+    });
     Ok(Started { to_driver, connected, visitor, meter })
 }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tokio::runtime::Handle;
+use tokio::sync::watch;
 
 use super::link::{Address, Home, Known};
 use crate::store::ConnectOptions;
@@ -11,14 +12,22 @@ use crate::store::ConnectOptions;
 #[derive(Debug, Clone)]
 pub(crate) struct Visitor {
     runtime: Handle,
+    /// Closed when the driver has ended.
+    runs: watch::Receiver<()>,
     address: Address,
     options: ConnectOptions,
     known: Known,
 }
 
 impl Visitor {
-    pub(super) fn new(runtime: Handle, address: Address, options: ConnectOptions, known: Known) -> Self {
-        Self { runtime, address, options, known }
+    pub(super) fn new(
+        runtime: Handle,
+        runs: watch::Receiver<()>,
+        address: Address,
+        options: ConnectOptions,
+        known: Known,
+    ) -> Self {
+        Self { runtime, runs, address, options, known }
     }
 
     pub(crate) fn home(&self) -> Home {
@@ -36,6 +45,13 @@ impl Visitor {
 
     /// Runs a task for as long as the driver runs.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        self.runtime.spawn(task);
+        let mut runs = self.runs.clone();
+        self.runtime.spawn(async move {
+            tokio::select! {
+                () = task => {}
+                // Nothing is ever sent: this is the end.
+                _ = runs.changed() => {}
+            }
+        });
     }
 }
