@@ -42,7 +42,7 @@ pub mod http;
 pub mod mysql;
 #[cfg(feature = "object-store")]
 pub mod object_store;
-#[cfg(any(feature = "mysql", feature = "sqlite"))]
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 mod pending;
 #[cfg(feature = "postgres")]
 pub mod postgres;

@@ -15,7 +15,8 @@
 //! # let _ = rows; Ok(()) }
 //! ```
 //!
-//! In a transaction of your own it is one line, before the first write: `fence.enter(&mut *tx, &guard).await?`.
+//! In a transaction of your own it is one line, before the first write: `fence.begin(&guard).await?` instead of `pool.begin().await?`, or
+//! `fence.enter(&mut *tx, &guard).await?` in one that was begun already.
 //!
 //! # Which step is atomic
 //!
@@ -27,9 +28,10 @@
 //!
 //! # What it needs
 //!
-//! Any isolation level. Under REPEATABLE READ and SERIALIZABLE a fence that was raised after the snapshot is a serialization failure
-//! ([`Error::Failed`]): try again, and it is judged. The fence and what it protects are in one database. `fsync` is on. What a
-//! raise acknowledged survives a crash of the server even where `synchronous_commit` is off.
+//! Any isolation level. Under REPEATABLE READ and SERIALIZABLE an entry is a serialization failure ([`Error::Failed`]) if the fence was raised
+//! after the snapshot, if it had to wait, or if it raises and an older token committed after the snapshot: try again, and it is judged. The
+//! fence and what it protects are in one database. `fsync` is on. What a raise acknowledged survives a crash of the server even
+//! where `synchronous_commit` is off.
 //!
 //! # What it does not cover
 //!
@@ -40,19 +42,19 @@
 //! - `ROLLBACK TO` a savepoint from before the entry, which gives up the lock. The triggers notice.
 //! - A refusal that a savepoint swallows: `ON_ERROR_ROLLBACK` of psql, `autosave` of pgjdbc, nested transactions of a framework, an
 //!   `EXCEPTION` block. What is written afterwards is not fenced. The triggers refuse it, on the tables that have them.
-//! - Work inside [`Fence::transaction`] that ends the transaction itself and begins another.
-//! - Two schemas of one database with the same fence name: they wait for each other, and a trigger of one takes an entry into the other.
-//!   Give them different names.
-//! - Decisions on an old snapshot: under REPEATABLE READ and SERIALIZABLE a new holder that did not seal may enter with a snapshot from
-//!   before the last commit of the old one. Behind a seal that cannot be.
-//! - [`Fence::update_row`] with `synchronous_commit` off: a crash may forget the last token of that row.
-//! - A wait without end: an entry that raises waits for open transactions of older tokens as long as `lock_timeout` of the session lets it.
-//!   A seal waits for [`SEAL_PATIENCE`].
+//! - Work inside [`Fence::transaction`] that commits by itself. It is noticed at the end, and [`Error::Unknown`]; what it wrote in between is
+//!   written. Not noticed is one that returns an error from a failed statement of the transaction that it began anew.
+//! - An entry and a write in one statement: its snapshot is from before the entry.
+//! - Work that switches `synchronous_commit` off behind an entry that raised.
+//! - TRUNCATE of a partition that was added after `leasehold_protect`, until that is called again.
+//! - A `statement_timeout` below the patience: it ends a wait first, and nobody is named.
 //! - Effects outside the database.
 
 mod batch;
 mod column;
 mod ends;
+mod enter;
+mod inside;
 mod look;
 mod open;
 mod text;
@@ -60,13 +62,12 @@ mod text;
 use std::fmt;
 use std::time::Duration;
 
-use sqlx::Connection as _;
-use sqlx::postgres::{PgConnection, PgPool};
+use sqlx::postgres::PgPool;
 
 use crate::counts::Counts;
 use crate::error::Error;
 use crate::receiver::{Answer, Receiver, Seen};
-use crate::stamp::{Authority, Stamp};
+use crate::stamp::Stamp;
 
 pub use open::Trouble;
 
@@ -77,6 +78,10 @@ pub const MIGRATION: &str = include_str!("postgres/migration.sql");
 /// than somebody would wait for a new holder.
 pub const SEAL_PATIENCE: Duration = Duration::from_secs(2);
 
+/// For how long an entry waits for transactions of other tokens, if nothing else was said anywhere: longer than transactions should be, and
+/// shorter than a caller waits before it asks what is wrong. It is in the migration too, for callers that know only SQL.
+pub const WRITE_PATIENCE: Duration = Duration::from_secs(5);
+
 /// A fence in a PostgreSQL database. Clones are the same fence.
 #[derive(Clone)]
 pub struct Fence {
@@ -84,7 +89,8 @@ pub struct Fence {
     place: String,
     /// What stands before the names of the functions and tables: nothing, or a quoted schema and a dot.
     schema: String,
-    patience: Duration,
+    seal_patience: Duration,
+    write_patience: Option<Duration>,
     counts: Counts,
 }
 
@@ -92,7 +98,14 @@ impl Fence {
     /// The fence in the database of this pool, in whichever schema the search path finds it.
     pub fn new(pool: PgPool) -> Self {
         let place = text::place(&pool.connect_options());
-        Self { pool, place, schema: String::new(), patience: SEAL_PATIENCE, counts: Counts::default() }
+        Self {
+            pool,
+            place,
+            schema: String::new(),
+            seal_patience: SEAL_PATIENCE,
+            write_patience: None,
+            counts: Counts::default(),
+        }
     }
 
     /// The fence in the database behind a URL. Nothing is connected to before it is used.
@@ -121,7 +134,15 @@ impl Fence {
     /// For how long a seal waits for open transactions of older tokens: [`SEAL_PATIENCE`] if nothing else is said.
     #[must_use]
     pub const fn with_seal_patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
+        self.seal_patience = patience;
+        self
+    }
+
+    /// For how long each wait of an entry lasts. If nothing is said here, the database decides: by the setting `leasehold.patience` of the role
+    /// or the session, else by `lock_timeout`, else it is [`WRITE_PATIENCE`].
+    #[must_use]
+    pub const fn with_write_patience(mut self, patience: Duration) -> Self {
+        self.write_patience = Some(patience);
         self
     }
 
@@ -140,47 +161,6 @@ impl Fence {
         script.push_str(MIGRATION);
         let mut connection = self.pool.acquire().await.map_err(|error| self.failed(error))?;
         text::send(&mut connection, &script).await.map_err(|error| self.failed(error))
-    }
-
-    /// Enters the fence in a transaction that was begun before, as its first statement. What that transaction writes from here on is
-    /// written before any greater token is let in, or not at all.
-    ///
-    /// When this fails the transaction has failed: end it. Several fences are entered one after the other, in an order that is the
-    /// same everywhere, or two programs may wait for each other.
-    ///
-    /// It is counted when it returns. How the transaction ends is not known here; [`Fence::transaction`] knows.
-    ///
-    /// # Errors
-    /// [`Error::NoAuthority`], [`Error::Stale`], or [`Error::Failed`], also when the connection is not in a transaction: the lock
-    /// would be gone before the write.
-    pub async fn enter(
-        &self,
-        connection: &mut PgConnection,
-        authority: &impl Authority,
-    ) -> Result<(), Error> {
-        let entered = self.entered(connection, authority).await;
-        if let Err((Error::Stale(_), Some(stamp))) = &entered {
-            self.note_elsewhere(stamp).await;
-        }
-        self.counts.write(&self.place, entered.map_err(|(error, _)| error))
-    }
-
-    async fn entered(
-        &self,
-        connection: &mut PgConnection,
-        authority: &impl Authority,
-    ) -> Result<(), (Error, Option<Stamp>)> {
-        let stamp = authority.stamp().map_err(|error| (error.into(), None))?;
-        if !connection.is_in_transaction() {
-            let why = "the connection is in no transaction, so the lock would be gone before the write; begin one with sqlx";
-            return Err((Error::failed(&self.place, why), None));
-        }
-        let enter = format!("SELECT {}leasehold_enter($1, $2, $3)", self.schema);
-        let enter = sqlx::query(&enter).bind(stamp.name()).bind(stamp.signed_token()).bind(stamp.holder());
-        match enter.execute(connection).await {
-            Ok(_) => Ok(()),
-            Err(error) => Err((ends::refused(error, &stamp, &self.place), Some(stamp))),
-        }
     }
 
     fn failed(&self, error: sqlx::Error) -> Error {
@@ -209,12 +189,12 @@ impl Fence {
     async fn sealed(&self, stamp: &Stamp) -> Result<(), Error> {
         let mut connection = self.pool.acquire().await.map_err(|error| self.failed(error))?;
         // Statements that are sent together are one transaction, which ends by itself, well or badly: a caller that goes away in the
-        // middle leaves no transaction open. A time-out of 0 would be none.
+        // middle leaves no transaction open.
         let script = format!(
             "SET TRANSACTION ISOLATION LEVEL READ COMMITTED;\
-             SELECT set_config('lock_timeout', '{}', true);\
+             SELECT set_config('leasehold.patience', '{}', true);\
              SELECT {}leasehold_seal({})",
-            i32::try_from(self.patience.as_millis()).unwrap_or(i32::MAX).max(1),
+            text::milliseconds(self.seal_patience),
             self.schema,
             text::arguments(stamp),
         );
@@ -231,7 +211,8 @@ impl fmt::Debug for Fence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Fence")
             .field("place", &self.place)
-            .field("patience", &self.patience)
+            .field("seal_patience", &self.seal_patience)
+            .field("write_patience", &self.write_patience)
             .finish_non_exhaustive()
     }
 }

@@ -10,8 +10,8 @@ use crate::stamp::Stamp;
 
 /// A token below the highest, by `leasehold_enter` and `leasehold_seal`.
 const STALE: &str = "LH001";
-/// `COMMIT AND CHAIN`, and no transaction is open: somebody ended it before.
-const NO_TRANSACTION: &str = "25P01";
+/// Not the transaction that entered, by `leasehold_still`: somebody ended that before.
+const LEFT: &str = "LH003";
 /// A statement after one that failed.
 const ABORTED: &str = "25P02";
 
@@ -30,10 +30,7 @@ pub(super) fn of_commit(error: sqlx::Error, stamp: &Stamp, place: &str) -> Error
         return stale.into();
     }
     match server_said(&error) {
-        Some(said) if said.code() == NO_TRANSACTION => Error::unknown(
-            place,
-            "the work ended its transaction itself, with a COMMIT or ROLLBACK of its own; leave that to the fence",
-        ),
+        Some(said) if said.code() == LEFT => left(place, "it returned no error"),
         Some(said) if said.code() == ABORTED => Error::failed(
             place,
             "a statement of the work failed and its error was not handed on, so the transaction was rolled back",
@@ -41,6 +38,17 @@ pub(super) fn of_commit(error: sqlx::Error, stamp: &Stamp, place: &str) -> Error
         Some(said) if said.severity() == PgSeverity::Error => failed(error, place),
         _ => Error::unknown(place, error),
     }
+}
+
+/// The end of work that ended its transaction itself.
+pub(super) fn left(place: &str, returned: impl fmt::Display) -> Error {
+    let why = "the work ended its transaction itself, with a COMMIT or ROLLBACK of its own; leave that to the fence";
+    Error::unknown(place, format!("{why} ({returned})"))
+}
+
+/// Whether the server says that this is not the transaction that entered.
+pub(super) fn is_left(error: &sqlx::Error) -> bool {
+    server_said(error).is_some_and(|said| said.code() == LEFT)
 }
 
 /// The end of something that was not a commit, and no matter of tokens.

@@ -4,24 +4,24 @@
 //! question whether there is anything to commit.
 
 use std::error::Error as StdError;
+use std::time::Duration;
 
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgConnection, Postgres};
 use sqlx::{Connection as _, Transaction};
+use tokio::time::timeout;
 
+use super::inside::Inside;
 use super::{Fence, ends, text};
-use crate::counts::Counts;
 use crate::error::Error;
+use crate::pending::Pending;
 use crate::stamp::{Authority, Stamp};
+
+/// For how long work that returned an error is asked about: its caller waits, and a statement that it gave up on may still be under way.
+const ASK_PATIENCE: Duration = Duration::from_millis(500);
 
 /// Whatever goes wrong in the work of a transaction: errors of the driver, of a second fence, or your own.
 pub type Trouble = Box<dyn StdError + Send + Sync>;
-
-/// PostgreSQL answers a COMMIT after a failed statement with success, and rolls back. Whatever else stands before it is refused then,
-/// and what follows is not carried out; deferred constraints, which the COMMIT would check next, are the cheapest to name. The
-/// chained transaction is empty: the driver believes that one is open, and rolls it back when it takes the connection back, with
-/// a message for which nobody waits.
-const COMMIT: &str = "SET CONSTRAINTS ALL IMMEDIATE; COMMIT AND CHAIN";
 
 impl Fence {
     /// Begins a transaction, enters the fence, does the work and commits: all of it is written before any greater token is let in,
@@ -40,23 +40,29 @@ impl Fence {
         authority: &impl Authority,
         work: impl AsyncFnOnce(&mut PgConnection) -> Result<T, Trouble>,
     ) -> Result<T, Error> {
-        let mut end = Uncounted::new(self);
-        let result = self.carried_out(authority, work, &mut end).await;
-        end.counted(result)
+        let mut pending = Pending::new(&self.counts, &self.place);
+        let result = self.carried_out(authority, work, &mut pending).await;
+        pending.ended(result)
     }
 
     async fn carried_out<T>(
         &self,
         authority: &impl Authority,
         work: impl AsyncFnOnce(&mut PgConnection) -> Result<T, Trouble>,
-        end: &mut Uncounted<'_>,
+        pending: &mut Pending<'_>,
     ) -> Result<T, Error> {
         let mut lent = Lent::new(self.pool.acquire().await.map_err(|error| self.failed(error))?);
         let stamp = authority.stamp()?;
-        let refused = match self.begun(&mut lent, &stamp).await {
+        let refused = match self.opened(&mut lent, &stamp).await {
             Ok(mut tx) => {
-                let done = match work(&mut tx).await {
-                    Ok(value) => self.committed(&mut tx, authority, &stamp, end).await.map(|()| value),
+                let inside = Inside::new(&tx);
+                let worked = work(&mut tx).await;
+                drop(inside);
+                let done = match worked {
+                    Ok(value) => self.committed(&mut tx, authority, &stamp, pending).await.map(|()| value),
+                    Err(trouble) if self.has_left(&mut tx, &stamp).await => {
+                        Err(ends::left(&self.place, trouble))
+                    }
                     Err(trouble) => Err(self.troubled(trouble, &stamp)),
                 };
                 // Here the driver rolls back whatever is still open.
@@ -72,12 +78,13 @@ impl Fence {
         Err(refused)
     }
 
-    async fn begun<'c>(
+    async fn opened<'c>(
         &self,
         lent: &'c mut Lent,
         stamp: &Stamp,
     ) -> Result<Transaction<'c, Postgres>, sqlx::Error> {
-        let begin = format!("BEGIN; SELECT {}leasehold_enter({})", self.schema, text::arguments(stamp));
+        let begin = format!("BEGIN; {}", self.entry(stamp, true));
+        lent.is_clear = false;
         let tx = lent.connection.begin_with(begin).await?;
         lent.is_clear = true;
         Ok(tx)
@@ -88,12 +95,22 @@ impl Fence {
         tx: &mut PgConnection,
         authority: &impl Authority,
         stamp: &Stamp,
-        end: &mut Uncounted<'_>,
+        pending: &mut Pending<'_>,
     ) -> Result<(), Error> {
         authority.stamp().map_err(|lapsed| Error::failed(&self.place, lapsed))?;
-        end.is_sent = true;
-        let done = text::send(tx, COMMIT).await;
+        pending.sent();
+        // The chained transaction is empty: the driver believes that one is open, and rolls it back when it takes the connection back, with
+        // a message for which nobody waits.
+        let done = text::send(tx, &format!("{}; COMMIT AND CHAIN", self.still(stamp))).await;
         done.map_err(|error| ends::of_commit(error, stamp, &self.place))
+    }
+
+    /// Whether work that returned an error has ended its transaction itself before: then nobody can say what it wrote. Where it does not come
+    /// to an answer, because a statement failed in whatever transaction this is, or is not over yet, it is taken at its word.
+    async fn has_left(&self, tx: &mut PgConnection, stamp: &Stamp) -> bool {
+        let still = self.still(stamp);
+        let asked = timeout(ASK_PATIENCE, text::send(tx, &still)).await;
+        asked.is_ok_and(|said| said.is_err_and(|error| ends::is_left(&error)))
     }
 
     /// What the work returned, as an end of the write: it was not committed.
@@ -113,18 +130,19 @@ impl Fence {
 
 /// A connection that is not given back to the pool in the middle of something: a caller that goes away while the entry is under way
 /// would leave an open transaction to the next one.
-struct Lent {
-    connection: PoolConnection<Postgres>,
-    is_clear: bool,
+pub(super) struct Lent {
+    pub(super) connection: PoolConnection<Postgres>,
+    /// Whether the driver knows what is open on it.
+    pub(super) is_clear: bool,
 }
 
 impl Lent {
-    const fn new(connection: PoolConnection<Postgres>) -> Self {
-        Self { connection, is_clear: false }
+    pub(super) const fn new(connection: PoolConnection<Postgres>) -> Self {
+        Self { connection, is_clear: true }
     }
 
     /// Rolls back what the driver does not know of.
-    async fn clear(&mut self) {
+    pub(super) async fn clear(&mut self) {
         self.is_clear = text::send(&mut self.connection, "ROLLBACK").await.is_ok();
     }
 }
@@ -134,36 +152,5 @@ impl Drop for Lent {
         if !self.is_clear {
             self.connection.close_on_drop();
         }
-    }
-}
-
-/// A write that has not ended. One that is dropped in the middle is counted too.
-struct Uncounted<'a> {
-    counts: &'a Counts,
-    place: &'a str,
-    is_sent: bool,
-    is_counted: bool,
-}
-
-impl<'a> Uncounted<'a> {
-    const fn new(fence: &'a Fence) -> Self {
-        Self { counts: &fence.counts, place: fence.place.as_str(), is_sent: false, is_counted: false }
-    }
-
-    fn counted<T>(mut self, result: Result<T, Error>) -> Result<T, Error> {
-        self.is_counted = true;
-        self.counts.write(self.place, result)
-    }
-}
-
-impl Drop for Uncounted<'_> {
-    fn drop(&mut self) {
-        if self.is_counted {
-            return;
-        }
-        let why = "its future was dropped before it ended";
-        let error =
-            if self.is_sent { Error::unknown(self.place, why) } else { Error::failed(self.place, why) };
-        self.counts.write::<()>(self.place, Err(error)).ok();
     }
 }

@@ -1,5 +1,7 @@
 //! Words as PostgreSQL reads them, where no parameters can be sent: several statements in one message have none.
 
+use std::time::Duration;
+
 use sqlx::Executor as _;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 
@@ -24,6 +26,11 @@ pub(super) fn identifier(name: &str) -> String {
 pub(super) fn arguments(stamp: &Stamp) -> String {
     let holder = stamp.holder().map_or_else(|| "NULL".to_owned(), literal);
     format!("{}, {}, {holder}", literal(stamp.name()), stamp.token())
+}
+
+/// A length of time as `lock_timeout` takes it. 0 would be no limit at all.
+pub(super) fn milliseconds(patience: Duration) -> String {
+    i32::try_from(patience.as_millis()).unwrap_or(i32::MAX).max(1).to_string()
 }
 
 /// Where the database is, without a password.
@@ -51,6 +58,13 @@ mod tests {
         let stamp = Stamp::new("a", 1 << 60).unwrap();
         assert_eq!(arguments(&stamp), "E'a', 1152921504606846976, NULL");
         assert_eq!(arguments(&stamp.held_by("w").unwrap()), "E'a', 1152921504606846976, E'w'");
+    }
+
+    #[test]
+    fn a_patience_is_never_endless() {
+        assert_eq!(milliseconds(Duration::ZERO), "1");
+        assert_eq!(milliseconds(Duration::from_millis(1500)), "1500");
+        assert_eq!(milliseconds(Duration::MAX), i32::MAX.to_string());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use sqlx::Executor as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::world::{A_WHILE, NAME, World, has, pool, put, refused_for, stamp, why_failed};
+use crate::world::{A_WHILE, NAME, World, beside, has, pool, put, refused_for, run, stamp, why_failed};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cut {
@@ -156,6 +156,98 @@ async fn work_that_commits_by_itself_is_not_called_accepted() {
 }
 
 #[tokio::test]
+async fn work_that_commits_by_itself_and_begins_anew_is_not_called_accepted() {
+    for anew in [
+        "COMMIT; BEGIN",
+        "COMMIT AND CHAIN",
+        "ROLLBACK AND CHAIN",
+        // Entering again does not help: what was committed before is not part of this one.
+        "COMMIT; BEGIN; SELECT leasehold_enter('reports/nightly', 33)",
+    ] {
+        let world = World::new().await;
+        let said = world
+            .fence
+            .transaction(&stamp(33), async |tx| {
+                tx.execute(anew).await?;
+                Ok(put(tx, &stamp(33), "outside").await?)
+            })
+            .await;
+        assert!(matches!(said, Err(Error::Unknown { .. })), "{anew}: {said:?}");
+        assert_eq!(world.entries().await, Vec::<String>::new(), "{anew}: what was outside is rolled back");
+        world.write(&stamp(33), "y").await.unwrap();
+        world.fence.seal(&stamp(34)).await.unwrap();
+    }
+}
+
+/// "Failed" would say that nothing was written.
+#[tokio::test]
+async fn work_that_commits_by_itself_and_then_returns_an_error_has_not_failed() {
+    let world = World::new().await;
+    let said = world
+        .fence
+        .transaction(&stamp(33), async |tx| -> Result<(), _> {
+            put(tx, &stamp(33), "kept").await?;
+            tx.execute("COMMIT; BEGIN").await?;
+            Err("changed my mind".into())
+        })
+        .await;
+    let Err(Error::Unknown { source, .. }) = said else { panic!("{said:?}") };
+    has(source, "changed my mind");
+    assert_eq!(world.entries().await, ["33 kept"]);
+    world.fence.seal(&stamp(34)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_batch_is_committed_whole_or_said_not_to_be() {
+    let insert = "INSERT INTO entry (name, token, value) VALUES ('reports/nightly', 33, 'x')";
+    for (statements, is_accepted, written) in [
+        (insert.to_owned(), true, 1),
+        (format!("{insert}; {insert}; -- and no more"), true, 2),
+        // It does no harm, and what follows is committed.
+        (format!("BEGIN; {insert}"), true, 1),
+        (format!("COMMIT; {insert}"), false, 0),
+        (format!("{insert}; COMMIT; BEGIN; {insert}"), false, 1),
+    ] {
+        let world = World::new().await;
+        let alone = pool((*world.pool.connect_options()).clone(), 1).await;
+        let fence = Fence::new(alone.clone());
+        let said = fence.batch(&stamp(33), &statements).await;
+        match said {
+            Ok(()) => assert!(is_accepted, "{statements}"),
+            Err(Error::Unknown { .. }) => assert!(!is_accepted, "{statements}"),
+            Err(other) => panic!("{statements}: {other}"),
+        }
+        assert_eq!(world.entries().await.len(), written, "{statements}");
+        // The connection is in no transaction, and nobody waits for it.
+        fence.transaction(&stamp(34), async |_| Ok(())).await.unwrap();
+        assert_eq!(refused_for(fence.batch(&stamp(33), insert).await), 34);
+    }
+}
+
+#[tokio::test]
+async fn a_batch_or_single_statement_that_nobody_waits_for_is_counted() {
+    let world = World::new().await;
+    run(&world.pool, "CREATE TABLE row_ (id int); INSERT INTO row_ VALUES (0)").await;
+    let (one, two) = (world.fence.clone(), world.fence.clone());
+    let batch = beside(async move { one.batch(&stamp(33), "SELECT pg_sleep(20)").await });
+    let row = beside(async move {
+        let update = |_| sqlx::query("UPDATE row_ SET id = 1 FROM pg_sleep(20)");
+        two.update_row(&stamp(33), update, || sqlx::query_scalar("SELECT 1::bigint")).await
+    });
+    // Both are carried out by the server when those who asked go away.
+    let asleep =
+        "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()";
+    while sqlx::query_scalar::<_, i64>(asleep).fetch_one(&world.pool).await.unwrap() < 2 {
+        tokio::time::sleep(A_WHILE / 10).await;
+    }
+    for task in [batch, row] {
+        task.abort();
+        assert!(task.await.unwrap_err().is_cancelled());
+    }
+    assert_eq!(world.counts.writes(world.fence.place(), Outcome::Unknown), 2);
+}
+
+#[tokio::test]
 async fn a_commit_that_the_server_refuses_is_a_failure() {
     let world = World::new().await;
     let deferred = "CREATE TABLE one (id int PRIMARY KEY); \
@@ -224,4 +316,35 @@ async fn a_caller_that_goes_away_leaves_no_transaction_to_the_next_and_is_counte
     fence.transaction(&stamp(34), async |tx| Ok(put(tx, &stamp(34), "b").await?)).await.unwrap();
     assert_eq!(world.entries().await, ["34 a", "34 b"]);
     world.fence.seal(&stamp(35)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_transaction_that_is_begun_in_the_fence_is_in_it_and_a_refused_one_is_not_begun() {
+    let world = World::new().await;
+    let alone = pool((*world.pool.connect_options()).clone(), 1).await;
+    let fence = Fence::new(alone.clone()).counted(&world.counts);
+    let mut tx = fence.begin(&stamp(34)).await.unwrap();
+    put(&mut tx, &stamp(34), "x").await.unwrap();
+    let entered = "SELECT leasehold_entered('reports/nightly')";
+    assert!(sqlx::query_scalar::<_, bool>(entered).fetch_one(&mut *tx).await.unwrap());
+    tx.commit().await.unwrap();
+    assert_eq!(refused_for(fence.begin(&stamp(33)).await), 34);
+    // Nothing is open on the one connection: what is written there is written.
+    put(&mut alone.acquire().await.unwrap(), &stamp(34), "after").await.unwrap();
+    assert_eq!(world.entries().await, ["34 x", "34 after"]);
+
+    // Whoever goes away while it waits leaves nothing behind that keeps the fence.
+    let mut open = world.begin().await;
+    world.fence.enter(&mut open, &stamp(34)).await.unwrap();
+    let waits = {
+        let fence = fence.clone();
+        beside(async move { fence.begin(&stamp(35)).await.map(drop) })
+    };
+    world.until_waiting(1).await;
+    waits.abort();
+    assert!(waits.await.unwrap_err().is_cancelled());
+    open.commit().await.unwrap();
+    world.fence.seal(&stamp(36)).await.unwrap();
+    assert_eq!(refused_for(fence.begin(&stamp(35)).await), 36);
+    assert_eq!(world.counts.writes(fence.place(), Outcome::Failed), 1);
 }

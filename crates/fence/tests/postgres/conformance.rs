@@ -151,8 +151,9 @@ async fn an_upsert_that_lowers_does_not_conform() {
     let world = World::mutated(&[
         NO_GATE[0],
         NO_GATE[1],
-        ("                WHERE f.token < excluded.token\n", "\n"),
-        ("WHEN f.token >= leasehold_enter.token", "WHEN f.token = leasehold_enter.token"),
+        ("                    WHERE f.token < excluded.token\n", "\n"),
+        ("ELSE f.token > leasehold_enter.token END", "END"),
+        ("    IF highest > leasehold_enter_late.token THEN\n        RETURN;\n    END IF;\n", ""),
     ])
     .await;
     assert_eq!(broken(tried(world, Way::Whole, Load::default()).await), "tokens never fall");

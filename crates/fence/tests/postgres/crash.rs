@@ -95,3 +95,26 @@ async fn a_raise_is_not_forgotten_where_commits_do_not_wait_for_the_disk() {
     assert_eq!(world.highest(NAME).await, Some(34));
     assert_eq!(world.entries().await, Vec::<String>::new(), "this server does forget what did not wait");
 }
+
+/// The row is its own fence, so it must not be forgotten either.
+#[tokio::test]
+async fn a_row_with_its_own_token_is_not_forgotten_where_commits_do_not_wait_for_the_disk() {
+    let mut server = postgres::Server::start().unwrap();
+    let world = World::at(server.url().parse().unwrap()).await;
+    run(&world.pool, "ALTER SYSTEM SET wal_writer_delay = '10s'").await;
+    run(&world.pool, "ALTER SYSTEM SET synchronous_commit = off").await;
+    run(&world.pool, "CREATE TABLE doc (id int PRIMARY KEY, fence bigint NOT NULL DEFAULT 0)").await;
+    run(&world.pool, "INSERT INTO doc VALUES (7)").await;
+    run(&world.pool, "SELECT pg_reload_conf()").await;
+    let world = restarted(&mut server).await;
+    let update = |token| sqlx::query("UPDATE doc SET fence = $1 WHERE id = 7 AND fence <= $1").bind(token);
+    let seen = || sqlx::query_scalar("SELECT fence FROM doc WHERE id = 7");
+    world.fence.update_row(&stamp(34), update, seen).await.unwrap();
+    let mut direct = world.begin().await;
+    put(&mut direct, &stamp(34), "may be forgotten").await.unwrap();
+    direct.commit().await.unwrap();
+    server.kill().unwrap();
+    let world = restarted(&mut server).await;
+    assert_eq!(refused_for(world.fence.update_row(&stamp(33), update, seen).await), 34);
+    assert_eq!(world.entries().await, Vec::<String>::new(), "this server does forget what did not wait");
+}

@@ -1,9 +1,9 @@
 //! Which end is which, and that each is counted once.
 
-use leasehold_fence::{Error, Outcome, Receiver as _};
+use leasehold_fence::{Authority, Error, NoAuthority, Outcome, Receiver as _, Stamp};
 use sqlx::Executor as _;
 
-use crate::world::{NAME, World, beside, has, of, put, soon, stamp, why_failed};
+use crate::world::{NAME, World, beside, has, of, pid, pool, put, soon, stamp, why_failed};
 
 #[tokio::test]
 async fn every_seal_and_write_is_counted_once_by_its_end() {
@@ -28,6 +28,63 @@ async fn every_seal_and_write_is_counted_once_by_its_end() {
     assert_eq!(counted(Outcome::Stale), (1, 2));
     assert_eq!(counted(Outcome::Failed), (0, 1));
     assert_eq!(counted(Outcome::Unknown), (0, 0));
+}
+
+#[tokio::test]
+async fn an_entry_inside_a_transaction_is_counted_once_with_it() {
+    let world = World::new().await;
+    let (fence, place) = (&world.fence, world.fence.place());
+    fence.seal(&of("b", 9)).await.unwrap();
+    let both = async |b: u64| {
+        fence.transaction(&of("a", 1), async |tx| Ok(fence.enter(tx, &of("b", b)).await?)).await
+    };
+    both(9).await.unwrap();
+    assert_eq!(world.counts.writes(place, Outcome::Accepted), 1);
+    both(8).await.unwrap_err();
+    assert_eq!(world.counts.writes(place, Outcome::Stale), 1);
+    // In a savepoint, and by a fence that was made anew.
+    let made = leasehold_fence::postgres::Fence::new(world.pool.clone()).counted(&world.counts);
+    fence
+        .transaction(&of("a", 1), async |tx| {
+            let mut inner = sqlx::Connection::begin(tx).await?;
+            made.enter(&mut inner, &of("b", 9)).await?;
+            Ok(inner.commit().await?)
+        })
+        .await
+        .unwrap();
+    assert_eq!(world.counts.writes(place, Outcome::Accepted), 2);
+    // Another connection, while the transaction is open, is another write.
+    fence
+        .transaction(&of("a", 1), async |_| {
+            let mut other = world.begin().await;
+            fence.enter(&mut other, &of("b", 9)).await?;
+            Ok(other.commit().await?)
+        })
+        .await
+        .unwrap();
+    assert_eq!(world.counts.writes(place, Outcome::Accepted), 4);
+}
+
+#[tokio::test]
+async fn a_lapsed_guard_and_a_refusal_leave_the_connection_to_the_pool() {
+    struct Lapsed;
+    impl Authority for Lapsed {
+        fn stamp(&self) -> Result<Stamp, NoAuthority> {
+            Err(NoAuthority { name: NAME.to_owned(), why: "the lease was lost".to_owned() })
+        }
+    }
+    let world = World::new().await;
+    world.fence.seal(&stamp(34)).await.unwrap();
+    let alone = pool((*world.pool.connect_options()).clone(), 1).await;
+    let fence = leasehold_fence::postgres::Fence::new(alone.clone());
+    let backend = async || pid(&mut alone.acquire().await.unwrap()).await;
+    let before = backend().await;
+    fence.transaction(&Lapsed, async |_| Ok(())).await.unwrap_err();
+    assert_eq!(backend().await, before, "a lapsed guard has sent nothing on it");
+    fence.transaction(&stamp(33), async |_| Ok(())).await.unwrap_err();
+    fence.batch(&Lapsed, "SELECT 1").await.unwrap_err();
+    fence.batch(&stamp(33), "SELECT 1").await.unwrap_err();
+    assert_eq!(backend().await, before);
 }
 
 #[tokio::test]

@@ -1,8 +1,9 @@
 //! Snapshots that are older than the raise: never a wrong accept.
 
 use leasehold_fence::Receiver as _;
+use sqlx::Executor as _;
 
-use crate::world::{NAME, NO_ROW_LOCK, World, has, put, refused_for, run, stamp, why_failed};
+use crate::world::{NAME, NO_ROW_LOCK, World, beside, has, put, refused_for, run, soon, stamp, why_failed};
 
 const LEVELS: [&str; 2] = ["REPEATABLE READ", "SERIALIZABLE"];
 
@@ -69,11 +70,96 @@ async fn a_seal_does_not_mind_the_default_isolation() {
     let mut old = world.begin().await;
     world.fence.enter(&mut old, &stamp(33)).await.unwrap();
     let fence = world.fence.clone();
-    let seal = crate::world::beside(async move { fence.seal(&stamp(34)).await });
+    let seal = beside(async move { fence.seal(&stamp(34)).await });
     world.until_waiting(1).await;
     old.commit().await.unwrap();
-    crate::world::soon(seal).await.unwrap();
+    soon(seal).await.unwrap();
     assert_eq!(world.highest(NAME).await, Some(34));
+}
+
+async fn sum(connection: &mut sqlx::PgConnection) -> i64 {
+    sqlx::query_scalar("SELECT count(*) FROM entry").fetch_one(connection).await.unwrap()
+}
+
+/// The statement that waits has its snapshot already; what the old holder commits meanwhile is not in it.
+#[tokio::test]
+async fn a_new_holder_that_waited_at_the_gate_does_not_decide_on_what_was_before() {
+    for level in LEVELS {
+        let world = World::new().await;
+        world.fence.seal(&stamp(33)).await.unwrap();
+        let mut old = world.begin().await;
+        world.fence.enter(&mut old, &stamp(33)).await.unwrap();
+        let begin = format!("BEGIN ISOLATION LEVEL {level}");
+        let (fence, pool) = (world.fence.clone(), world.pool.clone());
+        let new = beside(async move {
+            let mut tx = pool.begin_with(begin).await.unwrap();
+            let entered = fence.enter(&mut tx, &stamp(34)).await;
+            // An error is told before its locks are given up; the end of the transaction is not.
+            tx.rollback().await.unwrap();
+            entered
+        });
+        world.until_waiting(1).await;
+        put(&mut old, &stamp(33), "last").await.unwrap();
+        old.commit().await.unwrap();
+        has(why_failed(soon(new).await), "could not serialize access");
+        let mut again = world.pool.begin_with(format!("BEGIN ISOLATION LEVEL {level}")).await.unwrap();
+        world.fence.enter(&mut again, &stamp(34)).await.unwrap();
+        assert_eq!(sum(&mut again).await, 1, "{level}: it sees what the old holder wrote last");
+    }
+}
+
+/// Nobody had to wait here: the old holder came and went after the snapshot.
+#[tokio::test]
+async fn a_new_holder_with_a_snapshot_from_before_the_last_commit_of_the_old_one_is_told_to_try_again() {
+    for level in LEVELS {
+        // The old ones leave one mark, several marks, or the mark of a savepoint.
+        for old_ones in 1..=3 {
+            let world = World::new().await;
+            world.fence.seal(&stamp(33)).await.unwrap();
+            let mut new = world.pool.begin_with(format!("BEGIN ISOLATION LEVEL {level}")).await.unwrap();
+            assert_eq!(sum(&mut new).await, 0);
+            let mut olds = Vec::new();
+            for nth in 0..old_ones {
+                let mut old = world.begin().await;
+                if old_ones == 3 {
+                    old.execute("SAVEPOINT before").await.unwrap();
+                }
+                world.fence.enter(&mut old, &stamp(33)).await.unwrap();
+                put(&mut old, &stamp(33), &nth.to_string()).await.unwrap();
+                olds.push(old);
+            }
+            for old in olds {
+                old.commit().await.unwrap();
+            }
+            let said = why_failed(world.fence.enter(&mut new, &stamp(34)).await);
+            has(&said, "could not serialize access");
+            has(&said, "seal first");
+            new.rollback().await.unwrap();
+            // With a snapshot of its own time it is let in, whatever marks there are.
+            let mut again = world.pool.begin_with(format!("BEGIN ISOLATION LEVEL {level}")).await.unwrap();
+            world.fence.enter(&mut again, &stamp(34)).await.unwrap();
+            assert_eq!(sum(&mut again).await, old_ones);
+        }
+    }
+}
+
+/// The old holder is in progress when the snapshot is taken, under the number of a savepoint that the snapshot does not list.
+#[tokio::test]
+async fn an_old_holder_that_entered_in_a_savepoint_before_the_snapshot_is_noticed_too() {
+    for level in LEVELS {
+        let world = World::new().await;
+        world.fence.seal(&stamp(33)).await.unwrap();
+        let mut old = world.begin().await;
+        put(&mut old, &stamp(33), "first").await.unwrap();
+        old.execute("SAVEPOINT before").await.unwrap();
+        world.fence.enter(&mut old, &stamp(33)).await.unwrap();
+        // Something with a later number, so that the savepoint's is within the snapshot.
+        run(&world.pool, "SELECT pg_current_xact_id()").await;
+        let mut new = world.pool.begin_with(format!("BEGIN ISOLATION LEVEL {level}")).await.unwrap();
+        assert_eq!(sum(&mut new).await, 0);
+        old.commit().await.unwrap();
+        has(why_failed(world.fence.enter(&mut new, &stamp(34)).await), "could not serialize access");
+    }
 }
 
 /// The lock on the row is what finds an old snapshot out: without it, this is what would happen.

@@ -15,6 +15,8 @@ mod interleavings;
 mod isolation;
 mod looking;
 mod migration;
+mod patience;
+mod schemas;
 mod seal;
 mod trigger;
 mod world;

@@ -57,12 +57,22 @@ async fn a_seal_that_waited_too_long_names_the_backend_and_what_ends_it() {
 }
 
 #[tokio::test]
-async fn a_lock_that_nobody_entered_for_is_told_apart() {
+async fn a_lock_that_nobody_entered_for_is_named_or_told_apart() {
     let world = World::new().await;
     world.fence.seal(&stamp(33)).await.unwrap();
     let mut somebody = world.begin().await;
     sqlx::query("SELECT * FROM leasehold_fence FOR UPDATE").execute(&mut *somebody).await.unwrap();
     let (fence, seal) = (world.fence.clone().with_seal_patience(A_WHILE), stamp(34));
+    let said = tokio::time::timeout(SOON, fence.seal(&seal)).await.expect("its patience ends");
+    let said = why_failed(said);
+    has(&said, &format!("of backend {} for longer than lock_timeout (200ms)", pid(&mut somebody).await));
+    drop(somebody);
+
+    // Several that share the row leave a mark that nobody can read while it is locked: then it is said how to look.
+    let (mut one, mut two) = (world.begin().await, world.begin().await);
+    for tx in [&mut one, &mut two] {
+        sqlx::query("SELECT * FROM leasehold_fence FOR SHARE").execute(&mut **tx).await.unwrap();
+    }
     let said = tokio::time::timeout(SOON, fence.seal(&seal)).await.expect("its patience ends");
     let said = why_failed(said);
     has(&said, "was locked for longer than lock_timeout (200ms)");

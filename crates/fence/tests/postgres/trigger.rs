@@ -133,7 +133,7 @@ async fn a_column_may_tell_which_fence() {
     run(
         &world.pool,
         "CREATE TABLE invoice (id int PRIMARY KEY, tenant int); \
-         CREATE TRIGGER fenced BEFORE INSERT OR UPDATE OR DELETE ON invoice \
+         CREATE TRIGGER fenced AFTER INSERT OR UPDATE OR DELETE ON invoice \
              FOR EACH ROW EXECUTE FUNCTION leasehold_require_column('tenant', 'tenants/'); \
          CREATE TRIGGER fenced_truncate BEFORE TRUNCATE ON invoice \
              FOR EACH STATEMENT EXECUTE FUNCTION leasehold_require_column('tenant', 'tenants/')",
@@ -173,4 +173,91 @@ async fn a_partitioned_table_has_it_for_each_row() {
     run(&world.pool, table).await;
     let mut connection = world.pool.acquire().await.unwrap();
     assert_eq!(refusal(&mut connection, "INSERT INTO part_1 VALUES (1)").await.0, "LH002");
+}
+
+/// Triggers fire by name: `zz` comes behind `fenced`, and what it makes of the row is what is written.
+const MOVES: &str = "CREATE TABLE invoice (id int, tenant int); \
+                     CREATE FUNCTION moves() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.tenant := 8; RETURN NEW; END $$; \
+                     CREATE TRIGGER zz BEFORE INSERT OR UPDATE ON invoice FOR EACH ROW EXECUTE FUNCTION moves()";
+
+#[tokio::test]
+async fn a_trigger_that_changes_the_row_afterwards_does_not_get_round_the_column() {
+    let world = World::new().await;
+    run(&world.pool, MOVES).await;
+    let insert =
+        async |tx: &mut PgConnection| Ok(tx.execute("INSERT INTO invoice VALUES (1, 7)").await.map(drop)?);
+    run(
+        &world.pool,
+        "CREATE TRIGGER fenced BEFORE INSERT OR UPDATE OR DELETE ON invoice \
+         FOR EACH ROW EXECUTE FUNCTION leasehold_require_column('tenant', 'tenants/')",
+    )
+    .await;
+    let said = why_failed(world.fence.transaction(&of("tenants/7", 33), insert).await);
+    has(
+        said,
+        "trigger fenced of invoice is BEFORE, and another trigger may change tenant behind it; make it AFTER",
+    );
+    run(&world.pool, "DROP TRIGGER fenced ON invoice").await;
+    run(&world.pool, "SELECT leasehold_protect_rows('invoice', 'tenant', 'tenants/')").await;
+    let said = why_failed(world.fence.transaction(&of("tenants/7", 33), insert).await);
+    has(said, "has not entered the fence tenants/8");
+    world.fence.transaction(&of("tenants/8", 33), insert).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_protected_table_is_protected_in_its_partitions_and_children_too() {
+    let world = World::new().await;
+    let tables = "CREATE TABLE part (id int, tenant int) PARTITION BY RANGE (id); \
+                  CREATE TABLE part_1 PARTITION OF part FOR VALUES FROM (0) TO (10) PARTITION BY RANGE (id); \
+                  CREATE TABLE part_1_1 PARTITION OF part_1 FOR VALUES FROM (0) TO (10); \
+                  CREATE TABLE above (id int, tenant int); CREATE TABLE child () INHERITS (above); \
+                  INSERT INTO part VALUES (1, 7); INSERT INTO child VALUES (1, 7)";
+    run(&world.pool, tables).await;
+    for (protect, name) in [
+        ("leasehold_protect('part', 'p'), leasehold_protect('above', 'p')", "p"),
+        ("leasehold_protect_rows('part', 'tenant'), leasehold_protect_rows('above', 'tenant')", "7"),
+    ] {
+        // Twice is once.
+        run(&world.pool, &format!("SELECT {protect}; SELECT {protect}")).await;
+        let mut connection = world.pool.acquire().await.unwrap();
+        for table in ["part", "part_1", "part_1_1", "above", "child"] {
+            let (insert, entered) = (format!("INSERT INTO {table} VALUES (1, 7)"), of(name, 33));
+            let write =
+                world.fence.transaction(&entered, async |tx| Ok(tx.execute(&*insert).await.map(drop)?));
+            write.await.unwrap();
+            for write in [&insert, &format!("TRUNCATE {table}"), &format!("DELETE FROM {table}")] {
+                assert_eq!(refusal(&mut connection, write).await.0, "LH002", "{write} {protect}");
+            }
+        }
+        let truncated = world
+            .fence
+            .transaction(&of(name, 33), async |tx| Ok(tx.execute("TRUNCATE part_1").await.map(drop)?))
+            .await;
+        match name {
+            "p" => truncated.unwrap(),
+            _ => has(why_failed(truncated), "truncate of part_1 takes rows of every fence"),
+        }
+    }
+    // A partition that comes later has the triggers for rows by itself, and the one for TRUNCATE when it is asked for again.
+    run(&world.pool, "CREATE TABLE part_2 PARTITION OF part FOR VALUES FROM (10) TO (20)").await;
+    let mut connection = world.pool.acquire().await.unwrap();
+    assert_eq!(refusal(&mut connection, "INSERT INTO part_2 VALUES (11, 7)").await.0, "LH002");
+    run(&world.pool, "SELECT leasehold_protect_rows('part', 'tenant')").await;
+    assert_eq!(refusal(&mut connection, "TRUNCATE part_2").await.0, "LH002");
+}
+
+/// An UPDATE that moves a row to another partition deletes it here and inserts it there: both fences are asked for.
+#[tokio::test]
+async fn a_row_that_moves_to_another_partition_needs_both_fences() {
+    let world = World::new().await;
+    let tables = "CREATE TABLE part (tenant int) PARTITION BY LIST (tenant); \
+                  CREATE TABLE part_7 PARTITION OF part FOR VALUES IN (7); CREATE TABLE part_8 PARTITION OF part FOR VALUES IN (8); \
+                  INSERT INTO part VALUES (7); SELECT leasehold_protect_rows('part', 'tenant', 'tenants/')";
+    run(&world.pool, tables).await;
+    for (entered, missing) in [("tenants/7", "tenants/8"), ("tenants/8", "tenants/7")] {
+        let moves =
+            async |tx: &mut PgConnection| Ok(tx.execute("UPDATE part SET tenant = 8").await.map(drop)?);
+        let said = why_failed(world.fence.transaction(&of(entered, 33), moves).await);
+        has(said, &format!("has not entered the fence {missing}"));
+    }
 }

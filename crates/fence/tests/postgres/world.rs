@@ -26,11 +26,14 @@ pub(crate) const A_WHILE: Duration = Duration::from_millis(200);
 
 /// The fence without what makes a waiting seal come to its turn.
 pub(crate) const NO_GATE: [(&str, &str); 2] = [
-    ("THEN pg_advisory_xact_lock_shared(gate) IS NOT NULL END", "THEN true END"),
-    ("        PERFORM pg_advisory_xact_lock(gate);\n", ""),
+    ("THEN pg_try_advisory_xact_lock_shared(hashtextextended(leasehold_enter.name, @here@))", "THEN true"),
+    (
+        "CASE WHEN is_shared THEN pg_try_advisory_xact_lock_shared(gate) ELSE pg_try_advisory_xact_lock(gate) END",
+        "true",
+    ),
 ];
 /// The fence without the lock of those who have its token.
-pub(crate) const NO_ROW_LOCK: (&str, &str) = ("        FOR SHARE;", "        ;");
+pub(crate) const NO_ROW_LOCK: (&str, &str) = ("        FOR SHARE SKIP LOCKED;", "        ;");
 
 /// A database of its own with the fence, and a table to write to.
 pub(crate) struct World {

@@ -1,0 +1,122 @@
+//! The entry into a transaction of the caller's own: as its first statement, or in one message with its BEGIN.
+
+use sqlx::postgres::{PgConnection, Postgres};
+use sqlx::{Connection as _, Transaction};
+
+use super::inside::Inside;
+use super::{Fence, ends, text};
+use crate::error::Error;
+use crate::pending::Pending;
+use crate::stamp::{Authority, Stamp};
+
+impl Fence {
+    /// Enters the fence in a transaction that was begun before, as its first statement. What that transaction writes from here on is
+    /// written before any greater token is let in, or not at all.
+    ///
+    /// When this fails the transaction has failed: end it. Several fences are entered one after the other, in an order that is the
+    /// same everywhere, or two programs may wait for each other.
+    ///
+    /// It is counted when it returns. How the transaction ends is not known here; [`Fence::transaction`] knows, and an entry inside one is
+    /// part of it and not counted again. It costs a round trip, which [`Fence::begin`] does not.
+    ///
+    /// # Errors
+    /// [`Error::NoAuthority`], [`Error::Stale`], or [`Error::Failed`], also when the connection is not in a transaction: the lock
+    /// would be gone before the write.
+    pub async fn enter(
+        &self,
+        connection: &mut PgConnection,
+        authority: &impl Authority,
+    ) -> Result<(), Error> {
+        let pending = (!Inside::has(connection)).then(|| Pending::new(&self.counts, &self.place));
+        let entered = self.entered(connection, authority).await;
+        if let Err((Error::Stale(_), Some(stamp))) = &entered {
+            self.note_elsewhere(stamp).await;
+        }
+        let entered = entered.map_err(|(error, _)| error);
+        match pending {
+            Some(pending) => pending.ended(entered),
+            None => entered,
+        }
+    }
+
+    async fn entered(
+        &self,
+        connection: &mut PgConnection,
+        authority: &impl Authority,
+    ) -> Result<(), (Error, Option<Stamp>)> {
+        let stamp = authority.stamp().map_err(|error| (error.into(), None))?;
+        if !connection.is_in_transaction() {
+            let why = "the connection is in no transaction, so the lock would be gone before the write; begin one with sqlx";
+            return Err((Error::failed(&self.place, why), None));
+        }
+        let enter = match self.write_patience {
+            None => format!("SELECT {}leasehold_enter($1, $2, $3)", self.schema),
+            Some(_) => format!(
+                "SELECT set_config('leasehold.patience', $4, true), {}leasehold_enter($1, $2, $3)",
+                self.schema
+            ),
+        };
+        let mut enter =
+            sqlx::query(&enter).bind(stamp.name()).bind(stamp.signed_token()).bind(stamp.holder());
+        if let Some(patience) = self.write_patience {
+            enter = enter.bind(text::milliseconds(patience));
+        }
+        match enter.execute(connection).await {
+            Ok(_) => Ok(()),
+            Err(error) => Err((ends::refused(error, &stamp, &self.place), Some(stamp))),
+        }
+    }
+
+    /// Begins a transaction in the fence: BEGIN and the entry are one message, so it costs no round trip more than a BEGIN. From there on it is
+    /// yours, as after [`Fence::enter`]; it is counted when this returns.
+    ///
+    /// It has the default isolation of the session. A caller that goes away in the middle leaves no transaction open.
+    ///
+    /// # Errors
+    /// [`Error::NoAuthority`], [`Error::Stale`] or [`Error::Failed`]: no transaction is open then.
+    pub async fn begin(&self, authority: &impl Authority) -> Result<Transaction<'static, Postgres>, Error> {
+        let pending = Pending::new(&self.counts, &self.place);
+        let begun = self.begun(authority).await;
+        if let Err((Error::Stale(_), Some(stamp))) = &begun {
+            self.note_elsewhere(stamp).await;
+        }
+        pending.ended(begun.map_err(|(error, _)| error))
+    }
+
+    async fn begun(
+        &self,
+        authority: &impl Authority,
+    ) -> Result<Transaction<'static, Postgres>, (Error, Option<Stamp>)> {
+        let stamp = authority.stamp().map_err(|error| (error.into(), None))?;
+        // What stands before a BEGIN in the same message becomes part of its transaction. In this order an entry that is refused leaves no
+        // transaction open of which the driver does not know.
+        let begin = format!("{}; BEGIN", self.entry(&stamp, false));
+        let pool = self.pool.clone();
+        // On a task of its own it is not dropped half way: if nobody waits any more, what it began is rolled back by the driver.
+        let begun = tokio::spawn(async move { pool.begin_with(begin).await }).await;
+        let tx = match begun {
+            Ok(Ok(tx)) => tx,
+            Ok(Err(error)) => return Err((ends::refused(error, &stamp, &self.place), Some(stamp))),
+            Err(error) => return Err((Error::failed(&self.place, error), None)),
+        };
+        // It may have waited for a connection, and at the gate.
+        authority.stamp().map_err(|lapsed| (Error::failed(&self.place, lapsed), None))?;
+        Ok(tx)
+    }
+
+    /// The statement that enters. With `noted`, [`Fence::still`] knows this transaction again.
+    pub(super) fn entry(&self, stamp: &Stamp, noted: bool) -> String {
+        let patience = self.write_patience.map_or_else(String::new, |patience| {
+            format!("set_config('leasehold.patience', '{}', true), ", text::milliseconds(patience))
+        });
+        let note =
+            if noted { ", set_config('leasehold.begun', pg_current_xact_id()::text, true)" } else { "" };
+        format!("SELECT {patience}{}leasehold_enter({}){note}", self.schema, text::arguments(stamp))
+    }
+
+    /// The statement that fails unless this is the transaction that entered, and still is in it. It is also refused, and what follows is
+    /// not carried out, after a statement that failed: to a COMMIT alone PostgreSQL would answer with success then, and roll back.
+    pub(super) fn still(&self, stamp: &Stamp) -> String {
+        format!("SELECT {}leasehold_still({})", self.schema, text::literal(stamp.name()))
+    }
+}
