@@ -21,7 +21,7 @@
 //! One object has one fence name.
 //!
 //! **A put without an answer** is looked up: each head lists the last puts by their identities. So is a put that was refused, because clients send a put again after an error of
-//! the server, and the second is refused if the first was taken. It stays unknown only when the store cannot be read.
+//! the server, and the second is refused if the first was taken, or turned away with a key that has expired. It stays unknown only when the store cannot be read.
 //!
 //! **What it does not cover.** *Writers that put at the path themselves*: a bucket policy can keep them away. *Readers that read a body by its key*, past the head. *Removing the head*, by hand or by a
 //! rule for old objects: the fence is gone with it. *Replication to other regions*: a replica's head is old. It keeps no refusals.

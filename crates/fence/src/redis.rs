@@ -269,8 +269,14 @@ impl<'a> Enter<'a> {
                 keys.concat()
             }
         };
-        if keys.contains(&fence.as_bytes()) {
-            return Err(Unfit::IsTheFence { key: fence.to_owned() });
+        // Nor that of another name: whoever removed it would let that one's stale writes in.
+        let prefix = &fence[..fence.len() - stamp.name().len() - "{}:fence".len()];
+        let of_a_fence = |key: &&&[u8]| {
+            let rest = key.strip_prefix(prefix.as_bytes());
+            rest.is_some_and(|rest| rest.starts_with(b"{") && rest.ends_with(b"}:fence"))
+        };
+        if let Some(key) = keys.iter().find(of_a_fence) {
+            return Err(Unfit::IsTheFence { key: String::from_utf8_lossy(key).into_owned() });
         }
         Ok(Self { fence, stamp, keys, commands })
     }
@@ -381,8 +387,8 @@ pub enum Unfit {
         /// Which command.
         command: String,
     },
-    /// A command on the fence itself.
-    #[error("{key} is the fence itself; nothing but the fence may write it")]
+    /// A command on the key of a fence, this one or another.
+    #[error("{key} is the key of a fence; nothing but the fence may write it")]
     IsTheFence {
         /// Its key.
         key: String,
