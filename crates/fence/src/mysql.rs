@@ -380,10 +380,7 @@ impl Receiver for Fence {
     }
 
     fn seal<'a>(&'a self, stamp: &'a Stamp) -> Answer<'a, ()> {
-        Box::pin(async move {
-            let result = self.sealed(stamp).await;
-            self.counts.seal(&self.place, result)
-        })
+        Box::pin(self.counts.sealing(&self.place, self.sealed(stamp)))
     }
 
     fn look<'a>(&'a self, name: &'a str) -> Answer<'a, Seen> {

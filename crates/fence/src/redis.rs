@@ -122,8 +122,7 @@ impl<C: ConnectionLike + Clone + Send + Sync> Fence<C> {
     /// [`Error::Failed`] when the first command fails, or when one is refused before anything is sent ([`Unfit`]).
     /// [`Error::Unknown`] when no answer came, or when a later command fails ([`Halfway`]).
     pub async fn write(&self, authority: impl Authority, commands: &Pipeline) -> Result<Vec<Value>, Error> {
-        let result = self.try_write(authority, commands, None).await;
-        self.counts.write(&self.place, result)
+        self.counts.writing(&self.place, self.try_write(authority, commands, None)).await
     }
 
     /// As [`Fence::write`], for commands whose keys are not known here: `keys` names all of them.
@@ -137,8 +136,7 @@ impl<C: ConnectionLike + Clone + Send + Sync> Fence<C> {
         keys: &[&str],
     ) -> Result<Vec<Value>, Error> {
         let keys = keys.iter().map(|key| key.as_bytes()).collect();
-        let result = self.try_write(authority, commands, Some(keys)).await;
-        self.counts.write(&self.place, result)
+        self.counts.writing(&self.place, self.try_write(authority, commands, Some(keys))).await
     }
 
     async fn try_write(
@@ -237,7 +235,7 @@ impl<C: ConnectionLike + Clone + Send + Sync> Receiver for Fence<C> {
     }
 
     fn seal<'a>(&'a self, stamp: &'a Stamp) -> Answer<'a, ()> {
-        Box::pin(async move { self.counts.seal(&self.place, self.try_seal(stamp).await) })
+        Box::pin(self.counts.sealing(&self.place, self.try_seal(stamp)))
     }
 
     fn look<'a>(&'a self, name: &'a str) -> Answer<'a, Seen> {
