@@ -144,11 +144,11 @@ impl Fence {
     /// # Errors
     /// [`Error::Failed`] also when a condition of the caller's statements does not hold, or they touch another partition.
     pub async fn write(&self, authority: &impl Authority, write: &Write) -> Result<(), Error> {
-        let result = match authority.stamp() {
-            Ok(stamp) => self.make(&stamp, write, false).await,
-            Err(lapsed) => Err(lapsed.into()),
+        let making = async move {
+            let stamp = authority.stamp()?;
+            self.make(&stamp, write, false).await
         };
-        self.counts.write(&self.place, result)
+        self.counts.writing(&self.place, making).await
     }
 
     async fn make(&self, stamp: &Stamp, write: &Write, seals: bool) -> Result<(), Error> {
@@ -282,8 +282,8 @@ impl Receiver for Fence {
 
     fn seal<'a>(&'a self, stamp: &'a Stamp) -> Answer<'a, ()> {
         Box::pin(async move {
-            let result = self.make(stamp, &Write::default(), true).await;
-            self.counts.seal(&self.place, result)
+            let nothing = Write::default();
+            self.counts.sealing(&self.place, self.make(stamp, &nothing, true)).await
         })
     }
 

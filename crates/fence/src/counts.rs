@@ -71,6 +71,53 @@ impl Counts {
         note(&self.seals, receiver, Outcome::of(&result));
         result
     }
+
+    /// Waits for a write, counts it by its end and hands the result on. One that nobody waits for any more is counted as unknown: a receiver
+    /// that does not answer is seen, also where every caller gives up first. For adapters.
+    ///
+    /// # Errors
+    /// Those of the write.
+    pub async fn writing<T>(
+        &self,
+        receiver: &str,
+        write: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
+        let open = Open { family: &self.writes, receiver, outcome: Outcome::Unknown };
+        open.ended(write.await)
+    }
+
+    /// Waits for a seal, as [`Counts::writing`] for a write. For adapters.
+    ///
+    /// # Errors
+    /// Those of the seal.
+    pub async fn sealing<T>(
+        &self,
+        receiver: &str,
+        seal: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
+        let open = Open { family: &self.seals, receiver, outcome: Outcome::Unknown };
+        open.ended(seal.await)
+    }
+}
+
+/// Counted when it is dropped.
+struct Open<'a> {
+    family: &'a Family<Labels, Counter>,
+    receiver: &'a str,
+    outcome: Outcome,
+}
+
+impl Open<'_> {
+    fn ended<T>(mut self, result: Result<T, Error>) -> Result<T, Error> {
+        self.outcome = Outcome::of(&result);
+        result
+    }
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        note(self.family, self.receiver, self.outcome);
+    }
 }
 
 fn count(family: &Family<Labels, Counter>, receiver: &str, outcome: Outcome) -> u64 {
@@ -83,8 +130,30 @@ fn note(family: &Family<Labels, Counter>, receiver: &str, outcome: Outcome) {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::error::Stale;
+
+    #[tokio::test]
+    async fn what_nobody_waits_for_any_more_is_counted_as_unknown() {
+        let counts = Counts::default();
+        let never = || std::future::pending::<Result<(), Error>>();
+        for waits in [Duration::ZERO, Duration::from_millis(1)] {
+            tokio::time::timeout(waits, counts.writing("file:/a", never())).await.unwrap_err();
+            tokio::time::timeout(waits, counts.sealing("file:/a", never())).await.unwrap_err();
+        }
+        counts.writing("file:/a", async { Ok(()) }).await.unwrap();
+        for (outcome, writes, seals) in [(Outcome::Unknown, 2, 2), (Outcome::Accepted, 1, 0)] {
+            assert_eq!(
+                (counts.writes("file:/a", outcome), counts.seals("file:/a", outcome)),
+                (writes, seals)
+            );
+        }
+        // One that was never begun was never sent.
+        drop(counts.writing("file:/a", never()));
+        assert_eq!(counts.writes("file:/a", Outcome::Unknown), 2);
+    }
 
     #[test]
     fn ends_are_counted_by_receiver_and_shown_with_their_words() {

@@ -126,14 +126,13 @@ impl Fence {
         authority: &impl Authority,
         items: Vec<TransactWriteItem>,
     ) -> Result<(), Error> {
-        let result = if items.len() > MOST_ITEMS {
+        if items.len() > MOST_ITEMS {
             let words =
                 format!("{} items are above the limit of {MOST_ITEMS}; write them in parts", items.len());
-            Err(Error::failed(&self.place, words))
-        } else {
-            patiently(authority, |stamp| self.transact_once(stamp, items.clone())).await
-        };
-        self.counts.write(&self.place, result)
+            return self.counts.write(&self.place, Err(Error::failed(&self.place, words)));
+        }
+        let write = patiently(authority, |stamp| self.transact_once(stamp, items.clone()));
+        self.counts.writing(&self.place, write).await
     }
 
     async fn transact_once(&self, stamp: Stamp, items: Vec<TransactWriteItem>) -> Result<(), Ended> {
@@ -202,8 +201,8 @@ impl Receiver for Fence {
 
     fn seal<'a>(&'a self, stamp: &'a Stamp) -> Answer<'a, ()> {
         Box::pin(async move {
-            let result = patiently(stamp, |stamp| self.seal_once(stamp)).await;
-            self.counts.seal(&self.place, result)
+            let seal = patiently(stamp, |stamp| self.seal_once(stamp));
+            self.counts.sealing(&self.place, seal).await
         })
     }
 

@@ -17,7 +17,7 @@
 //! **The atomic step.** `SELECT token FROM leasehold_fence WHERE name = ? FOR UPDATE` locks the fence row to the end of the transaction
 //! and reads its newest version. What was read decides, never a count of rows: MySQL reports 0 changed rows for an `UPDATE` that
 //! sets what is there already. A seal waits for every transaction that is inside, so a stale one commits before the seal or not at all.
-//! Writers of one name wait for each other. The row is made beforehand in a transaction of its own, because two transactions that
+//! Writers of one name wait for each other, and a seal waits among them: InnoDB lets them in as they came. The row is made beforehand in a transaction of its own, because two transactions that
 //! lock a missing row deadlock when they insert it.
 //!
 //! **What it needs.** InnoDB for the fence table *and for yours*: an engine without transactions keeps what was rolled back. The fence
@@ -30,7 +30,8 @@
 //!   fenced writes and seals to one of them.
 //! - A failover to a replica that lags: its fence is as old as its data, so a stale token may pass until the next holder seals.
 //! - Statements that end a transaction by themselves (`CREATE TABLE`, `TRUNCATE`, `LOCK TABLES`, `BEGIN` ...). [`Fence::transaction`] sees
-//!   it, commits nothing of what came behind and reports [`Error::Unknown`]; around [`Fence::enter`] nobody sees it.
+//!   it, commits nothing of what came behind and reports [`Error::Unknown`]; around [`Fence::enter`] nobody sees it. It does not see it either if the
+//!   connection is lost or a deadlock comes behind such a statement, and reports [`Error::Failed`] though what came before it is written.
 //! - A deadlock ends the whole transaction at the server, and what a program sends next is committed one by one, unfenced.
 //!   [`Fence::transaction`] prevents that. Whoever uses [`Fence::enter`] must end the transaction at the first error.
 
@@ -57,7 +58,7 @@ use check::Checked;
 use schema::Known;
 use session::Held;
 
-/// How long a seal waits for transactions that are inside, unless [`Fence::with_seal_patience`] says otherwise: longer than a write takes, and
+/// How long a first seal waits for transactions that are inside or came before it, unless [`Fence::with_seal_patience`] says otherwise: longer than a write takes, and
 /// short enough for the holder to try again while its lease lasts.
 pub const SEAL_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -94,7 +95,8 @@ impl Fence {
         self
     }
 
-    /// How long a seal waits for transactions that are inside. The server counts whole seconds, at least one.
+    /// How long a seal waits for transactions that are inside or came before it. The server counts whole seconds, at least one. A seal that waited
+    /// in vain is followed by one that waits twice as long, up to sixteen times as long.
     #[must_use]
     pub const fn with_seal_patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
@@ -211,7 +213,7 @@ impl Fence {
     async fn sealed(&self, stamp: &Stamp) -> Result<(), Error> {
         let mut held = self.hold().await?;
         let (conn, is_restored) = held.parts();
-        let wait = Some(self.patience);
+        let wait = Some(self.known.patience(stamp.name(), self.patience));
         let result = match self.open(conn, stamp, wait).await? {
             Opened::Inside(mut tx) => {
                 self.commit(&mut tx, wait).await?;
@@ -317,17 +319,17 @@ impl Fence {
         id: u64,
     ) -> Result<Checked, Error> {
         let mut check = std::pin::pin!(check::run(conn, stamp));
-        let told = tokio::select! {
+        let (checked, told) = tokio::select! {
             biased;
-            checked = &mut check => return checked.map_err(|error| self.failed(error)),
-            told = async { tokio::time::sleep(wait / 2).await; self.who_blocks(id).await } => told,
+            checked = &mut check => (checked, Ok(Vec::new())),
+            told = async { tokio::time::sleep(wait / 2).await; self.who_blocks(id).await } => (check.await, told),
         };
-        match check.await {
-            Err(error) if check::is_lock_timeout(&error) => {
-                Err(self.failed(check::in_the_way(stamp, wait, &told, &error)))
-            }
-            checked => checked.map_err(|error| self.failed(error)),
-        }
+        let in_vain = checked.as_ref().is_err_and(check::is_lock_timeout);
+        self.known.waited(stamp.name(), in_vain);
+        checked.map_err(|error| match in_vain {
+            true => self.failed(check::in_the_way(stamp, wait, &told, &error)),
+            false => self.failed(error),
+        })
     }
 
     async fn who_blocks(&self, id: u64) -> Result<Vec<String>, sqlx::Error> {
@@ -378,10 +380,7 @@ impl Receiver for Fence {
     }
 
     fn seal<'a>(&'a self, stamp: &'a Stamp) -> Answer<'a, ()> {
-        Box::pin(async move {
-            let result = self.sealed(stamp).await;
-            self.counts.seal(&self.place, result)
-        })
+        Box::pin(self.counts.sealing(&self.place, self.sealed(stamp)))
     }
 
     fn look<'a>(&'a self, name: &'a str) -> Answer<'a, Seen> {

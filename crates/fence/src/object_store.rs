@@ -21,7 +21,7 @@
 //! One object has one fence name.
 //!
 //! **A put without an answer** is looked up: each head lists the last puts by their identities. So is a put that was refused, because clients send a put again after an error of
-//! the server, and the second is refused if the first was taken. It stays unknown only when the store cannot be read.
+//! the server, and the second is refused if the first was taken, or turned away with a key that has expired. It stays unknown only when the store cannot be read.
 //!
 //! **What it does not cover.** *Writers that put at the path themselves*: a bucket policy can keep them away. *Readers that read a body by its key*, past the head. *Removing the head*, by hand or by a
 //! rule for old objects: the fence is gone with it. *Replication to other regions*: a replica's head is old. It keeps no refusals.
@@ -106,11 +106,11 @@ impl Fence {
     /// [`Error::Failed`] also when others put heads all the time, or when the store has no conditional puts.
     /// [`Error::Unknown`] when a put had no answer and the head cannot be read.
     pub async fn write(&self, authority: impl Authority, contents: impl Into<Bytes>) -> Result<(), Error> {
-        let result = match authority.stamp() {
-            Ok(stamp) => self.enter(&stamp, What::Whole(contents.into())).await,
-            Err(lapsed) => Err(lapsed.into()),
+        let write = async move {
+            let stamp = authority.stamp()?;
+            self.enter(&stamp, What::Whole(contents.into())).await
         };
-        self.counts.write(&self.place, result)
+        self.counts.writing(&self.place, write).await
     }
 
     /// Replaces the contents by what `change` makes of them, if the token is not stale and nobody has replaced them meanwhile;
@@ -123,11 +123,11 @@ impl Fence {
         authority: impl Authority,
         mut change: impl FnMut(Option<Bytes>) -> Bytes + Send,
     ) -> Result<(), Error> {
-        let result = match authority.stamp() {
-            Ok(stamp) => self.enter(&stamp, What::Change(&mut change)).await,
-            Err(lapsed) => Err(lapsed.into()),
+        let write = async move {
+            let stamp = authority.stamp()?;
+            self.enter(&stamp, What::Change(&mut change)).await
         };
-        self.counts.write(&self.place, result)
+        self.counts.writing(&self.place, write).await
     }
 
     /// What the head names, or nothing if nothing was written.
@@ -221,7 +221,7 @@ impl Receiver for Fence {
     }
 
     fn seal<'a>(&'a self, stamp: &'a Stamp) -> Answer<'a, ()> {
-        Box::pin(async move { self.counts.seal(&self.place, self.enter(stamp, What::Nothing).await) })
+        Box::pin(self.counts.sealing(&self.place, self.enter(stamp, What::Nothing)))
     }
 
     fn look<'a>(&'a self, name: &'a str) -> Answer<'a, Seen> {

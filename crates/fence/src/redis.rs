@@ -122,8 +122,7 @@ impl<C: ConnectionLike + Clone + Send + Sync> Fence<C> {
     /// [`Error::Failed`] when the first command fails, or when one is refused before anything is sent ([`Unfit`]).
     /// [`Error::Unknown`] when no answer came, or when a later command fails ([`Halfway`]).
     pub async fn write(&self, authority: impl Authority, commands: &Pipeline) -> Result<Vec<Value>, Error> {
-        let result = self.try_write(authority, commands, None).await;
-        self.counts.write(&self.place, result)
+        self.counts.writing(&self.place, self.try_write(authority, commands, None)).await
     }
 
     /// As [`Fence::write`], for commands whose keys are not known here: `keys` names all of them.
@@ -137,8 +136,7 @@ impl<C: ConnectionLike + Clone + Send + Sync> Fence<C> {
         keys: &[&str],
     ) -> Result<Vec<Value>, Error> {
         let keys = keys.iter().map(|key| key.as_bytes()).collect();
-        let result = self.try_write(authority, commands, Some(keys)).await;
-        self.counts.write(&self.place, result)
+        self.counts.writing(&self.place, self.try_write(authority, commands, Some(keys))).await
     }
 
     async fn try_write(
@@ -237,7 +235,7 @@ impl<C: ConnectionLike + Clone + Send + Sync> Receiver for Fence<C> {
     }
 
     fn seal<'a>(&'a self, stamp: &'a Stamp) -> Answer<'a, ()> {
-        Box::pin(async move { self.counts.seal(&self.place, self.try_seal(stamp).await) })
+        Box::pin(self.counts.sealing(&self.place, self.try_seal(stamp)))
     }
 
     fn look<'a>(&'a self, name: &'a str) -> Answer<'a, Seen> {
@@ -269,8 +267,14 @@ impl<'a> Enter<'a> {
                 keys.concat()
             }
         };
-        if keys.contains(&fence.as_bytes()) {
-            return Err(Unfit::IsTheFence { key: fence.to_owned() });
+        // Nor that of another name: whoever removed it would let that one's stale writes in.
+        let prefix = &fence[..fence.len() - stamp.name().len() - "{}:fence".len()];
+        let of_a_fence = |key: &&&[u8]| {
+            let rest = key.strip_prefix(prefix.as_bytes());
+            rest.is_some_and(|rest| rest.starts_with(b"{") && rest.ends_with(b"}:fence"))
+        };
+        if let Some(key) = keys.iter().find(of_a_fence) {
+            return Err(Unfit::IsTheFence { key: String::from_utf8_lossy(key).into_owned() });
         }
         Ok(Self { fence, stamp, keys, commands })
     }
@@ -381,8 +385,8 @@ pub enum Unfit {
         /// Which command.
         command: String,
     },
-    /// A command on the fence itself.
-    #[error("{key} is the fence itself; nothing but the fence may write it")]
+    /// A command on the key of a fence, this one or another.
+    #[error("{key} is the key of a fence; nothing but the fence may write it")]
     IsTheFence {
         /// Its key.
         key: String,

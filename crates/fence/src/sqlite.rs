@@ -22,14 +22,18 @@
 //! default) or EXTRA; in the journal mode DELETE, EXTRA is the one that is sure of the last commit. Each connection has a setting
 //! of its own, so each write looks at it: NORMAL and OFF are refused, and so are the journal modes MEMORY and OFF, with which a killed process
 //! leaves half a write in the file. [`Fence::volatile`] accepts what only a power cut can lose. Names are compared byte for byte.
+//! The connections of the pool have no commit or rollback hook of their own: [`Fence::transaction`] takes their place.
 //!
 //! **What it does not cover.**
 //! - Files on network disks, and copies of the file: replicas such as Litestream's have the fence of their moment.
 //! - A transaction that SQLite ends by itself, after `INSERT OR ROLLBACK` or a full disk. What a program sends behind such an error
-//!   is committed one by one, unfenced; [`Fence::transaction`] reports [`Error::Unknown`] then. End at the first error.
+//!   is committed one by one, unfenced. [`Fence::transaction`] prevents that: nothing but itself commits there. Whoever uses [`Fence::enter`] must end at
+//!   the first error.
+//! - Attached files. The fence is in the main one, and so are the settings that are looked at; a crash may leave a write in one file and not in the other.
 //! - Refusals by [`Fence::enter`] are not kept, because the refused transaction itself holds the only write lock.
 
 mod check;
+mod inside;
 
 use std::error::Error as StdError;
 use std::pin::Pin;
@@ -41,9 +45,10 @@ use crate::error::{Error, Stale};
 use crate::pending::Pending;
 use crate::receiver::{Answer, Receiver, Seen};
 use crate::stamp::{Authority, Stamp};
+use inside::{Held, Inside, State};
 
-/// What an end brought, and whether the driver knows that the transaction is over.
-type Ended<'a, T> = Pin<Box<dyn Future<Output = (T, bool)> + Send + 'a>>;
+/// What an end brought, and what it left the connection in.
+type Ended<'a, T> = Pin<Box<dyn Future<Output = (T, State)> + Send + 'a>>;
 
 /// Whatever goes wrong in the work of a transaction: errors of the driver, of a further fence, or your own.
 pub type Trouble = Box<dyn StdError + Send + Sync>;
@@ -141,39 +146,44 @@ impl Fence {
         pending: &mut Pending<'_>,
     ) -> Result<T, Error> {
         let stamp = &authority.stamp()?;
-        let mut conn = self.pool.acquire().await.map_err(|error| self.failed(error))?;
-        let mut tx = self.open(&mut conn, stamp).await?;
+        let mut held = self.hold().await?;
+        let (conn, state) = held.parts();
+        let opened = self.open(conn, stamp).await;
+        *state = State::InOrder;
+        let mut tx = opened?;
+        let inside = self.watch(&mut tx).await?;
         let done = match work(&mut tx).await {
             // Nothing of it is committed if the lease ended meanwhile, though the fence would let it.
             Ok(value) => authority.stamp().map(|_| value).map_err(Trouble::from),
             Err(trouble) => Err(trouble),
         };
-        let (ended, is_over) = match done {
+        match done {
             Ok(value) => {
                 pending.sent();
-                let (ended, is_over) = self.commit(tx).await;
-                (ended.map(|()| value), is_over)
+                let (ended, left_in) = self.commit(tx, Some(&inside)).await;
+                *state = left_in;
+                ended.map(|()| value)
             }
             Err(source) => {
-                let (error, is_over) = self.undo(tx, source).await;
-                (Err(error), is_over)
+                let (error, left_in) = self.undo(tx, source).await;
+                *state = left_in;
+                Err(error)
             }
-        };
-        if !is_over {
-            // The driver takes it to be in a transaction still.
-            drop(conn.detach());
         }
-        ended
     }
 
     async fn sealed(&self, stamp: &Stamp) -> Result<(), Error> {
-        let mut conn = self.pool.acquire().await.map_err(|error| self.failed(error))?;
-        let tx = self.open(&mut conn, stamp).await?;
-        let (ended, is_over) = self.commit(tx).await;
-        if !is_over {
-            drop(conn.detach());
-        }
+        let mut held = self.hold().await?;
+        let (conn, state) = held.parts();
+        let opened = self.open(conn, stamp).await;
+        *state = State::InOrder;
+        let (ended, left_in) = self.commit(opened?, None).await;
+        *state = left_in;
         ended
+    }
+
+    async fn hold(&self) -> Result<Held, Error> {
+        self.pool.acquire().await.map(Held::new).map_err(|error| self.failed(error))
     }
 
     /// Begins and checks. Boxed, like the other parts of a write, because the compiler does not see otherwise that a write with
@@ -198,26 +208,36 @@ impl Fence {
         })
     }
 
-    /// Commits; and whether the driver knows that the transaction is over.
-    fn commit<'a>(&'a self, tx: Transaction<'a, Sqlite>) -> Ended<'a, Result<(), Error>> {
+    fn watch<'a>(&'a self, conn: &'a mut SqliteConnection) -> Answer<'a, Inside> {
+        Box::pin(async move { Inside::watch(conn).await.map_err(|error| self.failed(error)) })
+    }
+
+    /// Commits what was let in; nothing, if somebody else could have ended it and has.
+    fn commit<'a>(
+        &'a self,
+        tx: Transaction<'a, Sqlite>,
+        inside: Option<&'a Inside>,
+    ) -> Ended<'a, Result<(), Error>> {
         Box::pin(async move {
+            if inside.is_some_and(|inside| !inside.may_commit()) {
+                return (Err(self.failed(check::ENDED)), State::Lost);
+            }
             match tx.commit().await {
-                Ok(()) => (Ok(()), true),
-                Err(error) if check::is_rolled_back_at_commit(&error) => (Err(self.failed(error)), true),
-                Err(error) => (Err(self.unknown(check::ended(&error))), false),
+                Ok(()) => (Ok(()), State::InOrder),
+                Err(error) if check::is_rolled_back_at_commit(&error) => {
+                    (Err(self.failed(error)), State::InOrder)
+                }
+                Err(error) => (Err(self.unknown(error)), State::Lost),
             }
         })
     }
 
-    /// Rolls back because of an error, which is handed on; and whether the driver knows that the transaction is over.
+    /// Rolls back because of an error, which is handed on.
     fn undo<'a>(&'a self, tx: Transaction<'a, Sqlite>, source: Trouble) -> Ended<'a, Error> {
         Box::pin(async move {
-            match tx.rollback().await {
-                Ok(()) => (self.troubled(source), true),
-                Err(_) if check::has_rolled_back(&*source) => (self.troubled(source), false),
-                // There was nothing to roll back, and the error does not explain it.
-                Err(_) => (self.unknown(check::ended(&*source)), false),
-            }
+            // If there was nothing to roll back, then SQLite has done it, and nobody could commit since.
+            let state = if tx.rollback().await.is_ok() { State::InOrder } else { State::Lost };
+            (self.troubled(source), state)
         })
     }
 
@@ -250,10 +270,7 @@ impl Receiver for Fence {
     }
 
     fn seal<'a>(&'a self, stamp: &'a Stamp) -> Answer<'a, ()> {
-        Box::pin(async move {
-            let result = self.sealed(stamp).await;
-            self.counts.seal(&self.place, result)
-        })
+        Box::pin(self.counts.sealing(&self.place, self.sealed(stamp)))
     }
 
     fn look<'a>(&'a self, name: &'a str) -> Answer<'a, Seen> {

@@ -13,6 +13,8 @@ mod guide;
 mod inside;
 #[path = "mysql/interleavings.rs"]
 mod interleavings;
+#[path = "mysql/waiting.rs"]
+mod waiting;
 #[path = "mysql/wrong_ways.rs"]
 mod wrong_ways;
 

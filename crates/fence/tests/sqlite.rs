@@ -4,6 +4,8 @@
 
 #[path = "sqlite/contract.rs"]
 mod contract;
+#[path = "sqlite/dropped.rs"]
+mod dropped;
 #[path = "sqlite/guide.rs"]
 mod guide;
 #[path = "sqlite/inside.rs"]

@@ -74,8 +74,8 @@ impl Item {
         authority: &impl Authority,
         update: UpdateItemFluentBuilder,
     ) -> Result<(), Error> {
-        let result = patiently(authority, |stamp| self.update_once(stamp, update.clone(), true)).await;
-        self.counts.write(&self.place, result)
+        let write = patiently(authority, |stamp| self.update_once(stamp, update.clone(), true));
+        self.counts.writing(&self.place, write).await
     }
 
     /// Makes an update, or only raises the token: then it `writes` nothing.
@@ -145,8 +145,7 @@ impl Receiver for Item {
     fn seal<'a>(&'a self, stamp: &'a Stamp) -> Answer<'a, ()> {
         Box::pin(async move {
             let seal = |stamp| self.update_once(stamp, self.client.update_item(), false);
-            let result = patiently(stamp, seal).await;
-            self.counts.seal(&self.place, result)
+            self.counts.sealing(&self.place, patiently(stamp, seal)).await
         })
     }
 

@@ -135,8 +135,7 @@ impl Proxy {
         authority: &impl Authority,
         request: Request<impl Into<Bytes>>,
     ) -> Result<Response<Incoming>, Error> {
-        let result = self.write(authority, request.map(Into::into)).await;
-        self.counts.write(&self.place, result)
+        self.counts.writing(&self.place, self.write(authority, request.map(Into::into))).await
     }
 
     async fn write(
@@ -251,7 +250,7 @@ impl Receiver for Proxy {
     }
 
     fn seal<'a>(&'a self, stamp: &'a Stamp) -> Answer<'a, ()> {
-        Box::pin(async move { self.counts.seal(&self.place, self.sealed(stamp).await) })
+        Box::pin(self.counts.sealing(&self.place, self.sealed(stamp)))
     }
 
     fn look<'a>(&'a self, name: &'a str) -> Answer<'a, Seen> {

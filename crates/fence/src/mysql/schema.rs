@@ -1,12 +1,16 @@
 //! The tables, and what has to be true of them.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::error::Error as StdError;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use sqlx::mysql::MySqlRow;
 use sqlx::{Executor as _, MySqlConnection, Row as _};
 
+/// A seal that waited in vain is followed by one that waits twice as long, and so on, at most so many times. Whoever waits has a place in the queue of
+/// writers and loses it with the wait; where that queue is longer than the patience, no repetition of the same wait would ever come to its end.
+const MOST_DOUBLINGS: u32 = 4;
 /// How many names are remembered as made. Beyond that all are forgotten, which costs a statement each when they come again.
 const KNOWN_NAMES: usize = 4096;
 /// `ER_NO_SUCH_TABLE`.
@@ -31,6 +35,7 @@ pub(super) const TABLES: [&str; 2] = [
     ) ENGINE = InnoDB",
 ];
 
+const SEEDED: &str = "SELECT 1 FROM leasehold_fence WHERE name = ?";
 const SEED: &str = "INSERT IGNORE INTO leasehold_fence (name, token) VALUES (?, 0)";
 
 /// The fence table is there in a way in which it would protect nothing.
@@ -59,6 +64,8 @@ pub(super) struct Known(Mutex<Seen>);
 struct Seen {
     table: bool,
     names: HashSet<String>,
+    /// How many seals of a name have waited in vain since the last one that did not.
+    in_vain: HashMap<String, u32>,
 }
 
 impl Known {
@@ -70,13 +77,34 @@ impl Known {
         self.with(|seen| seen.names.remove(name));
     }
 
+    /// How long the next seal of a name waits, with this patience.
+    pub(super) fn patience(&self, name: &str, patience: Duration) -> Duration {
+        self.with(|seen| patience.saturating_mul(1 << seen.in_vain.get(name).copied().unwrap_or(0)))
+    }
+
+    /// A seal of a name has waited, in vain or not.
+    pub(super) fn waited(&self, name: &str, in_vain: bool) {
+        self.with(|seen| {
+            if !in_vain {
+                seen.in_vain.remove(name);
+            } else if let Some(times) = seen.in_vain.get_mut(name) {
+                *times = (*times + 1).min(MOST_DOUBLINGS);
+            } else if seen.in_vain.len() < KNOWN_NAMES {
+                seen.in_vain.insert(name.to_owned(), 1);
+            }
+        });
+    }
+
     /// Makes the row of a name, on a connection without a transaction. A token of 0 is below every other.
     pub(super) async fn seed(&self, conn: &mut MySqlConnection, name: &str) -> Result<(), BadTable> {
         if !self.with(|seen| seen.table) {
             look(conn).await?;
         }
+        // Looked for first: an `INSERT` of a row that is there waits for whoever has it locked, and for longer than a seal is patient.
+        if sqlx::query(SEEDED).bind(name.as_bytes()).fetch_optional(&mut *conn).await?.is_none() {
+            sqlx::query(SEED).bind(name.as_bytes()).execute(&mut *conn).await?;
+        }
         // A transaction of its own, whatever the connection does with single statements.
-        sqlx::query(SEED).bind(name.as_bytes()).execute(&mut *conn).await?;
         conn.execute("COMMIT").await?;
         self.with(|seen| {
             seen.table = true;

@@ -1,5 +1,6 @@
 //! The write: read the head, put a body, put a head on condition, and find out what became of it.
 
+use std::error::Error as StdError;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
@@ -235,17 +236,21 @@ fn is_conflict(error: &StoreError) -> bool {
     matches!(error, AlreadyExists { .. } | NotModified { .. } | Precondition { .. })
 }
 
-/// Nothing was sent, or it was turned away at the door.
+/// Nothing was sent, or it was turned away at the door the only time that it was sent.
 fn is_turned_away(error: &StoreError) -> bool {
     use StoreError::{InvalidPath, NotImplemented, NotSupported, PermissionDenied, Unauthenticated};
-    matches!(
-        error,
-        InvalidPath { .. }
-            | NotImplemented { .. }
-            | NotSupported { .. }
-            | PermissionDenied { .. }
-            | Unauthenticated { .. }
-    )
+    match error {
+        InvalidPath { .. } | NotImplemented { .. } | NotSupported { .. } => true,
+        PermissionDenied { .. } | Unauthenticated { .. } => !was_sent_again(error),
+        _ => false,
+    }
+}
+
+/// Whether the client had sent it before, and was given an error of the server that says nothing: then a key that has expired since says
+/// nothing either. The client tells this in words alone.
+fn was_sent_again(error: &StoreError) -> bool {
+    let causes = std::iter::successors(Some(error as &dyn StdError), |error| (*error).source());
+    causes.map(ToString::to_string).any(|words| words.contains(" retries"))
 }
 
 /// Letters that nobody else has at the same number.

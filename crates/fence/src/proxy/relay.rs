@@ -11,6 +11,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::header::{HeaderValue, TRANSFER_ENCODING};
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{Request, Response, StatusCode, Uri, Version};
 use http_body_util::combinators::UnsyncBoxBody;
@@ -149,7 +150,11 @@ impl Upstream {
     }
 
     /// Sends a request and gives the head of its answer; or what to say, and what is known.
-    async fn ask(&self, request: Request<Incoming>) -> Result<Response<Incoming>, (Problem, Error)> {
+    async fn ask(&self, mut request: Request<Incoming>) -> Result<Response<Incoming>, (Problem, Error)> {
+        if request.body().size_hint().exact().is_none() {
+            // Said here, because the client takes a read whose length nobody tells for one without a body.
+            request.headers_mut().insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+        }
         match self.client.request(request).await {
             Ok(response) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
                 let why = "the upstream has switched to another protocol";

@@ -39,12 +39,13 @@ const MARK: &str = "SELECT token, holder FROM leasehold_fence WHERE name = ?1";
 const KEPT: &str = "SELECT token, highest, holder, refused_at FROM leasehold_refusal
     WHERE name = ?1 ORDER BY id DESC LIMIT ?2";
 
+/// What is said of a transaction that was over before its commit.
+pub(super) const ENDED: &str = "the transaction ended before its commit, by an error that was passed over and that rolls back (such as of INSERT OR ROLLBACK); \
+     what came after it was not let through";
+
 const ERROR: u32 = 1;
 const BUSY: u32 = 5;
 const LOCKED: u32 = 6;
-const OUT_OF_MEMORY: u32 = 7;
-const INTERRUPTED: u32 = 9;
-const IO_ERROR: u32 = 10;
 const FULL: u32 = 13;
 const CONSTRAINT: u32 = 19;
 /// `SQLITE_BUSY_SNAPSHOT`, an extended code.
@@ -173,28 +174,6 @@ fn kind(error: &sqlx::Error) -> Option<u32> {
 /// is full, or a constraint that was deferred does not hold.
 pub(super) fn is_rolled_back_at_commit(error: &sqlx::Error) -> bool {
     matches!(kind(error), Some(BUSY | FULL | CONSTRAINT))
-}
-
-/// Whether a statement that failed so explains that there is no transaction any more.
-pub(super) fn has_rolled_back(error: &(dyn StdError + 'static)) -> bool {
-    let mut next = Some(error);
-    while let Some(error) = next {
-        if let Some(BUSY | LOCKED | OUT_OF_MEMORY | INTERRUPTED | IO_ERROR | FULL | CONSTRAINT) =
-            error.downcast_ref::<sqlx::Error>().and_then(kind)
-        {
-            return true;
-        }
-        next = error.source();
-    }
-    false
-}
-
-/// What is said of a commit of which nobody knows.
-pub(super) fn ended(error: &dyn StdError) -> String {
-    format!(
-        "the transaction ended before its commit, by an error that was passed over and that rolls back (such as of INSERT OR ROLLBACK), or \
-         the commit itself failed; what came after such an error may be written: {error}"
-    )
 }
 
 /// The error, or what to do about it where that is known.

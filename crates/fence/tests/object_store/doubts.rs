@@ -195,3 +195,20 @@ async fn over_http_a_server_that_fails_behind_the_write_is_asked_twice_and_told_
         );
     }
 }
+
+/// The client sends again without fetching another key, so the second of two may be turned away though the first was taken.
+#[tokio::test]
+async fn over_http_a_second_request_that_is_turned_away_says_nothing_of_the_first() {
+    let http = Http::default();
+    let fence = Fence::new(Arc::new(store(&http, S3ConditionalPut::ETagMatch)), "doubts/forbidden");
+    fence.write(stamp("a", 33), "33").await.unwrap();
+    http.answers.lock().unwrap().extend([Answer::Error, Answer::Forbidden]);
+    fence.write(stamp("a", 33), "again").await.unwrap();
+    assert!(http.answers.lock().unwrap().is_empty(), "the faults were not met");
+    assert_eq!((contents(&fence).await.as_deref(), sequence(&fence).await), (Some("again"), 2));
+    // One that was the first is certain.
+    http.answers.lock().unwrap().push_back(Answer::Forbidden);
+    let error = fence.write(stamp("a", 33), "more").await.unwrap_err();
+    assert!(matches!(error, Error::Failed { .. }), "{error}");
+    assert_eq!((contents(&fence).await.as_deref(), sequence(&fence).await), (Some("again"), 2));
+}

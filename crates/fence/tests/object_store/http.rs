@@ -13,13 +13,15 @@ use object_store::client::{
     HttpResponseBody, HttpService,
 };
 
-/// What becomes of the answer to a conditional put of a head that the server has carried out.
+/// What becomes of a conditional put of a head, and of the answer to it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Answer {
     /// The server says that it has an error of its own, as if it had failed behind the write. The client sends it again.
     Error,
     /// The connection breaks.
     Lost,
+    /// It was not carried out: the key is not good any more.
+    Forbidden,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -46,6 +48,11 @@ impl HttpService for Service {
         let is_head = request.headers().contains_key("if-match") && !request.uri().path().ends_with("/probe");
         let answer =
             is_head.then(|| self.answers.lock().expect("nobody panics with it").pop_front()).flatten();
+        if matches!(answer, Some(Answer::Forbidden)) {
+            let (mut parts, ()) = ::http::Response::new(()).into_parts();
+            parts.status = ::http::StatusCode::FORBIDDEN;
+            return Ok(HttpResponse::from_parts(parts, HttpResponseBody::from(Bytes::new())));
+        }
         let (parts, body) = request.into_parts();
         let body = body.collect().await?.to_bytes();
         let sent = self.client.request(::http::Request::from_parts(parts, Full::new(body))).await;
@@ -61,7 +68,7 @@ impl HttpService for Service {
                 return Err(HttpError::new(HttpErrorKind::Interrupted, std::io::Error::other("planned")));
             }
             Some(Answer::Error) => parts.status = ::http::StatusCode::INTERNAL_SERVER_ERROR,
-            None => {}
+            Some(Answer::Forbidden) | None => {}
         }
         Ok(HttpResponse::from_parts(parts, HttpResponseBody::from(body)))
     }

@@ -46,7 +46,7 @@ impl Store {
         let app = Router::new()
             .route("/append/{*name}", post(append).put(append))
             .route("/held/{value}", post(append_held))
-            .route("/echo", post(|body: Body| async { Response::new(body) }))
+            .route("/echo", any(|body: Body| async { Response::new(body) }))
             .route("/headers", any(show_headers))
             .route(
                 "/plain",

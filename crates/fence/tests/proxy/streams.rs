@@ -79,6 +79,22 @@ fn dechunked(mut rest: &[u8]) -> Vec<u8> {
     }
 }
 
+/// A search may have its question in the body, and who sends it may not know how long it is.
+#[tokio::test]
+async fn a_read_has_its_body_too_however_its_length_is_told() {
+    let stage = Stage::new().await;
+    for body in
+        ["Content-Length: 5\r\n\r\nhello", "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"]
+    {
+        let read = format!("GET /echo HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{body}");
+        let said = stage.serving.raw(&read).await;
+        assert!(said.starts_with("HTTP/1.1 200 ") && said.contains("hello"), "{body:?}: {said}");
+        let fenced = read.replace("Connection", "Fencing-Token: 34\r\nFencing-Name: a\r\nConnection");
+        let fenced = stage.serving.raw(&fenced).await;
+        assert!(fenced.contains("hello"), "{body:?}: {fenced}");
+    }
+}
+
 /// A caller that asks for much and reads nothing must not keep the next holder out for longer than the time-out.
 #[tokio::test]
 async fn a_caller_that_does_not_read_is_cut_in_time() {

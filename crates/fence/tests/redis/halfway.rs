@@ -67,10 +67,12 @@ async fn what_can_be_told_before_is_refused_before_anything_is_written() {
     let said = failed(&long).await;
     assert!(said.starts_with("RPUSH has 7002 words, above the limit of 7000 for a script"), "{said}");
 
-    let mut fence_itself = redis::pipe();
-    fence_itself.set("{failing}:a", 1).del("{failing}:fence");
-    let said = failed(&fence_itself).await;
-    assert_eq!(said, "{failing}:fence is the fence itself; nothing but the fence may write it");
+    for key in ["{failing}:fence", "{of another}:fence"] {
+        let mut fence_itself = redis::pipe();
+        fence_itself.set("{failing}:a", 1).del(key);
+        let said = failed(&fence_itself).await;
+        assert_eq!(said, format!("{key} is the key of a fence; nothing but the fence may write it"));
+    }
 
     assert_eq!(failed(&redis::pipe()).await, Unfit::Nothing.to_string());
     assert_eq!(get(url(), "{failing}:a").await, None);

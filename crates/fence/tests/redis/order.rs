@@ -129,6 +129,26 @@ async fn the_authority_is_asked_for_each_write_and_every_end_is_counted_once() {
 }
 
 #[tokio::test]
+async fn what_is_given_up_on_the_way_is_counted_as_unknown() {
+    let counts = Counts::default();
+    let fence = fence().await.counted(&counts);
+    let mut commands = redis::pipe();
+    commands.incr("{given-up}:data", 1);
+    let mut write = Box::pin(fence.write(stamp("given-up", 5), &commands));
+    let stamp = stamp("given-up", 5);
+    let mut seal = fence.seal(&stamp);
+    std::future::poll_fn(|context| {
+        assert!(write.as_mut().poll(context).is_pending() && seal.as_mut().poll(context).is_pending());
+        std::task::Poll::Ready(())
+    })
+    .await;
+    drop((write, seal));
+    let unknown =
+        (counts.writes(fence.place(), Outcome::Unknown), counts.seals(fence.place(), Outcome::Unknown));
+    assert_eq!(unknown, (1, 1));
+}
+
+#[tokio::test]
 async fn the_last_refusals_are_kept_the_newest_first() {
     let fence = fence().await;
     assert_eq!(fence.look("looked-at").await.unwrap().highest, None);

@@ -4,7 +4,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use leasehold_fence::sqlite::Fence;
-use leasehold_fence::{Error, Outcome, Receiver};
+use leasehold_fence::{Outcome, Receiver};
 use sqlx::sqlite::SqliteJournalMode;
 use sqlx::{Connection as _, Executor as _};
 
@@ -155,22 +155,39 @@ async fn a_transaction_that_sqlite_ended_is_seen() {
     let error = ends.await.unwrap_err();
     assert_eq!(error.outcome(), Outcome::Failed, "{error}");
     assert_eq!(tokens(&file.pool, "a").await, [] as [u64; 0]);
-    // It goes on, and what it says is that nobody knows: the second row stands there, the first does not.
-    let goes_on = fence.transaction(stamp, async |tx| {
+    // Whoever goes on writes nothing without the fence, however it does that.
+    for goes_on in [
+        "INSERT INTO written (name, token, value) VALUES ('a', 1, 'behind')",
+        "BEGIN IMMEDIATE; INSERT INTO written (name, token, value) VALUES ('a', 1, 'behind'); COMMIT",
+        "BEGIN IMMEDIATE; INSERT INTO written (name, token, value) VALUES ('a', 1, 'behind')",
+        "SELECT 1",
+    ] {
+        for fails in [false, true] {
+            let ended = fence.transaction(stamp, async |tx| {
+                insert(tx, stamp, "before").await?;
+                tx.execute("INSERT OR ROLLBACK INTO one VALUES (1)").await.unwrap_err();
+                let _ = tx.execute(goes_on).await;
+                if fails { Err("no paper".into()) } else { Ok(()) }
+            });
+            let error = ended.await.unwrap_err();
+            assert_eq!(error.outcome(), Outcome::Failed, "{goes_on}: {error}");
+            let words = if fails { "no paper" } else { "ended before its commit" };
+            assert!(error.to_string().contains(words), "{goes_on}: {error}");
+            assert_eq!(tokens(&file.pool, "a").await, [] as [u64; 0], "{goes_on}");
+        }
+    }
+    // A commit by the work itself is none either.
+    let ended = fence.transaction(stamp, async |tx| {
         insert(tx, stamp, "before").await?;
-        tx.execute("INSERT OR ROLLBACK INTO one VALUES (1)").await.unwrap_err();
-        insert(tx, stamp, "behind").await?;
+        let _ = tx.execute("COMMIT").await;
         Ok(())
     });
-    match goes_on.await {
-        Err(Error::Unknown { source, .. }) => {
-            assert!(source.to_string().contains("ended before its commit"), "{source}");
-        }
-        other => panic!("{other:?}"),
-    }
+    assert_eq!(ended.await.unwrap_err().outcome(), Outcome::Failed);
+    assert_eq!(tokens(&file.pool, "a").await, [] as [u64; 0]);
     // No connection of the pool is left in a state of which the driver knows nothing.
     for _ in 0..20 {
         write(fence, stamp, "after").await.unwrap();
+        file.pool.execute("INSERT INTO one SELECT MAX(id) + 1 FROM one").await.unwrap();
     }
 }
 

@@ -1,0 +1,68 @@
+//! Calls that nobody waits for any more, from every one of their steps on: no connection is left in a transaction.
+
+use std::future::poll_fn;
+use std::task::Poll;
+use std::time::Duration;
+
+use leasehold_fence::Receiver as _;
+use leasehold_fence::sqlite::Fence;
+
+use super::{insert, open, stamp, tokens, wal, write};
+
+/// Polls a call so often, with time for the driver's thread in between, and drops it. Says whether it had ended by then.
+async fn dropped_after<T>(polls: usize, call: impl Future<Output = T>) -> bool {
+    let mut call = Box::pin(call);
+    for _ in 0..polls {
+        if poll_fn(|context| Poll::Ready(call.as_mut().poll(context).is_ready())).await {
+            return true;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    false
+}
+
+#[tokio::test]
+async fn a_seal_that_is_given_up_at_any_step_leaves_the_file_free() {
+    let file = wal().await;
+    let hurried = open(file.directory.path(), |options| options.busy_timeout(Duration::from_secs(2))).await;
+    let hurried = Fence::new(hurried);
+    for polls in 1..1_000 {
+        let has_ended = dropped_after(polls, file.fence.seal(&stamp("a", 1))).await;
+        write(&hurried, &stamp("a", 1), "from another pool")
+            .await
+            .unwrap_or_else(|error| panic!("given up after {polls} polls: {error}"));
+        write(&file.fence, &stamp("a", 1), "from this one")
+            .await
+            .unwrap_or_else(|error| panic!("given up after {polls} polls: {error}"));
+        if has_ended {
+            return assert!(polls > 3, "it was never given up half way");
+        }
+    }
+    panic!("it does not end");
+}
+
+#[tokio::test]
+async fn a_write_that_is_given_up_at_any_step_is_written_whole_or_not_at_all() {
+    let file = wal().await;
+    let hurried = open(file.directory.path(), |options| options.busy_timeout(Duration::from_secs(2))).await;
+    let hurried = Fence::new(hurried);
+    let stamp = &stamp("a", 1);
+    for polls in 1..1_000 {
+        let before = tokens(&file.pool, "a").await.len();
+        let twice = file.fence.transaction(stamp, async |tx| {
+            insert(tx, stamp, "one").await?;
+            insert(tx, stamp, "two").await?;
+            Ok(())
+        });
+        let has_ended = dropped_after(polls, twice).await;
+        write(&hurried, stamp, "after")
+            .await
+            .unwrap_or_else(|error| panic!("given up after {polls} polls: {error}"));
+        let written = tokens(&file.pool, "a").await.len() - before - 1;
+        assert!([0, 2].contains(&written), "{written} rows after {polls} polls");
+        if has_ended {
+            return assert_eq!(written, 2);
+        }
+    }
+    panic!("it does not end");
+}
