@@ -118,7 +118,7 @@ macro_rules! checked_text {
                     type Value = $name;
 
                     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                        f.write_str(concat!("a ", $what))
+                        f.write_str("a string")
                     }
 
                     fn visit_str<E: de::Error>(self, text: &str) -> Result<$name, E> {
