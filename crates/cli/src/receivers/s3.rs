@@ -92,7 +92,9 @@ pub(super) fn open(url: &str) -> Result<Arc<dyn Receiver>, String> {
     let retry = RetryConfig { backoff, max_retries: MAX_RETRIES, ..RetryConfig::default() };
     let store =
         builder.with_allow_http(is_plain).with_retry(retry).with_http_connector(Http { is_plain }).build();
-    let store = Arc::new(store.map_err(|error| format!("{error}; {HOW}"))?);
+    let store = store
+        .map_err(|error| format!("{error}; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and {HOW}"))?;
+    let store = Arc::new(store);
     let path = Path::from(path);
     let fence = Fence::new(store.clone(), path.clone());
     Ok(Arc::new(InBucket { place, bucket: bucket.to_owned(), path, store, fence, has_no_keys }))
@@ -171,21 +173,26 @@ impl InBucket {
             false => "",
         };
         match error {
-            FenceError::Failed { source, .. } => FenceError::failed(&self.place, format!("{source}{advice}")),
+            FenceError::Failed { source, .. } => {
+                FenceError::failed(&self.place, format!("{}{advice}", in_words(&*source)))
+            }
             FenceError::Unknown { source, .. } => {
-                FenceError::unknown(&self.place, format!("{source}{advice}"))
+                FenceError::unknown(&self.place, format!("{}{advice}", in_words(&*source)))
             }
             other => other,
         }
     }
 }
 
-fn in_words(error: &dyn std::error::Error) -> String {
+/// All that an error knows, such as which certificate was not trusted; most repeat what the one below says, some do not.
+fn in_words(error: &(dyn std::error::Error + 'static)) -> String {
     let mut words = error.to_string();
     let mut next = error.source();
     while let Some(source) = next {
-        words.push_str(": ");
-        words.push_str(&source.to_string());
+        let more = source.to_string();
+        if !words.contains(&more) {
+            words.push_str(&format!(": {more}"));
+        }
         next = source.source();
     }
     words
