@@ -68,7 +68,7 @@ pub(crate) async fn acquire(
     options.numbers()?;
     check_policies(args)?;
     for url in &args.seal_at {
-        options = options.seal_at(receivers::open(url).await.map_err(Trouble::Misuse)?);
+        options = options.seal_at(receivers::open(url).map_err(Trouble::Misuse)?);
     }
     let store = place.connect().await?;
     record.opening();

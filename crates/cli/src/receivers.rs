@@ -1,34 +1,37 @@
 //! Receivers by URL: whatever is protected, for `fence-check` and for sealing at a grant.
+//!
+//! Promises: a URL is understood, or refused with words that name it without its password, say what is accepted and what to do next; and
+//! nothing is sent before the receiver is asked or sealed, so that one that is down is the trouble of that moment and of nobody else.
+//!
+//! What it deliberately does not do: it makes no tables, files or buckets. What is not there is said.
+
+mod redis;
+mod s3;
+mod sql;
+mod sqlite;
 
 use std::sync::Arc;
 
 use leasehold::fence::Receiver;
 
-const KNOWN: &str = "receivers are postgres://HOST/DATABASE, redis://HOST, file:PATH (the file that is protected) and http://HOST:PORT \
-                     (a fence-proxy)";
+const KNOWN: &str = "receivers are postgres://USER@HOST/DATABASE, mysql://USER@HOST/DATABASE (MariaDB too), sqlite:PATH, redis://HOST, \
+                     s3://BUCKET/PATH, file:PATH (the file that is protected) and http://HOST:PORT (a fence-proxy)";
 
-/// Opens the receiver behind a URL. What is wrong with it, or keeps it from being opened, is said in words without its password.
-pub(crate) async fn open(url: &str) -> Result<Arc<dyn Receiver>, String> {
+/// The receiver behind a URL. What is wrong with the URL is said in words without its password. Nothing is sent yet.
+pub(crate) fn open(url: &str) -> Result<Arc<dyn Receiver>, String> {
     let (scheme, rest) = url.split_once(':').unwrap_or(("", url));
     let opened = match scheme {
-        "postgres" | "postgresql" => postgres(url),
-        "redis" | "rediss" | "valkey" => redis(url).await,
+        "postgres" | "postgresql" => sql::postgres(url),
+        "mysql" | "mariadb" => sql::mysql(url),
+        "sqlite" => sqlite::open(rest),
+        "redis" | "valkey" => redis::open(url),
+        "rediss" | "valkeys" => Err(redis::NO_TLS.to_owned()),
+        "s3" => s3::open(url),
         "file" if !rest.is_empty() => file(rest),
         "http" => http(url),
         _ => Err(KNOWN.to_owned()),
     };
-    opened.map_err(|why| format!("receiver {:?}: {why}", without_password(url)))
-}
-
-fn postgres(url: &str) -> Result<Arc<dyn Receiver>, String> {
-    let fence = leasehold_fence::postgres::Fence::at(url).map_err(|error| error.to_string())?;
-    Ok(Arc::new(fence))
-}
-
-async fn redis(url: &str) -> Result<Arc<dyn Receiver>, String> {
-    let url = url.replacen("valkey:", "redis:", 1);
-    let fence = leasehold_fence::redis::Fence::open(&url).await.map_err(|error| error.to_string())?;
-    Ok(Arc::new(fence))
+    opened.map_err(|why| format!("receiver {:?}: {why}", shown(url)))
 }
 
 fn file(path: &str) -> Result<Arc<dyn Receiver>, String> {
@@ -41,16 +44,40 @@ fn http(url: &str) -> Result<Arc<dyn Receiver>, String> {
     Ok(Arc::new(proxy))
 }
 
-/// The same URL for people and logs.
-fn without_password(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
-    let (place, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
-    match place.rsplit_once('@') {
-        Some((user, host)) => {
-            let user = user.split(':').next().unwrap_or_default();
-            format!("{scheme}://{user}@{host}{path}")
+/// The same URL for people and logs: without a password, wherever in it one may stand. Passwords that should have been escaped have
+/// slashes, question marks and at signs in them, and a list that is cut at its commas may cut one in two.
+fn shown(url: &str) -> String {
+    if url.starts_with("file:") || url.starts_with("sqlite:") {
+        return url.to_owned();
+    }
+    let (scheme, rest) = match url.find("://") {
+        Some(at) => url.split_at(at + "://".len()),
+        None => ("", url),
+    };
+    let (user, rest) = match rest.rsplit_once('@') {
+        Some((user, rest)) if scheme.is_empty() => (Some(if user.is_empty() { "" } else { "..." }), rest),
+        Some((user, rest)) => (user.split([':', '/', '?']).next(), rest),
+        None => (None, rest),
+    };
+    let (place, query) = match rest.split_once('?') {
+        Some((place, _)) => (place, "?..."),
+        None => (rest, ""),
+    };
+    let place = match user {
+        Some(user) => format!("{user}@{place}"),
+        None => without_cut_password(place),
+    };
+    format!("{scheme}{place}{query}")
+}
+
+/// What stands behind a colon and is no port may be the first half of a password.
+fn without_cut_password(place: &str) -> String {
+    let (host, path) = place.split_at(place.find('/').unwrap_or(place.len()));
+    match host.split_once(':') {
+        Some((host, port)) if !host.starts_with('[') && port.chars().any(|digit| !digit.is_ascii_digit()) => {
+            format!("{host}:...")
         }
-        None => url.to_owned(),
+        _ => format!("{host}{path}"),
     }
 }
 
@@ -60,17 +87,50 @@ mod tests {
 
     #[test]
     fn a_password_is_not_repeated() {
-        assert_eq!(without_password("postgres://app:secret@db:5432/x?a=b"), "postgres://app@db:5432/x?a=b");
-        assert_eq!(without_password("redis://:p@ss@cache"), "redis://@cache");
-        assert_eq!(without_password("redis://cache/1"), "redis://cache/1");
-        assert_eq!(without_password("file:/x@y"), "file:/x@y");
+        for (url, seen) in [
+            ("postgres://app:secret@db:5432/x", "postgres://app@db:5432/x"),
+            ("postgres://app:secret@db:5432/x?password=secret", "postgres://app@db:5432/x?..."),
+            ("mysql://app:se/cr?et@db/x", "mysql://app@db/x"),
+            ("mysql://app:sec@ret@db/x", "mysql://app@db/x"),
+            ("redis://:p@ss@cache", "redis://@cache"),
+            ("redis://cache/1", "redis://cache/1"),
+            ("redis://[::1]:6379/1", "redis://[::1]:6379/1"),
+            ("s3://key:secret@bucket/x", "s3://key@bucket/x"),
+            ("s3://bucket/x?endpoint=http://key:secret@host", "s3://bucket@host"),
+            ("postgres://app:sec", "postgres://app:..."),
+            ("ret@db/x", "...@db/x"),
+            ("file:/x@y", "file:/x@y"),
+            ("sqlite:/x@y", "sqlite:/x@y"),
+        ] {
+            assert_eq!(shown(url), seen);
+        }
     }
 
     #[tokio::test]
     async fn what_is_no_receiver_is_named_with_those_that_are() {
-        for url in ["", "nonsense", "ftp://host/x"] {
-            let said = open(url).await.map(drop).expect_err("it is none");
+        for url in ["", "nonsense", "ftp://host/x", "file:", "mysqls://db/x"] {
+            let said = open(url).map(drop).expect_err("it is none");
             assert!(said.starts_with(&format!("receiver {url:?}: receivers are postgres://")), "{said}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_understood_is_named_without_a_password() {
+        for (url, place) in [
+            ("postgres://app:secret@db/shop", "postgres://db:5432/shop"),
+            ("mysql://app:secret@db/shop", "mysql://db:3306/shop"),
+            ("mariadb://app:secret@db:3307/shop", "mysql://db:3307/shop"),
+            ("sqlite:/srv/app.db", "sqlite:/srv/app.db"),
+            ("sqlite:///srv/app.db", "sqlite:/srv/app.db"),
+            ("redis://:secret@cache", "redis://cache:6379/0"),
+            ("valkey://cache:7000/2", "redis://cache:7000/2"),
+            ("s3://bucket/reports/nightly.json", "s3://bucket/reports/nightly.json"),
+            (
+                "s3://bucket/x?endpoint=http://127.0.0.1:9000&region=eu",
+                "s3://bucket/x?endpoint=http://127.0.0.1:9000",
+            ),
+        ] {
+            assert_eq!(open(url).expect(url).place(), place);
         }
     }
 }

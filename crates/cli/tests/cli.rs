@@ -10,6 +10,8 @@ mod alarms;
 mod drain;
 #[path = "cli/ending.rs"]
 mod ending;
+#[path = "cli/fenced_stores.rs"]
+mod fenced_stores;
 #[path = "cli/fences.rs"]
 mod fences;
 #[path = "cli/gaps.rs"]

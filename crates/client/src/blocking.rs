@@ -1,7 +1,10 @@
 //! The same library for programs without an asynchronous runtime.
 //!
 //! Every call blocks its thread until it is answered; renewals go on meanwhile, because the driver has a thread of its own. Receivers that
-//! are [sealed](crate::SessionOptions::seal_at) have one too, with a runtime in it.
+//! are [sealed](crate::SessionOptions::seal_at) have one too, with a runtime in it. Make their connections, and write by them, in
+//! [`run`], which uses the same: a connection that was made in a runtime of your own answers only while somebody runs that runtime,
+//! and a call that blocks a current-thread runtime keeps it from running. A seal over such a connection fails when its time is over,
+//! and says so.
 //!
 //! ```
 //! # fn main() -> Result<(), leasehold::Error> {
@@ -70,7 +73,7 @@ impl Wake for Unpark {
 }
 
 /// Blocks this thread until a call of this library is answered. Only for those: a future that needs a runtime of its own would
-/// wait for ever.
+/// wait for ever, or panic; [`run`] has one for it.
 pub fn wait<F: Future>(future: F) -> F::Output {
     let _waiting = Waiting::begin();
     // Inside a runtime, futures yield after some polls and wait to be polled by it; here nobody would.
@@ -83,6 +86,31 @@ pub fn wait<F: Future>(future: F) -> F::Output {
             Poll::Pending => std::thread::park(),
         }
     }
+}
+
+/// Carries out a future that needs a runtime, and blocks this thread until it has ended: on one thread of the process that runs a
+/// runtime and stays, the same in which receivers are sealed. Connections that are made here answer at any time, whatever this program
+/// blocks.
+///
+/// ```
+/// # fn main() -> Result<(), leasehold::Error> {
+/// # let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+/// # let database = listener.local_addr().expect("it listens");
+/// // A pool of connections is made in the same way.
+/// let stream = leasehold::blocking::run(async move { tokio::net::TcpStream::connect(database).await })?;
+/// # drop(stream);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// When that thread cannot be started, or this is it: the runtime would wait for itself. Also when the future panics.
+pub fn run<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> Result<T, Error> {
+    if crate::aside::is_here() {
+        let why = "the thread of leasehold::blocking::run would wait for itself; use .await there";
+        return Err(Error::System(std::io::Error::other(why)));
+    }
+    wait(crate::aside::run(work))
 }
 
 /// A store whose calls block.

@@ -30,6 +30,7 @@
 //!
 //! Refused, failed and unknown are different answers: see [`Error`].
 
+mod aside;
 pub mod blocking;
 mod drain;
 mod driver;

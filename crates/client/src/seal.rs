@@ -8,8 +8,6 @@
 //! Not done here: no receiver is sealed again later. One that forgets its tokens (a failover of Redis, a restored database) is right
 //! again from the next grant on.
 
-mod aside;
-
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +16,7 @@ use futures_util::future::{join_all, try_join_all};
 use leasehold_core::holder::{NoGuard, Reading};
 use leasehold_fence::{Error as FenceError, NoAuthority, Receiver, Stale, Stamp};
 
+use crate::aside;
 use crate::election::fraction;
 use crate::error::Error;
 use crate::lease::{Lease, LeaseState};
@@ -118,9 +117,7 @@ async fn seal_name(
         }
         let length = pause - fraction().of(pause / 2);
         if limit.left() <= length {
-            let silent =
-                || FenceError::unknown(receiver.place(), format!("no answer within {:?}", limit.length));
-            return Err(said.unwrap_or_else(silent));
+            return Err(said.unwrap_or_else(|| silent(receiver, limit)));
         }
         tokio::select! {
             _ = lease.ended() => {}
@@ -128,6 +125,18 @@ async fn seal_name(
         }
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
+}
+
+/// A receiver that never answered. Whoever blocks the runtime of its connections is the reason itself, and cannot see it.
+fn silent(receiver: &dyn Receiver, limit: &Limit<'_>) -> FenceError {
+    let advice = match aside::is_here() {
+        true => {
+            "; if its connections were made in a runtime that nobody runs during this call, make them in leasehold::blocking::run, \
+             or acquire with .await in that runtime"
+        }
+        false => "",
+    };
+    FenceError::unknown(receiver.place(), format!("no answer within {:?}{advice}", limit.length))
 }
 
 /// One attempt, for as long as the lease is certain when it begins; nothing if it was cut then.

@@ -4,8 +4,10 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use leasehold_core::holder::Reading;
+use tokio::runtime::Handle;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::aside;
 use crate::error::Error;
 use crate::time::Time;
 
@@ -32,7 +34,11 @@ impl Termination {
         if grace < needed {
             return Err(Error::GraceTooShort { grace, work_bound, needed });
         }
+        // Signals come by way of a runtime; a program without one listens by that of the library.
+        let runtime = if Time::Machine.needs_runtime() { Some(aside::runtime()?) } else { None };
+        let entered = runtime.as_ref().map(Handle::enter);
         let signals = signal(SignalKind::terminate()).map_err(Error::System)?;
+        drop(entered);
         Ok(Self { signals: tokio::sync::Mutex::new(signals), grace, asked: Mutex::new(None) })
     }
 

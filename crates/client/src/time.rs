@@ -36,6 +36,8 @@ impl Time {
     /// Sleeps in an application's task for about this long. Whoever wakes reads the clocks again.
     pub(crate) async fn nap(&self, length: Duration) {
         match self {
+            // A timer of a runtime that this thread blocks would never ring.
+            Self::Machine if self.needs_runtime() => crate::aside::nap(length).await,
             Self::Machine => tokio::time::sleep(length).await,
             #[cfg(feature = "testing")]
             Self::Hand(clock) => clock.sleep(length).await,

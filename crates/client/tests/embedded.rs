@@ -1,6 +1,8 @@
 //! The library on directories, with real files, sockets and clocks.
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
+#[path = "embedded/blocking.rs"]
+mod blocking;
 #[path = "embedded/closing.rs"]
 mod closing;
 #[path = "embedded/handover.rs"]

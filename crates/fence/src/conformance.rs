@@ -6,6 +6,7 @@
 //! What it does not try: crashes of the store. The adapters' own tests kill their servers.
 
 mod judge;
+mod pace;
 #[cfg(test)]
 mod planted;
 
@@ -22,6 +23,7 @@ use crate::error::{Error, Outcome};
 use crate::receiver::Receiver;
 use crate::stamp::Stamp;
 use judge::{Act, Attempt, judge};
+use pace::Pace;
 
 /// Anything that goes wrong outside the fence.
 pub type Trouble = Box<dyn StdError + Send + Sync>;
@@ -78,6 +80,8 @@ impl Default for Load {
 pub struct Report {
     /// Races: fence names under which writers with different tokens met.
     pub races: u64,
+    /// How often a holder had a write accepted behind one with a smaller token that had one too.
+    pub handovers: u64,
     /// Writes that were accepted.
     pub accepted: u64,
     /// Writes with a token that was certainly stale when they began: a greater one had been accepted or sealed before.
@@ -93,6 +97,7 @@ pub struct Report {
 impl Report {
     fn add(&mut self, other: Self) {
         self.races += other.races;
+        self.handovers += other.handovers;
         self.accepted += other.accepted;
         self.stale_tried += other.stale_tried;
         self.refused += other.refused;
@@ -103,10 +108,10 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { races, accepted, stale_tried, refused, failed, unknown } = self;
+        let Self { races, handovers, accepted, stale_tried, refused, failed, unknown } = self;
         write!(
             f,
-            "{races} races, {accepted} writes accepted, {stale_tried} stale writes tried and none accepted, {refused} refused, \
+            "{races} races with {handovers} handovers, {accepted} writes accepted, {stale_tried} stale writes tried and none accepted, {refused} refused, \
              {failed} failed, {unknown} unknown"
         )
     }
@@ -123,6 +128,21 @@ pub enum Violation {
         rule: &'static str,
         /// What was seen.
         what: String,
+    },
+    /// Too few stale writes were tried to say anything: the receiver let too few newer holders in while older ones wrote.
+    #[error(
+        "only {tried} stale writes were tried in the races, below the {needed} that say something: newer holders were hardly let in; look for \
+         what failed ({failed} failed, {unknown} unknown), or raise Load::writes"
+    )]
+    TooFewTried {
+        /// How many were tried in races.
+        tried: u64,
+        /// How many are needed.
+        needed: u64,
+        /// How many seals and writes of the races failed.
+        failed: u64,
+        /// Of how many nobody could say how they ended.
+        unknown: u64,
     },
     /// It could not be tried.
     #[error("it could not be tried: {0}")]
@@ -141,16 +161,26 @@ const BEYOND_DOUBLES: u64 = (1 << 53) + 1;
 /// Tries everything. Fence names begin with `prefix`, which must be new to the receiver.
 ///
 /// # Errors
-/// The first rule that is broken, with what was seen.
+/// The first rule that is broken, with what was seen. Also when too few stale writes were tried in the races.
 pub async fn run<S: Subject>(subject: &S, prefix: &str, load: Load) -> Result<Report, Violation> {
     let mut report = Report::default();
     for (nth, tokens) in [[33, 34], [BEYOND_DOUBLES - 1, BEYOND_DOUBLES]].into_iter().enumerate() {
         report.add(in_order(subject, &format!("{prefix}/order-{nth}"), tokens).await?);
         report.add(before_the_first_write(subject, &format!("{prefix}/seal-{nth}"), tokens).await?);
     }
+    let (mut races, mut planned) = (Report::default(), 0);
     for round in 0..load.rounds {
-        report.add(race(subject, &format!("{prefix}/race-{round}"), round, load).await?);
+        let pace = Pace::new(round, load);
+        planned += pace.stale_writes();
+        races.add(race(subject, &format!("{prefix}/race-{round}"), round, load, pace).await?);
     }
+    // Some first writes fail, by a conflict for instance. If most do, nothing was shown.
+    let Report { stale_tried: tried, failed, unknown, .. } = races;
+    let needed = planned / 2;
+    if tried < needed {
+        return Err(Violation::TooFewTried { tried, needed, failed, unknown });
+    }
+    report.add(races);
     Ok(report)
 }
 
@@ -192,27 +222,33 @@ async fn before_the_first_write<S: Subject>(
     tried.judged(subject, name, true).await
 }
 
-/// Holders with tokens of their own, two writers each, all at once. In every other round each holder seals first.
-async fn race<S: Subject>(subject: &S, name: &str, round: u64, load: Load) -> Result<Report, Violation> {
-    let tried = Arc::new(Tried::default());
+/// Holders with tokens of their own, two writers each, by a [pace](Pace). In every other round each holder seals first.
+async fn race<S: Subject>(
+    subject: &S,
+    name: &str,
+    round: u64,
+    load: Load,
+    pace: Pace,
+) -> Result<Report, Violation> {
+    let (tried, pace) = (Arc::new(Tried::default()), Arc::new(pace));
     let writers = load.holders * 2;
     let start = Arc::new(Barrier::new(usize::try_from(writers).expect("a test has few writers")));
     let mut tasks = JoinSet::new();
     for nth in 0..writers {
         let mut writer = subject.writer().await.map_err(Violation::Trouble)?;
         let (tried, start, receiver) = (Arc::clone(&tried), Arc::clone(&start), subject.receiver());
-        let stamp = stamp(name, BEYOND_DOUBLES + nth / 2);
+        let (stamp, pace) = (stamp(name, BEYOND_DOUBLES + nth / 2), Arc::clone(&pace));
+        let holder = usize::try_from(nth / 2).expect("a test has few holders");
         tasks.spawn(async move {
             start.wait().await;
-            // The later holders come a little later, so that each has a moment of its own.
-            for _ in 0..(nth / 2) * 3 {
-                tokio::task::yield_now().await;
-            }
+            pace.begin(holder).await;
             if round % 2 == 1 {
                 tried.seal(&*receiver, &stamp).await;
             }
             for count in 0..load.writes {
+                pace.before_write(holder, count).await;
                 tried.write(&mut writer, &stamp, &format!("{nth}-{count}")).await;
+                pace.answered(holder);
             }
         });
     }

@@ -31,7 +31,7 @@ const SIM: &str = "leasehold-sim";
 const HISTORY: &str = "leasehold-history";
 
 /// From the inside out.
-const PLACES: [Place; 21] = [
+const PLACES: [Place; 22] = [
     place(CORE, &[]),
     place(CLOCK, &[CORE]),
     place(WAL, &[CORE]),
@@ -52,6 +52,7 @@ const PLACES: [Place; 21] = [
     place("leasehold-nemesis", &[CLOCK, CLIENT, HISTORY]),
     place("leasehold-model", &[]),
     place("leasehold-examples", &[CLOCK, CLIENT]),
+    place("leasehold-object-writer", &[CLIENT, FENCE]),
     place("leasehold-settlement", &[CLIENT, FENCE]),
     place("leasehold-fuzz", &[CORE, CLOCK, WAL, WIRE, NODE, SERVER, SERVICE, CLIENT, HISTORY]),
     place("leasehold-receivers", &[CLOCK]),

@@ -8,13 +8,21 @@ pub(super) const EXAMPLES: &str = "\
 Examples:
   leasehold fence-check reports --receiver postgres://app@db/app
   leasehold fence-check reports -r file:/srv/report.json -r redis://cache
+  leasehold fence-check reports -r 's3://bucket/report.json?endpoint=http://minio:9000'
 
-Receivers: postgres://, redis://, file:PATH (what is protected), http://
-(a fence-proxy); and where this program was built with them mysql://,
-sqlite:PATH and s3://BUCKET/PATH.
+Receivers:
+  postgres://USER@HOST/DATABASE   mysql://USER@HOST/DATABASE (MariaDB too)
+  sqlite:PATH                     redis://HOST (Valkey too)
+  s3://BUCKET/PATH                file:PATH (the file that is protected)
+  http://HOST:PORT (a fence-proxy)
+S3 takes its keys from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and where it is
+from ?endpoint=URL&region=NAME behind the path, or AWS_ENDPOINT_URL and AWS_REGION.
+A comma separates receivers: in a password it is %2C. Passwords are never printed.
+
+Each receiver is waited for as long as --timeout says, all at the same time.
 
 Exit codes: 0 every receiver was asked and none is ahead of the store,
-1 otherwise.";
+1 otherwise, 2 a URL that is none.";
 
 /// `fence-check`.
 #[derive(Debug, Args)]

@@ -63,8 +63,8 @@ pub(crate) struct AcquireArgs {
     pub(crate) value: Option<Value>,
     /// Before anything is run, have this receiver refuse older tokens; may be given several times
     ///
-    /// A URL as for `leasehold fence-check`: postgres://, redis://, file:PATH, http:// (a fence-proxy). If it cannot be sealed, NAME is let
-    /// go again.
+    /// A URL as for `leasehold fence-check`, whose help lists them: postgres://, mysql://, sqlite:PATH, redis://, s3://BUCKET/PATH,
+    /// file:PATH, http:// (a fence-proxy). If it cannot be sealed, NAME is let go again.
     #[arg(
         long,
         value_name = "URL",

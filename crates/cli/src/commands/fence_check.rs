@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::core::table::HoldingState;
-use leasehold::fence::{Receiver, Seen};
+use leasehold::fence::{Error as FenceError, Receiver, Seen};
 use leasehold::{ResourceName, Store};
 use tokio::time::timeout;
 
@@ -30,26 +30,34 @@ pub(super) async fn run(
     let mut asked = Vec::new();
     for url in &args.receivers {
         // Nothing is asked before every URL is understood.
-        asked.push(receivers::open(url).await.map_err(Trouble::Misuse)?);
+        asked.push(receivers::open(url).map_err(Trouble::Misuse)?);
     }
-    let known = from_store(place, &args.name).await;
+    // All at once: a receiver that does not answer costs the time of one.
+    let name: Arc<str> = args.name.as_str().into();
+    let ask = |receiver: Arc<dyn Receiver>| {
+        (receiver.place().to_owned(), tokio::spawn(ask(receiver, Arc::clone(&name), patience)))
+    };
+    let asking: Vec<_> = asked.into_iter().map(ask).collect();
     let mut answers = Vec::new();
-    for receiver in asked {
-        answers.push(ask(receiver, &args.name, patience).await);
+    for (place, asking) in asking {
+        let seen = asking.await.unwrap_or_else(|error| Err(error.to_string()));
+        answers.push(Asked { place, seen });
     }
+    // Last: whatever a receiver has seen was granted before. The other way round a grant in between would look as if tokens had fallen.
+    let known = from_store(place, &args.name).await;
     let report = Report { name: args.name.clone(), known, asked: answers };
     console.framed_table(&report.head(), &report.table(), &report.below(), &report.json())?;
     Ok(if report.is_well() { Exit::OK } else { Exit::FAILURE })
 }
 
-async fn ask(receiver: Arc<dyn Receiver>, name: &str, patience: Duration) -> Asked {
-    let place = receiver.place().to_owned();
-    let seen: Result<Seen, String> = match timeout(patience, receiver.look(name)).await {
+async fn ask(receiver: Arc<dyn Receiver>, name: Arc<str>, patience: Duration) -> Result<Seen, String> {
+    match timeout(patience, receiver.look(&name)).await {
         Ok(Ok(seen)) => Ok(seen),
+        // Where it is stands beside it, and that a look has written nothing is no news.
+        Ok(Err(FenceError::Failed { source, .. })) => Err(source.to_string()),
         Ok(Err(error)) => Err(error.to_string()),
         Err(_) => Err(format!("no answer within {patience:?}; wait longer with --timeout")),
-    };
-    Asked { place, seen }
+    }
 }
 
 /// What the store has granted: the token of the present holder, and the greatest that it remembers for the name.

@@ -1,5 +1,7 @@
 //! Judges what was tried by what was written.
 
+use std::collections::BTreeSet;
+
 use super::{Report, Violation, Written};
 use crate::error::Outcome;
 
@@ -31,7 +33,7 @@ pub(super) fn judge(
     alone: bool,
 ) -> Result<Report, Violation> {
     never_falls(name, written)?;
-    let mut report = Report::default();
+    let mut report = Report { handovers: handovers(attempts), ..Report::default() };
     for attempt in attempts {
         let sure = certainly_stale(attempt, attempts);
         if let Act::Write(value) = &attempt.act {
@@ -60,6 +62,12 @@ pub(super) fn judge(
         }
     }
     Ok(report)
+}
+
+fn handovers(attempts: &[Attempt]) -> u64 {
+    let is_accepted = |attempt: &&Attempt| attempt.outcome == Outcome::Accepted && attempt.act != Act::Seal;
+    let tokens: BTreeSet<u64> = attempts.iter().filter(is_accepted).map(|attempt| attempt.token).collect();
+    tokens.len().saturating_sub(1) as u64
 }
 
 fn of(name: &str, attempt: &Attempt) -> String {
