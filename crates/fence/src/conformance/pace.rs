@@ -30,7 +30,7 @@ impl Pace {
     pub(super) fn new(round: u64, load: Load) -> Self {
         let half = load.writes / 2;
         // Pairs, because every other race begins with seals. Before its pause each of two writers has so many answers.
-        let stagger = (round / 2 % 2 == 0).then(|| (1 + round / 4 % STAGGERS).min(half));
+        let stagger = (round / 2).is_multiple_of(2).then(|| (1 + round / 4 % STAGGERS).min(half));
         let answers = (0..load.holders).map(|_| watch::Sender::new(0)).collect();
         Self { answers, stagger, half, writes: load.writes }
     }
