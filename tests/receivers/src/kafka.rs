@@ -1,7 +1,8 @@
 //! Kafka: one node that is broker and controller, and writes each record to disk before it answers.
 //!
 //! Topics of its own have one partition, so that the first transaction does not wait for fifty. After a kill it takes itself for
-//! alive until a session has ended; that is made short.
+//! alive until a session has ended; that is made short. It forgets a `transactional.id` after 15 seconds and not after a week, and looks
+//! twice a second for transactions that have lasted too long.
 
 use std::io::Write as _;
 use std::process::Command;
@@ -97,6 +98,9 @@ offsets.topic.replication.factor=1
 transaction.state.log.num.partitions=1
 transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
+transaction.abort.timed.out.transaction.cleanup.interval.ms=500
+transaction.remove.expired.transaction.cleanup.interval.ms=1000
+transactional.id.expiration.ms=15000
 share.coordinator.state.topic.num.partitions=1
 share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
