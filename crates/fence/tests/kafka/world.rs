@@ -42,15 +42,15 @@ pub(crate) struct World {
     /// What is protected.
     pub(crate) data: String,
     /// Keeps others from killing the broker.
-    _shared: Option<Arc<RwLockReadGuard<'static, Server>>>,
+    #[expect(dead_code, reason = "it is held and not looked at")]
+    shared: Option<Arc<RwLockReadGuard<'static, Server>>>,
 }
 
 impl World {
     pub(crate) async fn new() -> Self {
         let server = broker().read().await;
-        let mut world = Self::on(&server);
-        world._shared = Some(Arc::new(server));
-        world
+        let world = Self::on(&server);
+        Self { shared: Some(Arc::new(server)), ..world }
     }
 
     pub(crate) fn on(server: &Server) -> Self {
@@ -58,7 +58,7 @@ impl World {
         let nth = WORLDS.fetch_add(1, Ordering::Relaxed);
         let data = format!("data-{nth}");
         server.make_topic(&data).unwrap();
-        Self { port: server.port(), fences: format!("fences-{nth}"), data, _shared: None }
+        Self { port: server.port(), fences: format!("fences-{nth}"), data, shared: None }
     }
 
     pub(crate) fn config(&self) -> ClientConfig {
