@@ -114,7 +114,7 @@ impl Fence {
         let fence = Self::new(config, topic);
         let made = topic::make(&fence.steps.config, topic, copies, PATIENCE).await;
         made.map_err(|error| Error::failed(&fence.steps.place, error))?;
-        Self::open(fence.steps.config, topic).await
+        Ok(fence)
     }
 
     fn new(mut config: ClientConfig, topic: &str) -> Self {

@@ -49,7 +49,8 @@ impl Trouble {
 pub(super) struct Epoch {
     producer: BaseProducer<Deliveries>,
     pub(super) token: u64,
-    patience: Duration,
+    /// How long each step may take.
+    pub(super) patience: Duration,
 }
 
 impl Epoch {
@@ -82,7 +83,7 @@ impl Epoch {
         let delivered = self.producer.context().taken();
         let mut first = None;
         for (nth, end) in delivered {
-            let place = end.map_err(|code| self.trouble(KafkaError::MessageProduction(code)))?;
+            let place = end.map_err(|code| self.cause(KafkaError::MessageProduction(code)))?;
             if nth == 0 {
                 first = Some(place);
             }
@@ -108,12 +109,8 @@ impl Epoch {
             if ended.is_ok() {
                 return Ok(());
             }
-            // A second transaction cannot begin in the first. Why not is told, and what has failed is told before that.
-            match self.producer.begin_transaction() {
-                Err(KafkaError::Transaction(error)) if error.code() != Code::State => {
-                    return Err(self.trouble(KafkaError::Transaction(error)));
-                }
-                _ => {}
+            if let Some(error) = self.failure() {
+                return Err(self.trouble(error));
             }
         }
         ended.map_err(|error| self.trouble(error))
@@ -127,6 +124,22 @@ impl Epoch {
     pub(super) fn abort(self) {
         // Whether it is aborted now or by the next epoch is the same to everybody but those who read behind it.
         let _ = self.producer.abort_transaction(COURTESY);
+    }
+
+    /// Why the transaction has failed, if it has. A second one cannot begin in the first. Why not is told, and what has failed is
+    /// told before that.
+    fn failure(&self) -> Option<KafkaError> {
+        match self.producer.begin_transaction() {
+            Err(KafkaError::Transaction(error)) if error.code() != Code::State => {
+                Some(KafkaError::Transaction(error))
+            }
+            _ => None,
+        }
+    }
+
+    /// Records of a transaction that has failed are purged. What counts is why it has.
+    fn cause(&self, error: KafkaError) -> Trouble {
+        self.trouble(self.failure().unwrap_or(error))
     }
 
     fn trouble(&self, error: KafkaError) -> Trouble {

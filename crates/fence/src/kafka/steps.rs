@@ -56,6 +56,7 @@ impl Steps {
                 (epoch, Some(reader))
             }
         };
+        epoch.patience = self.patience;
         let raises = seals || records.is_empty() || reader.is_some() || epoch.token < stamp.token();
         let first = match self.deliver(&epoch, reader, stamp, records, raises) {
             Ok(first) => first,

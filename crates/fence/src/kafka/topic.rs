@@ -12,7 +12,9 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
 pub(super) enum Unfit {
     #[error(transparent)]
     Kafka(#[from] KafkaError),
-    #[error("the fence topic {0} does not exist; make it with one partition and cleanup.policy=compact")]
+    #[error(
+        "the fence topic {0} does not exist, or its settings may not be seen; make it with one partition and cleanup.policy=compact"
+    )]
     Missing(String),
     #[error(
         "cleanup.policy of the fence topic {topic} is {policy:?}, by which fences are forgotten; set it to compact"
@@ -26,7 +28,10 @@ pub(super) enum Unfit {
     Split { topic: String, partitions: usize },
 }
 
-/// Makes the topic unless there is one.
+/// A topic that was made is known to its broker a moment later.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
+/// Makes the topic unless there is one, and looks whether it keeps fences.
 pub(super) async fn make(
     config: &ClientConfig,
     topic: &str,
@@ -42,8 +47,17 @@ pub(super) async fn make(
         .set("min.insync.replicas", &in_sync);
     let options = AdminOptions::new().operation_timeout(Some(patience)).request_timeout(Some(patience));
     match admin.create_topics([&new], &options).await?.into_iter().next() {
-        None | Some(Ok(_) | Err((_, Code::TopicAlreadyExists))) => Ok(()),
-        Some(Err((_, code))) => Err(KafkaError::AdminOp(code).into()),
+        None | Some(Ok(_) | Err((_, Code::TopicAlreadyExists))) => {}
+        Some(Err((_, code))) => return Err(KafkaError::AdminOp(code).into()),
+    }
+    let mut waited = Duration::ZERO;
+    loop {
+        match check(config, topic, patience).await {
+            Err(Unfit::Missing(_)) if waited < patience => {}
+            checked => return checked,
+        }
+        tokio::time::sleep(LOOK_AGAIN).await;
+        waited += LOOK_AGAIN;
     }
 }
 
@@ -53,11 +67,9 @@ pub(super) async fn check(config: &ClientConfig, topic: &str, patience: Duration
     let options = AdminOptions::new().request_timeout(Some(patience));
     // The settings are asked for first: asking for partitions may make a topic that is missing, with any settings.
     let found = admin.describe_configs([&ResourceSpecifier::Topic(topic)], &options).await?;
-    let settings = match found.into_iter().next() {
-        Some(Ok(settings)) => settings,
-        None | Some(Err(Code::UnknownTopicOrPartition)) => return Err(Unfit::Missing(topic.to_owned())),
-        Some(Err(code)) => return Err(KafkaError::AdminOp(code).into()),
-    };
+    // The client library tells no error here: a topic that is missing, or may not be described, has no settings.
+    let settings = found.into_iter().find_map(Result::ok).filter(|settings| !settings.entries.is_empty());
+    let Some(settings) = settings else { return Err(Unfit::Missing(topic.to_owned())) };
     let setting = |name: &str| settings.get(name).and_then(|entry| entry.value.clone()).unwrap_or_default();
     let policy = setting("cleanup.policy");
     if policy != "compact" {

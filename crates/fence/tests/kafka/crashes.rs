@@ -8,7 +8,7 @@ use leasehold_fence::{Error, Outcome, Receiver as _};
 use leasehold_receivers::Receiver as _;
 
 use crate::relay::END_TXN;
-use crate::world::{LONG, World, alone, highest, stamp};
+use crate::world::{World, alone, highest, stamp};
 
 /// Delivered, then the broker is killed, then the commit arrives at its next life.
 #[tokio::test(flavor = "multi_thread")]
@@ -16,7 +16,6 @@ async fn a_broker_that_is_killed_between_delivery_and_commit_has_all_or_nothing_
     let mut server = alone().await;
     let world = World::on(&server);
     let (fence, way) = world.relayed_with(&[("transaction.timeout.ms", "60000")]).await;
-    let fence = fence.patience(LONG);
     fence.seal(&stamp("a", 34)).await.unwrap();
     way.hold(END_TXN);
     let records = ["left", "right"].map(|value| world.record("a", value)).to_vec();

@@ -1,6 +1,5 @@
 //! Who comes first: interleavings that are staged, one step after the other.
 
-use leasehold_fence::kafka::Fence;
 use leasehold_fence::{Error, LARGEST_TOKEN, Mark, Outcome, Receiver as _, Seen};
 
 use crate::relay::{END_TXN, INIT_PRODUCER_ID};
@@ -154,7 +153,7 @@ async fn a_seal_that_hangs_does_not_keep_other_names_from_sealing() {
 #[tokio::test]
 async fn all_records_of_a_write_are_written_or_none() {
     let world = World::new().await;
-    let fence: Fence = world.fence().await.patience(std::time::Duration::from_secs(2));
+    let fence = world.fence().await;
     let good = || world.record("a", "good");
     let bad = world.record("a", &"x".repeat(2_000_000));
     let error = fence.write(&stamp("a", 34), vec![good(), bad]).await.unwrap_err();
@@ -189,10 +188,10 @@ async fn a_commit_whose_answer_was_lost_is_accepted_if_it_is_found() {
 async fn a_commit_without_an_answer_is_unknown() {
     let world = World::new().await;
     let (fence, way) = world.relayed().await;
-    let fence = fence.patience(std::time::Duration::from_secs(1));
     fence.seal(&stamp("a", 34)).await.unwrap();
     way.hold(END_TXN);
-    let error = world.add(&fence, &stamp("a", 34), "held").await.unwrap_err();
+    let hasty = fence.clone().patience(std::time::Duration::from_secs(2));
+    let error = world.add(&hasty, &stamp("a", 34), "held").await.unwrap_err();
     assert!(matches!(error, Error::Unknown { .. }), "{error}");
     way.release();
     world.add(&world.fence().await, &stamp("a", 34), "next").await.unwrap();

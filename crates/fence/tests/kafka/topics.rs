@@ -12,6 +12,11 @@ async fn make_topic(world: &World, name: &str, partitions: i32, policy: &str) {
     let admin: AdminClient<DefaultClientContext> = world.config().create().unwrap();
     let topic = NewTopic::new(name, partitions, TopicReplication::Fixed(1)).set("cleanup.policy", policy);
     admin.create_topics([&topic], &AdminOptions::new()).await.unwrap().pop().unwrap().unwrap();
+    // Its broker knows of it a moment later.
+    let knows = || admin.inner().fetch_metadata(Some(name), LONG).unwrap().topics()[0].partitions().len();
+    while knows() == 0 {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
 }
 
 #[tokio::test]
@@ -40,9 +45,9 @@ async fn a_topic_that_would_forget_fences_is_refused() {
         }
     }
     let error = Fence::open(world.config(), "missing").await.unwrap_err();
-    let said =
-        "the fence topic missing does not exist; make it with one partition and cleanup.policy=compact";
+    let said = "the fence topic missing does not exist, or its settings may not be seen; make it with one partition and cleanup.policy=compact";
     assert!(error.to_string().ends_with(said), "{error}");
+    assert!(Fence::open(world.config(), "missing").await.is_err(), "looking for it has not made it");
     make_topic(&world, "right", 1, "compact").await;
     Fence::open(world.config(), "right").await.unwrap();
 }

@@ -67,7 +67,7 @@ impl World {
 
     /// The fence of one more process.
     pub(crate) async fn fence(&self) -> Fence {
-        Fence::make(self.config(), &self.fences, 1).await.unwrap()
+        Fence::make(self.config(), &self.fences, 1).await.unwrap().patience(LONG)
     }
 
     /// The same, on a way that can be held up.
@@ -82,7 +82,7 @@ impl World {
         for (name, value) in settings {
             config.set(*name, *value);
         }
-        (Fence::make(config, &self.fences, 1).await.unwrap(), relay)
+        (Fence::make(config, &self.fences, 1).await.unwrap().patience(LONG), relay)
     }
 
     /// A record for the log of a fence name.
