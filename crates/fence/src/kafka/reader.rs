@@ -68,12 +68,12 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads as far as there is something. Where that is may be told by a broker that does not know the end yet.
-    pub(super) fn to_the_end(&mut self) -> Result<(), Unread> {
+    pub(super) fn read_to_end(&mut self) -> Result<(), Unread> {
         self.read(None)
     }
 
     /// Reads up to a record that was delivered.
-    pub(super) fn up_to(&mut self, offset: i64) -> Result<(), Unread> {
+    pub(super) fn read_up_to(&mut self, offset: i64) -> Result<(), Unread> {
         self.read(Some(offset))
     }
 

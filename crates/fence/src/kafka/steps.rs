@@ -78,7 +78,7 @@ impl Steps {
     /// What the fence topic says of a name.
     pub(super) fn look(&self, name: &str) -> Result<Option<Mark>, Error> {
         let reader = Reader::open(&self.config, &self.topic, name, self.patience).and_then(|mut reader| {
-            reader.to_the_end()?;
+            reader.read_to_end()?;
             Ok(reader.into_highest())
         });
         reader.map_err(|error| Error::failed(&self.place, error))
@@ -88,7 +88,7 @@ impl Steps {
     fn begin<'a>(&self, stamp: &'a Stamp) -> Result<(Epoch, Reader<'a>), Ended> {
         let mut reader = Reader::open(&self.config, &self.topic, stamp.name(), self.patience)
             .map_err(|error| self.failed(error))?;
-        reader.to_the_end().map_err(|error| self.failed(error))?;
+        reader.read_to_end().map_err(|error| self.failed(error))?;
         not_stale(stamp, &reader)?;
         let id = format!("{}/{}", self.topic, stamp.name());
         let epoch = Epoch::begin(&self.config, &id, stamp.token(), self.patience);
@@ -113,7 +113,7 @@ impl Steps {
                 let Some(place) = place else {
                     return Err(self.failed("the fence record was not delivered"));
                 };
-                reader.up_to(place.offset).map_err(|error| self.failed(error))?;
+                reader.read_up_to(place.offset).map_err(|error| self.failed(error))?;
                 not_stale(stamp, &reader)?;
             }
         }

@@ -214,7 +214,7 @@ async fn an_epoch_that_somebody_else_ended_is_begun_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_transaction_that_lasted_too_long_is_made_again() {
     let world = World::new().await;
-    let (fence, way) = world.relayed_with(&[("transaction.timeout.ms", "1000")]).await;
+    let (fence, way) = world.relayed_with(&[("transaction.timeout.ms", "4000")]).await;
     fence.seal(&stamp("a", 34)).await.unwrap();
     way.hold(END_TXN);
     let paused = tokio::spawn({

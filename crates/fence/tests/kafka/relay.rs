@@ -13,6 +13,10 @@ use std::time::Duration;
 pub(crate) const INIT_PRODUCER_ID: i16 = 22;
 pub(crate) const END_TXN: i16 = 26;
 
+/// How long it is waited for what a client does, on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+
 /// What becomes of requests and answers.
 #[derive(Debug, Default)]
 struct Rules {
@@ -80,16 +84,22 @@ impl Relay {
 
     /// Waits until a request is held.
     pub(crate) async fn holds(&self) {
-        while self.state.rules.lock().unwrap().waiting == 0 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        self.until("a request is held", |rules| rules.waiting > 0).await;
     }
 
     /// Waits until an answer was lost.
     pub(crate) async fn has_lost(&self) {
-        while self.state.rules.lock().unwrap().count == 0 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
+        self.until("an answer is lost", |rules| rules.count > 0).await;
+    }
+
+    async fn until(&self, what: &str, is_so: impl Fn(&Rules) -> bool) {
+        for _ in 0..PATIENCE.as_millis() / LOOK_AGAIN.as_millis() {
+            if is_so(&self.state.rules.lock().unwrap()) {
+                return;
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
         }
+        panic!("it does not come to pass that {what}");
     }
 
     /// Holds nothing back any more.
