@@ -1,8 +1,7 @@
 //! Kafka: one node that is broker and controller, and writes each record to disk before it answers.
 //!
 //! Topics of its own have one partition, so that the first transaction does not wait for fifty. After a kill it takes itself for
-//! alive until a session has ended; that is made short. It forgets a `transactional.id` after 15 seconds and not after a week, and looks
-//! twice a second for transactions that have lasted too long.
+//! alive until a session has ended; that is made short.
 
 use std::io::Write as _;
 use std::process::Command;
@@ -29,6 +28,30 @@ const CREATE_TOPICS: [u8; 4] = [0, 19, 0, 2];
 pub struct Server(Process);
 
 impl Server {
+    /// Starts it with more settings, each a line of its properties.
+    ///
+    /// # Errors
+    /// As for `start`.
+    pub fn start_with(settings: &[&str]) -> Result<Self> {
+        let java = Java::with("kafka", "kafka_2.13")?;
+        let (directory, port) = (Directory::new("kafka")?, port::free()?);
+        let properties = directory.path().join("server.properties");
+        let data = directory.path().join("data");
+        let words = in_words(port, port::free()?, &data.display().to_string());
+        std::fs::write(&properties, words + &settings.join("\n"))?;
+        let mut format = Command::new(&java.program);
+        format.args(java.arguments(&[], "kafka.tools.StorageTool"));
+        output(
+            format.args(["format", "--standalone", "--cluster-id", CLUSTER, "--config"]).arg(&properties),
+        )?;
+        let mut arguments = java.arguments(&[], "kafka.Kafka");
+        arguments.push(properties.into());
+        let (program, variables, user) = (java.program, Vec::new(), None);
+        let recipe =
+            Recipe { name: "kafka", port, program, arguments, variables, user, ask, patience: PATIENCE };
+        Process::start(directory, recipe).map(Self)
+    }
+
     /// Makes a topic with one partition.
     ///
     /// # Errors
@@ -48,20 +71,7 @@ impl Server {
 
 impl Receiver for Server {
     fn start() -> Result<Self> {
-        let java = Java::with("kafka", "kafka_2.13")?;
-        let (directory, port) = (Directory::new("kafka")?, port::free()?);
-        let settings = directory.path().join("server.properties");
-        let data = directory.path().join("data");
-        std::fs::write(&settings, in_words(port, port::free()?, &data.display().to_string()))?;
-        let mut format = Command::new(&java.program);
-        format.args(java.arguments(&[], "kafka.tools.StorageTool"));
-        output(format.args(["format", "--standalone", "--cluster-id", CLUSTER, "--config"]).arg(&settings))?;
-        let mut arguments = java.arguments(&[], "kafka.Kafka");
-        arguments.push(settings.into());
-        let (program, variables, user) = (java.program, Vec::new(), None);
-        let recipe =
-            Recipe { name: "kafka", port, program, arguments, variables, user, ask, patience: PATIENCE };
-        Process::start(directory, recipe).map(Self)
+        Self::start_with(&[])
     }
 
     /// As clients take it: without a scheme.
@@ -98,9 +108,6 @@ offsets.topic.replication.factor=1
 transaction.state.log.num.partitions=1
 transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
-transaction.abort.timed.out.transaction.cleanup.interval.ms=500
-transaction.remove.expired.transaction.cleanup.interval.ms=1000
-transactional.id.expiration.ms=15000
 share.coordinator.state.topic.num.partitions=1
 share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1

@@ -23,9 +23,17 @@ use super::relay::Relay;
 /// How long the client library may take.
 pub(crate) const LONG: Duration = Duration::from_secs(20);
 
+/// It forgets a `transactional.id` after 15 seconds and not after a week, and looks twice a second for transactions that have lasted
+/// too long.
+const IMPATIENT: [&str; 3] = [
+    "transactional.id.expiration.ms=15000",
+    "transaction.remove.expired.transaction.cleanup.interval.ms=1000",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms=500",
+];
+
 fn broker() -> &'static RwLock<Server> {
     static BROKER: OnceLock<RwLock<Server>> = OnceLock::new();
-    BROKER.get_or_init(|| RwLock::new(Server::start().unwrap()))
+    BROKER.get_or_init(|| RwLock::new(Server::start_with(&IMPATIENT).unwrap()))
 }
 
 /// The broker for one test alone, which may kill it.
