@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use crate::run::{exists, step};
 
 /// A program, and the Debian package that has it.
-const NEEDED: [(&str, &str); 20] = [
+const NEEDED: [(&str, &str); 22] = [
     ("bash", "bash"),
     ("cat", "coreutils"),
     ("cc", "gcc"),
@@ -15,8 +15,11 @@ const NEEDED: [(&str, &str); 20] = [
     ("dash", "dash"),
     ("flock", "util-linux"),
     ("fsfreeze", "util-linux"),
+    // With make, for the client library of Kafka, which is built from source.
+    ("g++", "g++"),
     ("go", "golang-go"),
     ("ip", "iproute2"),
+    ("make", "make"),
     ("mkfs.ext4", "e2fsprogs"),
     ("mount", "mount"),
     ("nsenter", "util-linux"),
@@ -90,9 +93,11 @@ mod unit {
             "curl",
             "dash",
             "e2fsprogs",
+            "g++",
             "gcc",
             "golang-go",
             "iproute2",
+            "make",
             "mount",
             "procps",
             "python3",

@@ -38,11 +38,13 @@ mod error;
 pub mod files;
 #[cfg(feature = "http")]
 pub mod http;
+#[cfg(feature = "kafka")]
+pub mod kafka;
 #[cfg(feature = "mysql")]
 pub mod mysql;
 #[cfg(feature = "object-store")]
 pub mod object_store;
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(any(feature = "kafka", feature = "mysql", feature = "postgres", feature = "sqlite"))]
 mod pending;
 #[cfg(feature = "postgres")]
 pub mod postgres;

@@ -28,6 +28,30 @@ const CREATE_TOPICS: [u8; 4] = [0, 19, 0, 2];
 pub struct Server(Process);
 
 impl Server {
+    /// Starts it with more settings, each a line of its properties.
+    ///
+    /// # Errors
+    /// As for `start`.
+    pub fn start_with(settings: &[&str]) -> Result<Self> {
+        let java = Java::with("kafka", "kafka_2.13")?;
+        let (directory, port) = (Directory::new("kafka")?, port::free()?);
+        let properties = directory.path().join("server.properties");
+        let data = directory.path().join("data");
+        let words = in_words(port, port::free()?, &data.display().to_string());
+        std::fs::write(&properties, words + &settings.join("\n"))?;
+        let mut format = Command::new(&java.program);
+        format.args(java.arguments(&[], "kafka.tools.StorageTool"));
+        output(
+            format.args(["format", "--standalone", "--cluster-id", CLUSTER, "--config"]).arg(&properties),
+        )?;
+        let mut arguments = java.arguments(&[], "kafka.Kafka");
+        arguments.push(properties.into());
+        let (program, variables, user) = (java.program, Vec::new(), None);
+        let recipe =
+            Recipe { name: "kafka", port, program, arguments, variables, user, ask, patience: PATIENCE };
+        Process::start(directory, recipe).map(Self)
+    }
+
     /// Makes a topic with one partition.
     ///
     /// # Errors
@@ -47,20 +71,7 @@ impl Server {
 
 impl Receiver for Server {
     fn start() -> Result<Self> {
-        let java = Java::with("kafka", "kafka_2.13")?;
-        let (directory, port) = (Directory::new("kafka")?, port::free()?);
-        let settings = directory.path().join("server.properties");
-        let data = directory.path().join("data");
-        std::fs::write(&settings, in_words(port, port::free()?, &data.display().to_string()))?;
-        let mut format = Command::new(&java.program);
-        format.args(java.arguments(&[], "kafka.tools.StorageTool"));
-        output(format.args(["format", "--standalone", "--cluster-id", CLUSTER, "--config"]).arg(&settings))?;
-        let mut arguments = java.arguments(&[], "kafka.Kafka");
-        arguments.push(settings.into());
-        let (program, variables, user) = (java.program, Vec::new(), None);
-        let recipe =
-            Recipe { name: "kafka", port, program, arguments, variables, user, ask, patience: PATIENCE };
-        Process::start(directory, recipe).map(Self)
+        Self::start_with(&[])
     }
 
     /// As clients take it: without a scheme.
@@ -86,8 +97,8 @@ listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
 advertised.listeners=PLAINTEXT://127.0.0.1:{port}
 controller.listener.names=CONTROLLER
 controller.quorum.bootstrap.servers=127.0.0.1:{controller}
-broker.heartbeat.interval.ms=200
-broker.session.timeout.ms=1000
+broker.heartbeat.interval.ms=1000
+broker.session.timeout.ms=3000
 log.dirs={data}
 log.flush.interval.messages=1
 num.partitions=1
