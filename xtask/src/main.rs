@@ -9,6 +9,7 @@
 //! installs a Debian package for a program that the tests need and that is missing, if it may.
 
 mod again;
+mod bench;
 mod checks;
 mod coalescing;
 mod deny;
@@ -62,6 +63,8 @@ enum Task {
     Soak(soak::Args),
     /// Many leases at rest, in one session and with a session for each
     Coalescing(coalescing::Args),
+    /// Leasehold and its peers under the same load, in one run: `bench --peers etcd,redis --workloads A,B`
+    Bench(bench::Args),
     /// Rolling deploys of real processes; nobody leads for moments at most, and no work is lost
     Deploys(deploys::Args),
     /// A staged incident of real processes; `leasehold gaps` must split it into its causes as they were
@@ -83,6 +86,7 @@ fn main() -> ExitCode {
         Task::Nemesis(args) => nemesis::run(&args, &rest()),
         Task::Soak(args) => soak::run(&args),
         Task::Coalescing(args) => coalescing::run(&args),
+        Task::Bench(args) => bench::run(&args),
         Task::Deploys(args) => deploys::run(&args),
         Task::Gap(args) => gap::run(&args),
     };
@@ -128,6 +132,7 @@ mod unit {
             "fuzz",
             "nemesis",
             "soak",
+            "bench",
             "deploys",
             "gap",
         ] {
