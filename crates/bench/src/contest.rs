@@ -91,7 +91,11 @@ impl Contest {
         if matches!(work, Work::Restart { .. }) {
             running.restart()?;
         }
-        let (url, pids) = (running.url.clone(), running.pids());
+        let url = match (work, &running.beside_leader) {
+            (Work::Expiry { kill_leader: true, .. }, Some(beside)) => beside.clone(),
+            _ => running.url.clone(),
+        };
+        let pids = running.pids();
         let leader = running.nodes[running.leader].pid();
         let spec = Spec { peer: round.peer, url, pids, work, leader, since_ns, warm_up_ms, window_ms };
         let load = Command::new(&self.load)

@@ -5,9 +5,14 @@
 //!
 //! What it deliberately does not do: it installs nothing (`cargo xtask bench` does) and measures nothing.
 
+pub mod etcd;
 pub mod leasehold;
+pub mod nats;
+pub mod postgres;
 pub mod process;
+pub mod redis;
 pub mod usage;
+pub mod zookeeper;
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -33,6 +38,16 @@ pub const TTL: Duration = Duration::from_secs(120);
 pub enum Peer {
     /// Ourselves.
     Leasehold,
+    /// See [`etcd`].
+    Etcd,
+    /// See [`zookeeper`].
+    Zookeeper,
+    /// See [`redis`].
+    Redis,
+    /// See [`postgres`].
+    Postgres,
+    /// See [`nats`].
+    Nats,
 }
 
 impl Peer {
@@ -40,6 +55,23 @@ impl Peer {
     pub fn name(self) -> &'static str {
         match self {
             Self::Leasehold => "Leasehold",
+            Self::Etcd => "etcd",
+            Self::Zookeeper => "ZooKeeper",
+            Self::Redis => "Redis",
+            Self::Postgres => "PostgreSQL",
+            Self::Nats => "NATS",
+        }
+    }
+
+    /// Its colour in plots.
+    pub fn colour(self) -> &'static str {
+        match self {
+            Self::Leasehold => "#1b7f4d",
+            Self::Etcd => "#2f6fb4",
+            Self::Zookeeper => "#8a6d1f",
+            Self::Redis => "#c0392b",
+            Self::Postgres => "#5b4a9e",
+            Self::Nats => "#777777",
         }
     }
 
@@ -53,8 +85,28 @@ impl Peer {
             }
             _ => true,
         };
-        let on_this = match self {
-            Self::Leasehold => true,
+        let many = |leases: usize| leases <= 100_000;
+        let on_this = match (self, work) {
+            (Self::Leasehold, _) => true,
+            // Without a queue, a watch or a lease that ends by itself in a table, the rest says nothing about these.
+            (
+                Self::Redis | Self::Postgres,
+                Work::Cycles { .. } | Work::Renewals { .. } | Work::Handover { .. },
+            ) => nodes == 1,
+            (Self::Nats, Work::Cycles { .. } | Work::Renewals { .. }) => true,
+            (
+                Self::Zookeeper,
+                Work::Cycles { .. } | Work::Handover { .. } | Work::Expiry { kill_leader: false, .. },
+            ) => true,
+            (Self::Zookeeper, Work::Many { leases, session_each }) => many(leases) && !session_each,
+            (Self::Etcd, Work::Many { leases, .. }) => many(leases),
+            (Self::Etcd, Work::MassExpiry { leases, .. }) => leases <= 10_000,
+            (
+                Self::Etcd,
+                Work::Cycles { .. } | Work::Renewals { .. } | Work::Handover { .. } | Work::Expiry { .. },
+            ) => true,
+            (Self::Etcd, Work::FanOut { .. }) => true,
+            _ => false,
         };
         on_nodes && on_this
     }
@@ -63,13 +115,10 @@ impl Peer {
     pub fn renewals_are(self) -> &'static str {
         match self {
             Self::Leasehold => "on the disks of a quorum",
-        }
-    }
-
-    /// Its colour in plots.
-    pub fn colour(self) -> &'static str {
-        match self {
-            Self::Leasehold => "#1b7f4d",
+            Self::Etcd => "in the memory of the leader alone",
+            Self::Zookeeper => "in the memory of the leader alone",
+            Self::Redis | Self::Postgres => "on the disk of its one node",
+            Self::Nats => "on the disks of a quorum",
         }
     }
 
@@ -80,6 +129,11 @@ impl Peer {
     pub fn start(self, tools: &Tools, nodes: usize) -> Result<Running> {
         match self {
             Self::Leasehold => leasehold::start(tools, nodes),
+            Self::Etcd => etcd::start(tools, nodes),
+            Self::Zookeeper => zookeeper::start(tools, nodes),
+            Self::Redis => redis::start(tools),
+            Self::Postgres => postgres::start(tools),
+            Self::Nats => nats::start(tools, nodes),
         }
     }
 }
@@ -131,6 +185,8 @@ pub struct Running {
     pub settings: String,
     /// Where clients connect to.
     pub url: String,
+    /// Where they connect to when the leader is going to die, if their connections do not move by themselves.
+    pub beside_leader: Option<String>,
     /// Its nodes.
     pub nodes: Vec<Process>,
     /// Which node led when it was asked, counted from zero.

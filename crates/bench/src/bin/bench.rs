@@ -79,14 +79,25 @@ fn named(text: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), why.to_owned()))
 }
 
-fn main() -> Result<ExitCode> {
-    match Words::parse().task {
-        Task::Load { spec } => load(&serde_json::from_str(&spec)?).map(|()| ExitCode::SUCCESS),
+fn main() -> ExitCode {
+    let done = match Words::parse().task {
+        Task::Load { spec } => {
+            serde_json::from_str(&spec).map_err(Into::into).and_then(|spec| load(&spec)).map(|()| true)
+        }
         Task::Run(args) => measure(&args),
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("bench: {error:#}");
+            ExitCode::FAILURE
+        }
     }
 }
 
-fn measure(args: &RunArgs) -> Result<ExitCode> {
+/// Says whether everything was measured.
+fn measure(args: &RunArgs) -> Result<bool> {
     if args.fresh && args.results.exists() {
         std::fs::remove_file(&args.results)?;
     }
@@ -115,5 +126,5 @@ fn measure(args: &RunArgs) -> Result<ExitCode> {
         print!("{}", table(&kept.lines));
     }
     let failed = kept.lines.iter().any(|line| matches!(line.outcome, Outcome::Failed(_)));
-    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(!failed)
 }

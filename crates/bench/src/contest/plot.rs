@@ -167,7 +167,7 @@ mod tests {
     fn names_of_lines_that_end_together_are_apart() {
         let lines = [
             (Peer::Leasehold, vec![(1.0, 10.0), (64.0, 1000.0)]),
-            (Peer::Leasehold, vec![(1.0, 9.0), (64.0, 999.0)]),
+            (Peer::Redis, vec![(1.0, 9.0), (64.0, 999.0)]),
         ];
         let svg = draw("x", &lines);
         let heights: Vec<f64> = svg

@@ -36,7 +36,8 @@ const STREAMS_PER_LINK: usize = 2;
 /// # Errors
 /// When its program is missing, or it does not serve.
 pub fn start(tools: &Tools, nodes: usize) -> Result<Running> {
-    let program = program("etcd", &places(tools)).context("etcd is missing: `cargo xtask bench` installs it")?;
+    let program =
+        program("etcd", &places(tools)).context("etcd is missing: `cargo xtask bench` installs it")?;
     let directory = tools.directory("etcd")?;
     let (clients, peers) = (free_ports(nodes)?, free_ports(nodes)?);
     let members: Vec<String> =
@@ -59,7 +60,12 @@ pub fn start(tools: &Tools, nodes: usize) -> Result<Running> {
         let mut words = vec![program.display().to_string()];
         words.extend(options.into_iter().flat_map(|(option, value)| [option.to_owned(), value]));
         let log = directory.path().join(format!("n{number}.log"));
-        started.push(Process::start(Recipe { name: format!("etcd n{number}"), words, variables: Vec::new(), log })?);
+        started.push(Process::start(Recipe {
+            name: format!("etcd n{number}"),
+            words,
+            variables: Vec::new(),
+            log,
+        })?);
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (version, leader) = started[0].until(|| runtime.block_on(leader(&clients)))?;
@@ -68,7 +74,9 @@ pub fn start(tools: &Tools, nodes: usize) -> Result<Running> {
          {STREAMS_PER_LINK} keep-alive streams per connection"
     );
     let url = format!("http://127.0.0.1:{}", clients[leader]);
-    Ok(Running { version, settings, url, nodes: started, leader, directory })
+    let beside = clients.iter().enumerate().find(|(number, _)| *number != leader);
+    let beside_leader = beside.map(|(_, port)| format!("http://127.0.0.1:{port}"));
+    Ok(Running { version, settings, url, beside_leader, nodes: started, leader, directory })
 }
 
 /// Where its package for Python has the program.
@@ -186,7 +194,8 @@ impl Watch {
     async fn next(&mut self) -> Result<Seen> {
         let answer = self.answers.next().await.context("the watch ended")??;
         ensure!(!answer.canceled, "the watch was cancelled");
-        let ended = answer.events.iter().filter(|event| event.r#type() == api::event::EventType::Delete).count();
+        let ended =
+            answer.events.iter().filter(|event| event.r#type() == api::event::EventType::Delete).count();
         Ok(Seen { granted: answer.events.len() - ended, ended })
     }
 }

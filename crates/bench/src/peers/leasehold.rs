@@ -44,7 +44,15 @@ pub fn start(tools: &Tools, nodes: usize) -> Result<Running> {
     let url = format!("leasehold://{}", addresses.join(","));
     let settings = "as shipped; clients are sessions of the public library".to_owned();
     let leader = if nodes == 1 { 0 } else { started[0].until(|| leader(&tools.program, &url))? };
-    Ok(Running { version: version(&tools.program)?, settings, url, nodes: started, leader, directory })
+    Ok(Running {
+        version: version(&tools.program)?,
+        settings,
+        url,
+        beside_leader: None,
+        nodes: started,
+        leader,
+        directory,
+    })
 }
 
 fn words(program: &Path, home: &Path, address: &str, number: usize, members: &[String]) -> Vec<String> {

@@ -39,7 +39,12 @@ pub fn start(tools: &Tools, nodes: usize) -> Result<Running> {
         std::fs::write(&file, config(number, &home, *client, *route, &routes))?;
         let words = vec![program.display().to_string(), "-c".to_owned(), file.display().to_string()];
         let log = directory.path().join(format!("n{number}.log"));
-        started.push(Process::start(Recipe { name: format!("nats n{number}"), words, variables: Vec::new(), log })?);
+        started.push(Process::start(Recipe {
+            name: format!("nats n{number}"),
+            words,
+            variables: Vec::new(),
+            log,
+        })?);
     }
     let url = format!("nats://127.0.0.1:{}", clients[0]);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -48,7 +53,7 @@ pub fn start(tools: &Tools, nodes: usize) -> Result<Running> {
         "JetStream with sync_interval always, a bucket in files with {nodes} replica(s) and history 1; one message per operation with the \
          sequence number expected, crate async-nats"
     );
-    Ok(Running { version, settings, url, nodes: started, leader: 0, directory })
+    Ok(Running { version, settings, url, beside_leader: None, nodes: started, leader: 0, directory })
 }
 
 fn config(number: usize, home: &Path, client: u16, route: u16, routes: &[u16]) -> String {
@@ -58,7 +63,8 @@ fn config(number: usize, home: &Path, client: u16, route: u16, routes: &[u16]) -
     );
     if routes.len() > 1 {
         let all: Vec<String> = routes.iter().map(|port| format!("nats://127.0.0.1:{port}")).collect();
-        config += &format!("cluster {{ name: bench, listen: 127.0.0.1:{route}, routes: [{}] }}\n", all.join(", "));
+        config +=
+            &format!("cluster {{ name: bench, listen: 127.0.0.1:{route}, routes: [{}] }}\n", all.join(", "));
     }
     config
 }

@@ -37,7 +37,7 @@ const POLL: Duration = Duration::from_millis(5);
 ///
 /// # Errors
 /// When its programs are missing, or it does not serve.
-pub fn start(tools: &Tools, _nodes: usize) -> Result<Running> {
+pub fn start(tools: &Tools) -> Result<Running> {
     let missing = "postgres is missing: `cargo xtask bench` installs it";
     let [postgres, initdb] = ["postgres", "initdb"].map(|name| program(name, &places()));
     let (postgres, initdb) = (postgres.context(missing)?, initdb.context(missing)?);
@@ -55,8 +55,13 @@ pub fn start(tools: &Tools, _nodes: usize) -> Result<Running> {
     let mut words = as_user(user);
     words.extend([postgres.display().to_string(), "-D".to_owned(), data.display().to_string()]);
     words.extend(["-p".to_owned(), port.to_string()]);
-    let settings =
-        ["listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=400", "wal_level=minimal", "max_wal_senders=0"];
+    let settings = [
+        "listen_addresses=127.0.0.1",
+        "unix_socket_directories=",
+        "max_connections=400",
+        "wal_level=minimal",
+        "max_wal_senders=0",
+    ];
     words.extend(settings.iter().flat_map(|setting| ["-c".to_owned(), (*setting).to_owned()]));
     let log = directory.path().join("log");
     let mut node = Process::start(Recipe { name: "postgres".to_owned(), words, variables: Vec::new(), log })?;
@@ -67,7 +72,7 @@ pub fn start(tools: &Tools, _nodes: usize) -> Result<Running> {
         "fsync and synchronous_commit on, max_connections 400, wal_level minimal; one prepared INSERT ON CONFLICT or UPDATE per operation \
          by crate tokio-postgres, pipelined where shared; renewals over {POOL} connections"
     );
-    Ok(Running { version, settings, url, nodes: vec![node], leader: 0, directory })
+    Ok(Running { version, settings, url, beside_leader: None, nodes: vec![node], leader: 0, directory })
 }
 
 /// Where Debian has its programs.
@@ -93,9 +98,17 @@ fn other_user() -> Result<Option<(u32, u32)>> {
 
 fn as_user(user: Option<(u32, u32)>) -> Vec<String> {
     let Some((id, group)) = user else { return Vec::new() };
-    ["setpriv", &format!("--reuid={id}"), &format!("--regid={group}"), "--clear-groups", "--pdeathsig", "KILL", "--"]
-        .map(str::to_owned)
-        .to_vec()
+    [
+        "setpriv",
+        &format!("--reuid={id}"),
+        &format!("--regid={group}"),
+        "--clear-groups",
+        "--pdeathsig",
+        "KILL",
+        "--",
+    ]
+    .map(str::to_owned)
+    .to_vec()
 }
 
 fn make(initdb: &Path, data: &Path, user: Option<(u32, u32)>) -> Result<()> {
@@ -103,7 +116,11 @@ fn make(initdb: &Path, data: &Path, user: Option<(u32, u32)>) -> Result<()> {
     words.extend([initdb.display().to_string(), "-D".to_owned(), data.display().to_string()]);
     let options = ["--username=postgres", "--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C"];
     words.extend(options.map(str::to_owned));
-    let made = Command::new(&words[0]).args(&words[1..]).current_dir("/").output().context("initdb does not start")?;
+    let made = Command::new(&words[0])
+        .args(&words[1..])
+        .current_dir("/")
+        .output()
+        .context("initdb does not start")?;
     ensure!(made.status.success(), "initdb failed: {}", String::from_utf8_lossy(&made.stderr));
     Ok(())
 }
@@ -190,7 +207,8 @@ impl super::Client for Client {
 impl RenewOne for Client {
     async fn renew(&self, held: &mut Held) -> Result<()> {
         let Link { connection, renew, .. } = &*self.link;
-        let changed = connection.execute(renew, &[&held.name, &held.holder, &held.token, &self.ttl_ms()]).await?;
+        let changed =
+            connection.execute(renew, &[&held.name, &held.holder, &held.token, &self.ttl_ms()]).await?;
         ensure!(changed == 1, "{} was not held any more", held.name);
         Ok(())
     }

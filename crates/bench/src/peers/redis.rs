@@ -29,7 +29,7 @@ const POLL: Duration = Duration::from_millis(5);
 ///
 /// # Errors
 /// When its program is missing, or it does not serve.
-pub fn start(tools: &Tools, _nodes: usize) -> Result<Running> {
+pub fn start(tools: &Tools) -> Result<Running> {
     let program = program("redis-server", &[tools.installed.join("redis/usr/bin")]);
     let program = program.context("redis-server is missing: `cargo xtask bench` installs it")?;
     let directory = tools.directory("redis")?;
@@ -46,7 +46,7 @@ pub fn start(tools: &Tools, _nodes: usize) -> Result<Running> {
     let settings = "appendonly yes, appendfsync always, save off; EVALSHA of a script that sets with NX PX and raises a token counter; \
                     pipelined connections of crate redis"
         .to_owned();
-    Ok(Running { version, settings, url, nodes: vec![node], leader: 0, directory })
+    Ok(Running { version, settings, url, beside_leader: None, nodes: vec![node], leader: 0, directory })
 }
 
 fn version(url: &str) -> Result<String> {

@@ -36,7 +36,9 @@ pub fn start(tools: &Tools, nodes: usize) -> Result<Running> {
         String::new()
     } else {
         let pairs = internal.chunks(2).zip(1..);
-        pairs.map(|(ports, number)| format!("server.{number}=127.0.0.1:{}:{}\n", ports[0], ports[1])).collect()
+        pairs
+            .map(|(ports, number)| format!("server.{number}=127.0.0.1:{}:{}\n", ports[0], ports[1]))
+            .collect()
     };
     let mut started = Vec::new();
     for (port, number) in clients.iter().zip(1..) {
@@ -56,14 +58,19 @@ pub fn start(tools: &Tools, nodes: usize) -> Result<Running> {
         words.push("org.apache.zookeeper.server.quorum.QuorumPeerMain".to_owned());
         words.push(file.display().to_string());
         let log = directory.path().join(format!("n{number}.log"));
-        started.push(Process::start(Recipe { name: format!("zookeeper n{number}"), words, variables: Vec::new(), log })?);
+        started.push(Process::start(Recipe {
+            name: format!("zookeeper n{number}"),
+            words,
+            variables: Vec::new(),
+            log,
+        })?);
     }
     let (version, leader) = started[0].until(|| leader(&clients))?;
     let settings = "defaults (forceSync on), 1 GiB of heap, connections without limit; an ephemeral node by create2 and delete, \
                     crate zookeeper-client connected to the leader"
         .to_owned();
     let url = format!("127.0.0.1:{}", clients[leader]);
-    Ok(Running { version, settings, url, nodes: started, leader, directory })
+    Ok(Running { version, settings, url, beside_leader: None, nodes: started, leader, directory })
 }
 
 /// Version and number of the one that leads or stands alone.
@@ -105,7 +112,10 @@ impl super::Client for Client {
     type Held = Held;
 
     async fn link(url: &str, ttl: Duration) -> Result<zookeeper_client::Client> {
-        Ok(zookeeper_client::Client::connector().with_session_timeout(ttl.min(LONGEST_SESSION)).connect(url).await?)
+        Ok(zookeeper_client::Client::connector()
+            .with_session_timeout(ttl.min(LONGEST_SESSION))
+            .connect(url)
+            .await?)
     }
 
     async fn open(link: &Arc<zookeeper_client::Client>, _number: usize, _ttl: Duration) -> Result<Self> {

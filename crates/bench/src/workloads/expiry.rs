@@ -14,8 +14,8 @@ use crate::session_stream::clock::now_ns;
 
 /// Holders that die at the same time.
 pub(super) const HOLDERS: usize = 20;
-/// Between the beginnings of two: all of them lie within a third of the ttl, so that none renews before it dies.
-pub(super) const APART: Duration = Duration::from_millis(50);
+/// Between the beginnings of two, as a part of the ttl: all of them lie within a tenth of it, so that none renews before it dies.
+pub(super) const APART: u32 = 200;
 
 /// Measures it. With a leader to kill, that happens half a ttl after the first holder began.
 pub(super) async fn run<C: Client>(spec: &Spec, ttl: Duration, kill_leader: bool) -> Result<Figures> {

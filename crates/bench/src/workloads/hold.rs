@@ -27,7 +27,7 @@ pub(super) async fn one_by_one<C: Client>(spec: &Spec, ttl: Duration) -> Result<
         // Where a queue is made of keys, only whoever came as those who wait do stands in it.
         let (_, held) = client.wait_for(&name(number)).await?;
         kept.push((client, held));
-        tokio::time::sleep(APART).await;
+        tokio::time::sleep(ttl / APART).await;
     }
     say(&begun)?;
     std::future::pending::<()>().await;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Result;
 use tokio::task::JoinSet;
 
-use super::{Figures, Spec, links};
+use super::{Figures, Spec, clients, links};
 use crate::peers::usage::Used;
 use crate::peers::{Client, TTL};
 use crate::session_stream::clock::now_ns;
@@ -59,10 +59,7 @@ async fn create<C: Client>(
 ) -> Result<Vec<(Arc<C>, C::Held)>> {
     let next = Arc::new(AtomicUsize::new(0));
     let sessions = if session_each { 0 } else { SESSIONS };
-    let mut shared = Vec::new();
-    for number in 0..sessions {
-        shared.push(Arc::new(C::open(&links[number % links.len()], number, TTL).await?));
-    }
+    let shared: Vec<Arc<C>> = clients::<C>(links, sessions).await?.into_iter().map(Arc::new).collect();
     let mut tasks = JoinSet::new();
     for worker in 0..IN_FLIGHT {
         let (next, link) = (Arc::clone(&next), Arc::clone(&links[worker % links.len()]));

@@ -15,7 +15,7 @@ pub(super) async fn run<C: Client>(spec: &Spec, count: usize) -> Result<Figures>
         let (link, book) = (Arc::clone(&links[number % links.len()]), Arc::clone(&book));
         async move {
             let client = C::open(&link, number, TTL).await?;
-            let (token, held) = client.acquire(&format!("bench/renewals/{number}")).await?;
+            let (token, held) = client.acquire(&format!("bench/renewals/{count}/{number}")).await?;
             book.granted(number, token)?;
             Ok((client, held))
         }
