@@ -14,9 +14,10 @@ pub mod results;
 
 use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::peers::{Peer, Running, Tools};
 use crate::session_stream::clock::now_ns;
@@ -98,15 +99,34 @@ impl Contest {
         let pids = running.pids();
         let leader = running.nodes[running.leader].pid();
         let spec = Spec { peer: round.peer, url, pids, work, leader, since_ns, warm_up_ms, window_ms };
-        let load = Command::new(&self.load)
-            .args(["load", &serde_json::to_string(&spec)?])
-            .stdin(Stdio::null())
-            .output()
-            .with_context(|| format!("{} does not start", self.load.display()))?;
+        let mut load = Command::new(&self.load);
+        let load = within(LONGEST, load.args(["load", &serde_json::to_string(&spec)?]))?;
         let said = String::from_utf8_lossy(&load.stderr);
         ensure!(load.status.success(), "the load ended with {}: {}", load.status, said.trim());
         serde_json::from_slice(&load.stdout).context("the load says something else than figures")
     }
+}
+
+/// A size that needs longer is cut, and the report says so.
+const LONGEST: Duration = Duration::from_secs(300);
+/// How often somebody looks whether the load has ended: seldom enough to cost nothing.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
+/// What a program says that ends in time. It must not say more than a pipe holds.
+fn within(longest: Duration, command: &mut Command) -> Result<Output> {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().context("the load does not start")?;
+    let give_up = now_ns() + u64::try_from(longest.as_nanos())?;
+    while child.try_wait()?.is_none() {
+        if now_ns() > give_up {
+            // It is gone already, or it is not.
+            let _ = child.kill();
+            child.wait()?;
+            bail!("cut: it would take more than {} s", longest.as_secs());
+        }
+        std::thread::sleep(LOOK_AGAIN);
+    }
+    Ok(child.wait_with_output()?)
 }
 
 /// A bar on a terminal, a line elsewhere.
@@ -140,4 +160,18 @@ pub fn peers(named: &[Peer]) -> Vec<Peer> {
     all.sort_unstable();
     all.dedup();
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_takes_too_long_is_cut() {
+        let short = Duration::from_millis(200);
+        let cut = within(short, Command::new("sleep").arg("60")).unwrap_err();
+        assert!(cut.to_string().starts_with("cut: "), "{cut}");
+        let said = within(Duration::from_secs(20), Command::new("echo").arg("done")).unwrap();
+        assert_eq!(said.stdout, b"done\n");
+    }
 }

@@ -8,6 +8,7 @@
 pub mod etcd;
 pub mod leasehold;
 pub mod nats;
+pub mod pipeline;
 pub mod postgres;
 pub mod process;
 pub mod redis;
@@ -24,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 
 use crate::session_stream::clock::now_ns;
-use crate::workloads::{SHARED, Window, Work};
+use crate::workloads::{Connections, SHARED, Window, Work};
 use process::Process;
 
 /// The ttl of every lease that is not meant to end: long enough that nothing renews by itself in a window.
@@ -88,6 +89,8 @@ impl Peer {
         let many = |leases: usize| leases <= 100_000;
         let on_this = match (self, work) {
             (Self::Leasehold, _) => true,
+            // A connection does one thing at a time: sharing four among many says nothing.
+            (Self::Postgres, Work::Cycles { connections: Connections::Shared, .. }) => false,
             // Without a queue, a watch or a lease that ends by itself in a table, the rest says nothing about these.
             (
                 Self::Redis | Self::Postgres,

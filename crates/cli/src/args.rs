@@ -29,6 +29,7 @@ use leasehold::{Label, Reason, ResourceName, Revision, Token};
 use crate::exit::Exit;
 
 pub(crate) use alarms::{AlarmsArgs, AlarmsCommand, ClearArgs};
+pub(crate) use bench::BenchArgs;
 pub(crate) use check_history::CheckHistoryArgs;
 pub(crate) use cluster::{AddArgs, ClusterCommand, PromoteArgs};
 pub(crate) use fence_check::FenceCheckArgs;
@@ -36,7 +37,6 @@ pub(crate) use fence_proxy::FenceProxyArgs;
 pub(crate) use files::{BackupArgs, LifeArgs, RecoverArgs, RestoreArgs, VerifyArgs};
 pub(crate) use gaps::GapsArgs;
 pub(crate) use plan::{Percent, PlanArgs};
-pub(crate) use bench::BenchArgs;
 pub(crate) use probe::ProbeArgs;
 pub(crate) use run::{AcquireArgs, HoldArgs, OnLossWord, ReadyWord, RunArgs};
 pub(crate) use serve::ServeArgs;

@@ -4,6 +4,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails, and unwrap says where")]
 
+#[path = "cli/bench.rs"]
+mod bench;
 #[path = "cli/alarms.rs"]
 mod alarms;
 #[path = "cli/drain.rs"]

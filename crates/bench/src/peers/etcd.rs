@@ -20,8 +20,8 @@ use crate::session_stream::clock::now_ns;
 use crate::workloads::Window;
 
 /// What is generated from its API.
-#[expect(missing_docs, clippy::all, unreachable_pub, reason = "generated")]
-pub mod api {
+#[expect(unreachable_pub, unused_qualifications, clippy::allow_attributes, reason = "written by a generator")]
+mod api {
     tonic::include_proto!("etcdserverpb");
 }
 

@@ -2,26 +2,24 @@
 //!
 //! The token is the sequence number of the message that made the key; renewals are messages too, and move the number but not the token.
 
+mod wire;
+
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
-use async_nats::HeaderMap;
-use async_nats::header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE;
-use async_nats::jetstream::context::PublishErrorKind;
-use async_nats::jetstream::{self, Context, kv};
+use anyhow::{Context as _, Result, bail, ensure};
+use serde_json::json;
 
 use super::process::{Process, Recipe, free_ports, program};
 use super::{RenewOne, Renewed, Running, TTL, Tools, renew_each};
 use crate::workloads::Window;
+use wire::Connection;
 
 const BUCKET: &str = "bench";
-/// Answers that may be missing on one connection at a time: more than there are sessions.
-const IN_FLIGHT: usize = 200_000;
-/// A synced write may wait behind very many others.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The code of an answer that says that the last message of a key is another one.
+const WRONG_LAST: u64 = 10_071;
 
 /// Starts one node or three.
 ///
@@ -46,12 +44,12 @@ pub fn start(tools: &Tools, nodes: usize) -> Result<Running> {
             log,
         })?);
     }
-    let url = format!("nats://127.0.0.1:{}", clients[0]);
+    let url = format!("127.0.0.1:{}", clients[0]);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let version = started[0].until(|| runtime.block_on(make_bucket(&url, nodes)))?;
     let settings = format!(
         "JetStream with sync_interval always, a bucket in files with {nodes} replica(s) and history 1; one message per operation with the \
-         sequence number expected, crate async-nats"
+         sequence number expected, over pipelined connections"
     );
     Ok(Running { version, settings, url, beside_leader: None, nodes: started, leader: 0, directory })
 }
@@ -69,23 +67,36 @@ fn config(number: usize, home: &Path, client: u16, route: u16, routes: &[u16]) -
     config
 }
 
-async fn make_bucket(url: &str, replicas: usize) -> Result<String> {
-    let client = async_nats::connect(url).await?;
-    let bucket = kv::Config {
-        bucket: BUCKET.to_owned(),
-        history: 1,
-        num_replicas: replicas,
-        max_age: TTL * 10,
-        ..kv::Config::default()
-    };
-    jetstream::new(client.clone()).create_key_value(bucket).await?;
-    Ok(client.server_info().version)
+/// Makes the bucket as its own client libraries do.
+async fn make_bucket(address: &str, replicas: usize) -> Result<String> {
+    let connection = Connection::open(address).await?;
+    let name = format!("KV_{BUCKET}");
+    let bucket = json!({
+        "name": name,
+        "subjects": [format!("$KV.{BUCKET}.>")],
+        "retention": "limits",
+        "storage": "file",
+        "discard": "new",
+        "max_msgs_per_subject": 1,
+        "max_consumers": -1,
+        "max_msgs": -1,
+        "max_bytes": -1,
+        "max_msg_size": -1,
+        "max_age": TTL.as_secs() * 10_000_000_000,
+        "num_replicas": replicas,
+        "allow_rollup_hdrs": true,
+        "deny_delete": true,
+        "allow_direct": true,
+    });
+    let made = connection.request(&format!("$JS.API.STREAM.CREATE.{name}"), "", &bucket.to_string()).await?;
+    ensure!(made["config"].is_object(), "the bucket was not made: {made}");
+    Ok(connection.version.clone())
 }
 
 /// Somebody who remembers the last message of every name it had.
 #[derive(Debug)]
 pub struct Client {
-    link: Arc<Context>,
+    link: Arc<Connection>,
     number: usize,
     last: Mutex<HashMap<String, u64>>,
 }
@@ -100,68 +111,43 @@ pub struct Held {
 impl Client {
     /// Publishes to a key whose last message is `last`. Nothing if it is another one.
     async fn publish(&self, name: &str, last: u64, delete: bool) -> Result<Option<u64>> {
-        let mut headers = HeaderMap::new();
-        headers.insert(NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, last.to_string());
-        if delete {
-            headers.insert("KV-Operation", "DEL");
-        }
-        let subject = format!("$KV.{BUCKET}.{name}");
+        let operation = if delete { "KV-Operation: DEL\r\n" } else { "" };
+        let headers = format!("Nats-Expected-Last-Subject-Sequence: {last}\r\n{operation}");
         let value = if delete { String::new() } else { self.number.to_string() };
-        let sent = self.link.publish_with_headers(subject, headers, value.into()).await;
-        match match sent {
-            Ok(answer) => answer.await,
-            Err(error) => Err(error),
-        } {
-            Ok(answer) => Ok(Some(answer.sequence)),
-            Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => Ok(None),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    fn remember(&self, name: &str, last: u64) {
-        let mut known = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        match known.get_mut(name) {
-            Some(known) => *known = last,
-            None => drop(known.insert(name.to_owned(), last)),
+        let answer = self.link.request(&format!("$KV.{BUCKET}.{name}"), &headers, &value).await?;
+        match (answer["seq"].as_u64(), answer["error"]["err_code"].as_u64()) {
+            (Some(sequence), None) => Ok(Some(sequence)),
+            (_, Some(WRONG_LAST)) => Ok(None),
+            _ => bail!("{name} was not written: {answer}"),
         }
     }
 }
 
 impl super::Client for Client {
-    type Link = Context;
+    type Link = Connection;
     type Held = Held;
 
-    async fn link(url: &str, _ttl: Duration) -> Result<Context> {
-        let client = async_nats::connect(url).await?;
-        let builder = jetstream::context::ContextBuilder::new();
-        Ok(builder.max_ack_inflight(IN_FLIGHT).ack_timeout(PATIENCE).build(client))
+    async fn link(url: &str, _ttl: Duration) -> Result<Connection> {
+        Connection::open(url).await
     }
 
-    async fn open(link: &Arc<Context>, number: usize, _ttl: Duration) -> Result<Self> {
+    async fn open(link: &Arc<Connection>, number: usize, _ttl: Duration) -> Result<Self> {
         Ok(Self { link: Arc::clone(link), number, last: Mutex::default() })
     }
 
     async fn acquire(&self, name: &str) -> Result<(u64, Held)> {
+        // Whoever comes back knows the message that gave the name back; for whoever does not, the name was never there.
         let known = self.last.lock().unwrap_or_else(PoisonError::into_inner).get(name).copied();
-        let token = match self.publish(name, known.unwrap_or(0), false).await? {
-            Some(token) => token,
-            None => {
-                // Somebody else had it meanwhile: free if the last message is its end.
-                let bucket = self.link.get_key_value(BUCKET).await?;
-                let entry = bucket.entry(name).await?.context("a key that is there and is not")?;
-                if entry.operation == kv::Operation::Put {
-                    bail!("{name} is held by somebody else");
-                }
-                let token = self.publish(name, entry.revision, false).await?;
-                token.with_context(|| format!("{name} is held by somebody else"))?
-            }
-        };
+        let token = self.publish(name, known.unwrap_or(0), false).await?;
+        let token = token.with_context(|| format!("{name} is held by somebody else"))?;
         Ok((token, Held { name: name.to_owned(), last: token }))
     }
 
     async fn release(&self, held: Held) -> Result<()> {
-        let last = self.publish(&held.name, held.last, true).await?;
-        self.remember(&held.name, last.with_context(|| format!("{} was not held any more", held.name))?);
+        let Held { name, last } = held;
+        let last = self.publish(&name, last, true).await?;
+        let last = last.with_context(|| format!("{name} was not held any more"))?;
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).insert(name, last);
         Ok(())
     }
 

@@ -11,7 +11,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use tokio_postgres::{NoTls, Statement};
+use sqlx::postgres::{PgConnectOptions, PgConnection};
+use sqlx::{Connection as _, Executor as _, Row as _};
+use tokio::sync::Mutex;
 
 use super::process::{Process, Recipe, free_ports, program};
 use super::{RenewOne, Renewed, Running, Tools, renew_each};
@@ -65,12 +67,12 @@ pub fn start(tools: &Tools) -> Result<Running> {
     words.extend(settings.iter().flat_map(|setting| ["-c".to_owned(), (*setting).to_owned()]));
     let log = directory.path().join("log");
     let mut node = Process::start(Recipe { name: "postgres".to_owned(), words, variables: Vec::new(), log })?;
-    let url = format!("host=127.0.0.1 port={port} user=postgres dbname=postgres");
+    let url = format!("postgres://postgres@127.0.0.1:{port}/postgres?sslmode=disable");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let version = node.until(|| runtime.block_on(prepare(&url)))?;
     let settings = format!(
         "fsync and synchronous_commit on, max_connections 400, wal_level minimal; one prepared INSERT ON CONFLICT or UPDATE per operation \
-         by crate tokio-postgres, pipelined where shared; renewals over {POOL} connections"
+         by crate sqlx; renewals over {POOL} connections"
     );
     Ok(Running { version, settings, url, beside_leader: None, nodes: vec![node], leader: 0, directory })
 }
@@ -126,21 +128,21 @@ fn make(initdb: &Path, data: &Path, user: Option<(u32, u32)>) -> Result<()> {
 }
 
 async fn prepare(url: &str) -> Result<String> {
-    let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
-    let driver = tokio::spawn(connection);
-    client.batch_execute(TABLE).await?;
-    let version: String = client.query_one("SHOW server_version", &[]).await?.get(0);
-    driver.abort();
+    let mut connection = connect(url).await?;
+    connection.execute(TABLE).await?;
+    let version: String = sqlx::query("SHOW server_version").fetch_one(&mut connection).await?.get(0);
+    connection.close().await?;
     Ok(version.split(' ').next().unwrap_or(&version).to_owned())
 }
 
-/// A connection with its prepared statements.
+async fn connect(url: &str) -> Result<PgConnection> {
+    Ok(PgConnection::connect_with(&url.parse::<PgConnectOptions>()?).await?)
+}
+
+/// A connection, which prepares each statement once. It does one thing at a time.
 #[derive(Debug)]
 pub struct Link {
-    connection: tokio_postgres::Client,
-    acquire: Statement,
-    renew: Statement,
-    release: Statement,
+    connection: Mutex<PgConnection>,
 }
 
 /// Somebody with a number. A holder's name is different for each attempt.
@@ -167,12 +169,7 @@ impl super::Client for Client {
     const RENEWAL_LINKS: usize = POOL;
 
     async fn link(url: &str, _ttl: Duration) -> Result<Link> {
-        let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
-        tokio::spawn(connection);
-        let acquire = client.prepare(ACQUIRE).await?;
-        let renew = client.prepare(RENEW).await?;
-        let release = client.prepare(RELEASE).await?;
-        Ok(Link { connection: client, acquire, renew, release })
+        Ok(Link { connection: Mutex::new(connect(url).await?) })
     }
 
     async fn open(link: &Arc<Link>, number: usize, ttl: Duration) -> Result<Self> {
@@ -193,8 +190,9 @@ impl super::Client for Client {
     }
 
     async fn release(&self, held: Held) -> Result<()> {
-        let Link { connection, release, .. } = &*self.link;
-        let changed = connection.execute(release, &[&held.name, &held.holder, &held.token]).await?;
+        let mut connection = self.link.connection.lock().await;
+        let query = sqlx::query(RELEASE).bind(&held.name).bind(&held.holder).bind(held.token);
+        let changed = query.execute(&mut *connection).await?.rows_affected();
         ensure!(changed == 1, "{} was not held any more", held.name);
         Ok(())
     }
@@ -206,9 +204,10 @@ impl super::Client for Client {
 
 impl RenewOne for Client {
     async fn renew(&self, held: &mut Held) -> Result<()> {
-        let Link { connection, renew, .. } = &*self.link;
-        let changed =
-            connection.execute(renew, &[&held.name, &held.holder, &held.token, &self.ttl_ms()]).await?;
+        let mut connection = self.link.connection.lock().await;
+        let query =
+            sqlx::query(RENEW).bind(&held.name).bind(&held.holder).bind(held.token).bind(self.ttl_ms());
+        let changed = query.execute(&mut *connection).await?.rows_affected();
         ensure!(changed == 1, "{} was not held any more", held.name);
         Ok(())
     }
@@ -219,8 +218,9 @@ impl Client {
     async fn try_acquire(&self, name: &str) -> Result<Option<(u64, Held)>> {
         let attempt = self.attempts.fetch_add(1, Ordering::Relaxed);
         let holder = format!("{}/{attempt}", self.number);
-        let Link { connection, acquire, .. } = &*self.link;
-        let row = connection.query_opt(acquire, &[&name, &holder, &self.ttl_ms()]).await?;
+        let mut connection = self.link.connection.lock().await;
+        let query = sqlx::query(ACQUIRE).bind(name).bind(&holder).bind(self.ttl_ms());
+        let row = query.fetch_optional(&mut *connection).await?;
         let Some(row) = row else { return Ok(None) };
         let token: i64 = row.get(0);
         Ok(Some((u64::try_from(token)?, Held { name: name.to_owned(), holder, token })))

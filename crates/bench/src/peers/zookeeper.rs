@@ -3,24 +3,22 @@
 //! The token is the transaction that made the node. A session lives by pings of its connection, which the client sends by itself and which
 //! are neither on a disk nor replicated: there is no renewal of a lease to measure.
 
+mod wire;
+
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use zookeeper_client::{Acls, CreateMode, CreateOptions};
 
 use super::process::{Process, Recipe, free_ports, program};
 use super::{Renewed, Running, Tools};
 use crate::workloads::Window;
+use wire::{Kind, Session};
 
 /// The longest that it grants with its usual tick of 2 s.
 const LONGEST_SESSION: Duration = Duration::from_secs(40);
-const EPHEMERAL: CreateOptions<'static> = CreateMode::Ephemeral.with_acls(Acls::anyone_all());
-
-const PERSISTENT: CreateOptions<'static> = CreateMode::Persistent.with_acls(Acls::anyone_all());
-const SEQUENTIAL: CreateOptions<'static> = CreateMode::EphemeralSequential.with_acls(Acls::anyone_all());
 
 /// Starts one node or three.
 ///
@@ -66,8 +64,8 @@ pub fn start(tools: &Tools, nodes: usize) -> Result<Running> {
         })?);
     }
     let (version, leader) = started[0].until(|| leader(&clients))?;
-    let settings = "defaults (forceSync on), 1 GiB of heap, connections without limit; an ephemeral node by create2 and delete, \
-                    crate zookeeper-client connected to the leader"
+    let settings = "defaults (forceSync on), 1 GiB of heap, connections without limit; an ephemeral node by create and delete, \
+                    pipelined connections to the leader"
         .to_owned();
     let url = format!("127.0.0.1:{}", clients[leader]);
     Ok(Running { version, settings, url, beside_leader: None, nodes: started, leader, directory })
@@ -98,7 +96,7 @@ fn leader(ports: &[u16]) -> Result<(String, usize)> {
 /// Whoever shares a connection shares its session too.
 #[derive(Debug)]
 pub struct Client {
-    session: Arc<zookeeper_client::Client>,
+    session: Arc<Session>,
 }
 
 /// The path of a node.
@@ -108,55 +106,53 @@ pub struct Held {
 }
 
 impl super::Client for Client {
-    type Link = zookeeper_client::Client;
+    type Link = Session;
     type Held = Held;
 
-    async fn link(url: &str, ttl: Duration) -> Result<zookeeper_client::Client> {
-        Ok(zookeeper_client::Client::connector()
-            .with_session_timeout(ttl.min(LONGEST_SESSION))
-            .connect(url)
-            .await?)
+    async fn link(url: &str, ttl: Duration) -> Result<Session> {
+        Session::open(url, ttl.min(LONGEST_SESSION)).await
     }
 
-    async fn open(link: &Arc<zookeeper_client::Client>, _number: usize, _ttl: Duration) -> Result<Self> {
+    async fn open(link: &Arc<Session>, _number: usize, _ttl: Duration) -> Result<Self> {
         Ok(Self { session: Arc::clone(link) })
     }
 
     async fn acquire(&self, name: &str) -> Result<(u64, Held)> {
         // Below the root, so that no other node has to be made first.
-        let path = format!("/{}", name.replace('/', "-"));
-        let (stat, _) = self.session.create(&path, b"", &EPHEMERAL).await?;
-        Ok((u64::try_from(stat.czxid)?, Held { path }))
+        let made = self.session.create(&path_of(name), Kind::Ephemeral).await?;
+        let (path, transaction) = made.with_context(|| format!("{name} is held by somebody else"))?;
+        Ok((u64::try_from(transaction)?, Held { path }))
     }
 
     async fn release(&self, held: Held) -> Result<()> {
-        Ok(self.session.delete(&held.path, None).await?)
+        self.session.delete(&held.path).await
     }
 
     /// The recipe of its own documentation: a sequential node for each who waits, and a watch on the one before.
     async fn wait_for(&self, name: &str) -> Result<(u64, Held)> {
-        let parent = format!("/{}", name.replace('/', "-"));
-        match self.session.create(&parent, b"", &PERSISTENT).await {
-            Ok(_) | Err(zookeeper_client::Error::NodeExists) => {}
-            Err(error) => return Err(error.into()),
-        }
-        let prefix = format!("{parent}/wait-");
-        let (stat, sequence) = self.session.create(&prefix, b"", &SEQUENTIAL).await?;
-        let own = format!("wait-{sequence}");
+        let parent = path_of(name);
+        // Whether it was there already is all the same.
+        self.session.create(&parent, Kind::Persistent).await?;
+        let made = self.session.create(&format!("{parent}/wait-"), Kind::Sequential).await?;
+        let (path, transaction) = made.context("a number was given twice")?;
         loop {
-            let mut all = self.session.list_children(&parent).await?;
+            let mut all = self.session.children(&parent).await?;
             all.sort_unstable();
-            let place = all.iter().position(|child| *child == own).context("the own node is gone")?;
+            let place = all
+                .iter()
+                .position(|child| path.ends_with(child.as_str()))
+                .context("the own node is gone")?;
             let Some(before) = place.checked_sub(1).map(|place| &all[place]) else { break };
-            let (found, watcher) = self.session.check_and_watch_stat(&format!("{parent}/{before}")).await?;
-            if found.is_some() {
-                watcher.changed().await;
-            }
+            self.session.until_changed(&format!("{parent}/{before}")).await?;
         }
-        Ok((u64::try_from(stat.czxid)?, Held { path: format!("{parent}/{own}") }))
+        Ok((u64::try_from(transaction)?, Held { path }))
     }
 
     async fn renew_all(_all: Vec<(Self, Held)>, _window: Window) -> Result<Renewed<Self>> {
         bail!("a lease of ZooKeeper has no renewal of its own")
     }
+}
+
+fn path_of(name: &str) -> String {
+    format!("/{}", name.replace('/', "-"))
 }

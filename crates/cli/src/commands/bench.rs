@@ -60,7 +60,9 @@ pub(super) async fn run(console: &Console, place: &Place, args: &BenchArgs) -> R
 async fn refuse_if_used(place: &Place, store: &Store) -> Result<(), Trouble> {
     let (leases, _) = store.leases("", None, LOOKED_AT).await?;
     let held = || leases.iter().filter(|lease| !lease.holders.is_empty());
-    let Some((first, holder)) = held().find_map(|lease| Some((lease, lease.holders.first()?))) else { return Ok(()) };
+    let Some((first, holder)) = held().find_map(|lease| Some((lease, lease.holders.first()?))) else {
+        return Ok(());
+    };
     let count = words::count(held().count(), "lease");
     Err(Trouble::Misuse(format!(
         "{count} held in {}, among them {} by {}: load would slow them down; say --beside-others to put it all the same",

@@ -143,7 +143,13 @@ async fn finish(tasks: &mut JoinSet<Result<(), Trouble>>) -> Result<(), Trouble>
     Ok(())
 }
 
-async fn cycle(name: &str, session: &Session, trips: &Trips, since: Reading, length: Duration) -> Result<(), Trouble> {
+async fn cycle(
+    name: &str,
+    session: &Session,
+    trips: &Trips,
+    since: Reading,
+    length: Duration,
+) -> Result<(), Trouble> {
     let mut last: Option<Token> = None;
     loop {
         let begun = leasehold_clock::read();
@@ -162,7 +168,13 @@ async fn cycle(name: &str, session: &Session, trips: &Trips, since: Reading, len
     }
 }
 
-async fn renew(name: &str, session: &Session, trips: &Trips, since: Reading, length: Duration) -> Result<(), Trouble> {
+async fn renew(
+    name: &str,
+    session: &Session,
+    trips: &Trips,
+    since: Reading,
+    length: Duration,
+) -> Result<(), Trouble> {
     let lease = session.acquire(name).await?;
     loop {
         let begun = leasehold_clock::read();
@@ -205,7 +217,11 @@ fn line(what: &str, passed: Duration, length: Duration, so_far: &Quantiles) -> S
     let full = usize::try_from(full).unwrap_or(BAR).min(BAR);
     let (done, left) = ("█".repeat(full), "░".repeat(BAR - full));
     let rate = report::per_second(so_far.count, passed);
-    format!("{what} {done}{left} {rate}/s, p50 {}, p99 {}", report::fine(so_far.p50), report::fine(so_far.p99))
+    format!(
+        "{what} {done}{left} {rate}/s, p50 {}, p99 {}",
+        report::fine(so_far.p50),
+        report::fine(so_far.p99)
+    )
 }
 
 fn lock(trips: &Trips) -> MutexGuard<'_, RoundTrips> {
