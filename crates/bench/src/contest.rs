@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::peers::{Peer, Running, Tools};
+use crate::peers::{Peer, Running, Tools, usage};
 use crate::session_stream::clock::now_ns;
 use crate::workloads::{Figures, Spec, Work};
 pub use medians::table;
@@ -98,7 +98,8 @@ impl Contest {
         };
         let pids = running.pids();
         let leader = running.nodes[running.leader].pid();
-        let spec = Spec { peer: round.peer, url, pids, work, leader, since_ns, warm_up_ms, window_ms };
+        let disk = usage::disk_of(&self.tools.data).ok();
+        let spec = Spec { peer: round.peer, url, pids, work, disk, leader, since_ns, warm_up_ms, window_ms };
         let mut load = Command::new(&self.load);
         let load = within(LONGEST, load.args(["load", &serde_json::to_string(&spec)?]))?;
         let said = String::from_utf8_lossy(&load.stderr);

@@ -24,7 +24,7 @@ use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 
-use crate::peers::usage::Used;
+use crate::peers::usage::{self, Used};
 use crate::peers::{Client, Peer, TTL, Watching, etcd, leasehold, nats, postgres, redis, zookeeper};
 use crate::session_stream::clock::now_ns;
 pub use book::Book;
@@ -41,6 +41,8 @@ pub struct Spec {
     pub pids: Vec<u32>,
     /// What to do.
     pub work: Work,
+    /// The disk of the data, by its numbers.
+    pub disk: Option<(u32, u32)>,
     /// The process of the leader, where one is to be killed.
     pub leader: Option<u32>,
     /// The monotonic clock when the servers were started again.
@@ -167,21 +169,35 @@ impl Window {
         figures::seconds(self.end - self.begin)
     }
 
-    /// Waits for both of its ends, and says what the servers and this process have used between them.
+    /// Waits for both of its ends, and says what was used between them.
     ///
     /// # Errors
     /// When a server is gone.
-    pub async fn metered(self, pids: Vec<u32>) -> Result<(Used, Used)> {
-        let look = move |pids: Vec<u32>| {
-            Ok::<_, anyhow::Error>((Used::by(&pids)?, Used::by(&[std::process::id()])?))
+    pub async fn metered(self, spec: Spec) -> Result<Metered> {
+        let pids = spec.pids;
+        let look = move || {
+            let (servers, load) = (Used::by(&pids)?, Used::by(&[std::process::id()])?);
+            Ok::<_, anyhow::Error>((servers, load, spec.disk.and_then(usage::disk_written)))
         };
         sleep_until(self.begin).await;
-        let at_begin = pids.clone();
-        let (servers, load) = tokio::task::spawn_blocking(move || look(at_begin)).await??;
+        let (before, look) = tokio::task::spawn_blocking(move || (look(), look)).await?;
+        let (servers, load, disk) = before?;
         sleep_until(self.end).await;
-        let (servers_later, load_later) = tokio::task::spawn_blocking(move || look(pids)).await??;
-        Ok((servers_later - servers, load_later - load))
+        let (servers_later, load_later, disk_later) = tokio::task::spawn_blocking(look).await??;
+        let disk = disk_later.zip(disk).map(|(later, before)| later - before);
+        Ok(Metered { servers: servers_later - servers, load: load_later - load, disk })
     }
+}
+
+/// What was used in a window.
+#[derive(Debug, Clone, Copy)]
+pub struct Metered {
+    /// By the servers.
+    pub servers: Used,
+    /// By the load itself.
+    pub load: Used,
+    /// Bytes that were written to the disk of the data, by everybody on the machine.
+    pub disk: Option<f64>,
 }
 
 /// Sleeps until the monotonic clock shows so many nanoseconds.

@@ -3,7 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use std::sync::Arc;
+
 use leasehold_bench::contest::results::{Line, Outcome};
+use leasehold_bench::peers::leasehold::{Client, start};
+use leasehold_bench::peers::{Client as _, RenewOne as _, TTL, Tools};
 use leasehold_bench::workloads::{Figures, Work};
 
 /// The program that people run, built beside this test.
@@ -42,7 +46,7 @@ fn cycles_are_counted_and_cost_something() {
         let (operations, rate) = (get("operations"), get("per_second"));
         assert!(operations > 0.0 && (rate * 0.25 - operations).abs() < 1.0, "{work:?}: {figures:?}");
         assert!(get("p50_us") <= get("p99_us") && get("p99_us") <= get("max_us"), "{figures:?}");
-        assert!(get("written_bytes_per_operation") > 0.0, "nothing reached a disk: {figures:?}");
+        assert!(get("server_dirtied_bytes") > 0.0, "nothing reached a disk: {figures:?}");
     }
 }
 
@@ -57,4 +61,20 @@ fn a_dead_holder_is_not_succeeded_early() {
     let measured = run(&["--workloads", "D", "--nodes", "1"]);
     let late = measured[0].1.get("late_p50_us").unwrap();
     assert!(late > 0.0, "{measured:?}");
+}
+
+/// What a renewal is taken for here is what the library itself counts as one that was confirmed.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_renewal_that_is_counted_was_confirmed() {
+    let directory = tempfile::tempdir().unwrap();
+    let (installed, data) = (directory.path().to_owned(), directory.path().to_owned());
+    let running = start(&Tools { program: leasehold(), installed, data }, 1).unwrap();
+    let link = Arc::new(Client::link(&running.url, TTL).await.unwrap());
+    let client = Client::open(&link, 0, TTL).await.unwrap();
+    let (_, mut held) = client.acquire("counted").await.unwrap();
+    let before = link.figures().renewals_confirmed;
+    for _ in 0..200 {
+        client.renew(&mut held).await.unwrap();
+    }
+    assert_eq!(link.figures().renewals_confirmed - before, 200);
 }

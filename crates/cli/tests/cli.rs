@@ -4,10 +4,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails, and unwrap says where")]
 
-#[path = "cli/bench.rs"]
-mod bench;
 #[path = "cli/alarms.rs"]
 mod alarms;
+#[path = "cli/bench.rs"]
+mod bench;
 #[path = "cli/drain.rs"]
 mod drain;
 #[path = "cli/ending.rs"]

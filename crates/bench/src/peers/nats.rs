@@ -21,6 +21,9 @@ const BUCKET: &str = "bench";
 /// The code of an answer that says that the last message of a key is another one.
 const WRONG_LAST: u64 = 10_071;
 
+/// How long a bucket may take before it is asked for again.
+const PATIENCE: Duration = Duration::from_secs(3);
+
 /// Starts one node or three.
 ///
 /// # Errors
@@ -46,7 +49,9 @@ pub fn start(tools: &Tools, nodes: usize) -> Result<Running> {
     }
     let url = format!("127.0.0.1:{}", clients[0]);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let version = started[0].until(|| runtime.block_on(make_bucket(&url, nodes)))?;
+    // While nobody leads, a request may be lost without a word.
+    let make = || async { tokio::time::timeout(PATIENCE, make_bucket(&url, nodes)).await? };
+    let version = started[0].until(|| runtime.block_on(make()))?;
     let settings = format!(
         "JetStream with sync_interval always, a bucket in files with {nodes} replica(s) and history 1; one message per operation with the \
          sequence number expected, over pipelined connections"

@@ -13,8 +13,9 @@ use crate::coalescing::process::Usage;
 pub struct Used {
     /// Seconds of processor time.
     pub cpu_s: f64,
-    /// Bytes that were sent towards a disk.
-    pub written: f64,
+    /// Bytes of pages that were to be written, as `/proc/PID/io` counts them. Where a file is kept in large pages, a small write counts as one
+    /// of those: this is no measure of what reaches a disk.
+    pub dirtied: f64,
     /// Resident memory now, in MiB.
     pub resident_mib: f64,
 }
@@ -32,7 +33,7 @@ impl Used {
                 match of(pid) {
                     Ok(one) => {
                         used.cpu_s += one.cpu_s;
-                        used.written += one.written;
+                        used.dirtied += one.dirtied;
                         used.resident_mib += one.resident_mib;
                     }
                     Err(error) if pid == root => return Err(error),
@@ -51,7 +52,7 @@ impl Sub for Used {
     fn sub(self, before: Self) -> Self {
         Self {
             cpu_s: self.cpu_s - before.cpu_s,
-            written: self.written - before.written,
+            dirtied: self.dirtied - before.dirtied,
             resident_mib: self.resident_mib,
         }
     }
@@ -62,13 +63,38 @@ fn of(pid: u32) -> Result<Used> {
     let usage = Usage::of(pid)?;
     let path = format!("/proc/{pid}/io");
     let io = std::fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
-    let written = written(&io).context("no write_bytes in /proc/PID/io")?;
+    let dirtied = dirtied(&io).context("no write_bytes in /proc/PID/io")?;
     let resident_mib = usage.resident_kib as f64 / 1024.0;
-    Ok(Used { cpu_s: usage.cpu_s, written: written as f64, resident_mib })
+    Ok(Used { cpu_s: usage.cpu_s, dirtied: dirtied as f64, resident_mib })
 }
 
-fn written(io: &str) -> Option<u64> {
+fn dirtied(io: &str) -> Option<u64> {
     io.lines().find_map(|line| line.strip_prefix("write_bytes: "))?.trim().parse().ok()
+}
+
+/// The disk that a directory lies on, by its numbers.
+///
+/// # Errors
+/// When there is no such directory.
+pub fn disk_of(place: &std::path::Path) -> Result<(u32, u32)> {
+    let status =
+        rustix::fs::stat(place).with_context(|| format!("{} cannot be looked at", place.display()))?;
+    Ok((rustix::fs::major(status.st_dev), rustix::fs::minor(status.st_dev)))
+}
+
+/// Bytes that were written to a disk since the machine was started, by everybody; nothing if it is no disk that the kernel counts.
+pub fn disk_written(disk: (u32, u32)) -> Option<f64> {
+    written_to(&std::fs::read_to_string("/proc/diskstats").ok()?, disk)
+}
+
+/// The tenth field, in sectors of 512 bytes whatever the disk has.
+#[expect(clippy::cast_precision_loss, reason = "bytes of a measurement are far below 2^53")]
+fn written_to(statistics: &str, (major, minor): (u32, u32)) -> Option<f64> {
+    let line = statistics.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let numbers = [major.to_string(), minor.to_string()];
+    let line = line.into_iter().find(|fields| fields.starts_with(&[&numbers[0], &numbers[1]]))?;
+    let sectors: u64 = line.get(9)?.parse().ok()?;
+    Some(sectors as f64 * 512.0)
 }
 
 /// A process and everything below it.
@@ -121,8 +147,16 @@ mod tests {
     }
 
     #[test]
-    fn bytes_written_are_found() {
-        assert_eq!(written("wchar: 7\nwrite_bytes: 4096\ncancelled_write_bytes: 1\n"), Some(4096));
-        assert_eq!(written("wchar: 7\n"), None);
+    fn bytes_dirtied_are_found() {
+        assert_eq!(dirtied("wchar: 7\nwrite_bytes: 4096\ncancelled_write_bytes: 1\n"), Some(4096));
+        assert_eq!(dirtied("wchar: 7\n"), None);
+    }
+
+    #[test]
+    fn bytes_of_one_disk_are_found_among_others() {
+        let statistics =
+            "   8       0 sda 1 2 3 4 5 6 70 8 9 10 11\n 253       0 vda 1 2 3 4 5 6 30 8 9 10 11\n";
+        assert_eq!(written_to(statistics, (253, 0)), Some(30.0 * 512.0));
+        assert_eq!(written_to(statistics, (7, 0)), None);
     }
 }

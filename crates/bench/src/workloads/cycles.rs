@@ -17,21 +17,32 @@ pub(super) async fn run<C: Client>(spec: &Spec, count: usize, connections: Conne
     let window = Window::after_warm_up(spec);
     let mut tasks = JoinSet::new();
     for (number, client) in clients.into_iter().enumerate() {
-        tasks.spawn(cycle(client, number, Arc::clone(&book), window));
+        // Other sizes on the same server have other names.
+        let name = format!("bench/cycles/{}-{count}/{number}", links.len());
+        tasks.spawn(cycle(client, name, number, Arc::clone(&book), window));
     }
-    let metered = tokio::spawn(window.metered(spec.pids.clone()));
+    let metered = tokio::spawn(window.metered(spec.clone()));
     let mut took = Vec::new();
     while let Some(done) = tasks.join_next().await {
         took.extend(done??);
     }
-    let (servers, load) = metered.await??;
+    let metered = metered.await??;
     // A cycle is two operations.
-    let written = servers.written / (2.0 * super::figures::as_f64(took.len())).max(1.0);
-    Ok(Figures::of_window(took, window, servers, load).with("written_bytes_per_operation", written))
+    let operations = (2.0 * super::figures::as_f64(took.len())).max(1.0);
+    let figures = Figures::of_window(took, window, &metered);
+    Ok(match metered.disk {
+        Some(bytes) => figures.with("disk_bytes_per_operation", bytes / operations),
+        None => figures,
+    })
 }
 
-async fn cycle<C: Client>(client: C, number: usize, book: Arc<Book>, window: Window) -> Result<Vec<u64>> {
-    let name = format!("bench/cycles/{number}");
+async fn cycle<C: Client>(
+    client: C,
+    name: String,
+    number: usize,
+    book: Arc<Book>,
+    window: Window,
+) -> Result<Vec<u64>> {
     let mut took = Vec::new();
     let mut begun = now_ns();
     while begun < window.end {

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::Window;
-use crate::peers::usage::Used;
+use super::{Metered, Window};
 
 /// Numbers by their names. Units are part of the name.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -42,14 +41,14 @@ impl Figures {
 
     /// Of operations in a window: how many, how fast, and what they cost the servers.
     #[must_use]
-    pub fn of_window(took: Vec<u64>, window: Window, servers: Used, load: Used) -> Self {
+    pub fn of_window(took: Vec<u64>, window: Window, Metered { servers, load, .. }: &Metered) -> Self {
         let count = as_f64(took.len());
         Self::default()
             .with("operations", count)
             .with("per_second", count / window.seconds())
             .with("server_cpu_s", servers.cpu_s)
             .with("server_cpu_s_per_100k", servers.cpu_s / count.max(1.0) * 100_000.0)
-            .with("server_written_bytes", servers.written)
+            .with("server_dirtied_bytes", servers.dirtied)
             .with("server_resident_mib", servers.resident_mib)
             .with("load_cpu_s", load.cpu_s)
             .with_lengths("", took)

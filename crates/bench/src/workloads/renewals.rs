@@ -22,10 +22,10 @@ pub(super) async fn run<C: Client>(spec: &Spec, count: usize) -> Result<Figures>
     })
     .await?;
     let window = Window::after_warm_up(spec);
-    let metered = tokio::spawn(window.metered(spec.pids.clone()));
+    let metered = tokio::spawn(window.metered(spec.clone()));
     let renewed = C::renew_all(held, window).await?;
-    let (servers, load) = metered.await??;
+    let metered = metered.await??;
     // The process ends soon: nobody is to be told that very many sessions close.
     std::mem::forget(renewed.kept);
-    Ok(Figures::of_window(renewed.took, window, servers, load))
+    Ok(Figures::of_window(renewed.took, window, &metered))
 }

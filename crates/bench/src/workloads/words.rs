@@ -46,7 +46,7 @@ impl Work {
                 ("p50_us", "p50 us"),
                 ("p99_us", "p99 us"),
                 ("server_cpu_s_per_100k", "G: server s/100k"),
-                ("written_bytes_per_operation", "H: bytes/operation"),
+                ("disk_bytes_per_operation", "H: bytes/operation"),
                 ("load_cpu_s", "load s"),
             ],
             Self::Renewals { .. } => &[

@@ -20,9 +20,8 @@ const CHILDREN: i32 = 8;
 const OF_EVENT: i32 = -1;
 const OF_PING: i32 = -2;
 /// Numbers of errors.
-pub const NO_NODE: i32 = -101;
-/// There is such a node already.
-pub const NODE_EXISTS: i32 = -110;
+const NO_NODE: i32 = -101;
+const NODE_EXISTS: i32 = -110;
 
 /// How a node is made.
 #[derive(Debug, Clone, Copy)]
@@ -54,11 +53,11 @@ struct State {
 
 /// An answer: the transaction, the error or zero, and the rest.
 #[derive(Debug)]
-pub struct Answer {
+struct Answer {
     /// The last transaction that the server knows; of a change the one that made it.
-    pub transaction: i64,
+    transaction: i64,
     /// Zero, or what went wrong.
-    pub error: i32,
+    error: i32,
     rest: BytesMut,
 }
 

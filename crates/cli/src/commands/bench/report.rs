@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use leasehold::Quantiles;
 use serde::Serialize;
 
 use super::load::{Measured, Taken};
@@ -88,6 +87,7 @@ fn micros(length: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use leasehold::Quantiles;
 
     #[test]
     fn rates_are_rounded_down_and_nothing_is_no_division_by_zero() {
