@@ -60,7 +60,7 @@ impl Plan {
     /// Works that are done by one start of a system. What leaves much behind, or a node dead, has a start of its own.
     fn groups(&self) -> Vec<Vec<Work>> {
         let sized = |quick: usize, full: usize| if self.quick { quick } else { full };
-        let ttl_ms = if self.quick { 1_000 } else { 5_000 };
+        let ttl_ms = if self.quick { 3_000 } else { 5_000 };
         let leases = sized(200, 10_000);
         let mut all = vec![self.cycles(), self.renewals()];
         all.push(vec![Work::Handover { handovers: sized(50, 1_000) }]);
@@ -69,7 +69,10 @@ impl Plan {
             Work::Expiry { ttl_ms, kill_leader: true },
         ]);
         all.push(vec![Work::MassExpiry { leases, ttl_ms }]);
-        all.push(vec![Work::MassExpiry { leases: leases * 10, ttl_ms: ttl_ms * 6 }]);
+        all.push(vec![Work::MassExpiry {
+            leases: leases * 10,
+            ttl_ms: if self.quick { ttl_ms } else { 30_000 },
+        }]);
         all.push(vec![Work::Many { leases: sized(500, 100_000), session_each: false }]);
         all.push(vec![Work::Many { leases: sized(500, 100_000), session_each: true }]);
         let leases = sized(1_000, 1_000_000);

@@ -25,6 +25,7 @@ pub fn write(
     lines: &[Line],
     not_at_hand: &[(String, String)],
 ) -> Result<()> {
+    std::fs::create_dir_all(place).with_context(|| format!("{} cannot be made", place.display()))?;
     let put = |name: &str, text: &str| {
         let path = place.join(name);
         std::fs::write(&path, text).with_context(|| format!("{} cannot be written", path.display()))

@@ -31,6 +31,9 @@ use api::request_op::Request as Op;
 /// Streams of keep-alives on each connection: the server reads each by itself.
 const STREAMS_PER_LINK: usize = 2;
 
+/// What may be on its way on a connection, in bytes: more than all answers that are ever asked for at once.
+const WINDOW: u32 = 16 << 20;
+
 /// Starts one node or three.
 ///
 /// # Errors
@@ -219,7 +222,9 @@ impl super::Client for Client {
 
     async fn link(url: &str, _ttl: Duration) -> Result<Channel> {
         let endpoint = Channel::from_shared(url.to_owned())?.tcp_nodelay(true);
-        Ok(endpoint.http2_adaptive_window(true).connect().await?)
+        // A window that adapts itself is measured with pings, and the server ends connections with many of them.
+        let endpoint = endpoint.initial_stream_window_size(WINDOW).initial_connection_window_size(WINDOW);
+        Ok(endpoint.connect().await?)
     }
 
     async fn open(link: &Arc<Channel>, _number: usize, ttl: Duration) -> Result<Self> {

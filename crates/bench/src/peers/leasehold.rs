@@ -1,10 +1,11 @@
 //! Ourselves: `leasehold serve` as it is shipped, and the public library.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::path::Path;
 use std::pin::pin;
 use std::process::Command;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -106,7 +107,7 @@ impl super::Client for Client {
 
     async fn acquire(&self, name: &str) -> Result<(u64, Lease)> {
         let lease = self.session.acquire(name).await?;
-        Ok((lease.token()?.get(), lease))
+        Ok((lease.granted().token.get(), lease))
     }
 
     async fn release(&self, held: Lease) -> Result<()> {
@@ -115,7 +116,7 @@ impl super::Client for Client {
 
     async fn wait_for(&self, name: &str) -> Result<(u64, Lease)> {
         let lease = self.session.acquire(name).wait(LONGEST_WAIT).await?;
-        Ok((lease.token()?.get(), lease))
+        Ok((lease.granted().token.get(), lease))
     }
 
     async fn renew_all(all: Vec<(Self, Lease)>, window: Window) -> Result<Renewed<Self>> {
@@ -125,19 +126,26 @@ impl super::Client for Client {
 
 impl RenewOne for Client {
     async fn renew(&self, held: &mut Lease) -> Result<()> {
-        // A confirmed renewal moves the deadline of the lease, which is what is waited for; the wait is there before the renewal is sent.
-        let mut changed = pin!(held.changed());
-        let before =
-            std::future::poll_fn(|context| std::task::Poll::Ready(changed.as_mut().poll(context))).await;
-        let state = match before {
-            std::task::Poll::Ready(state) => state,
-            std::task::Poll::Pending => {
-                self.session.renew_now();
-                changed.await
+        // A confirmed renewal moves the deadline of the lease. Other things change about it too, such as an answer that is late, so the
+        // deadline is what is looked at, and always after the next change would be noticed.
+        let before = held.deadline();
+        let mut asked = false;
+        loop {
+            let mut changed = pin!(held.changed());
+            let noticed = poll_fn(|context| Poll::Ready(changed.as_mut().poll(context))).await;
+            let state = held.state();
+            ensure!(state.is_held(), "the lease on {} is {state:?}", held.resource());
+            if held.deadline() != before {
+                return Ok(());
             }
-        };
-        ensure!(state.is_held(), "the lease on {} is {state:?}", held.resource());
-        Ok(())
+            if !asked {
+                self.session.renew_now();
+                asked = true;
+            }
+            if noticed.is_pending() {
+                changed.await;
+            }
+        }
     }
 }
 

@@ -20,6 +20,10 @@ use wire::Connection;
 const BUCKET: &str = "bench";
 /// The code of an answer that says that the last message of a key is another one.
 const WRONG_LAST: u64 = 10_071;
+/// The code of an answer of a cluster that has not settled yet what the last message of a key is: asked again, it has.
+const UNSETTLED: u64 = 10_164;
+/// How often it is asked again.
+const TRIES: usize = 100;
 
 /// How long a bucket may take before it is asked for again.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -119,12 +123,17 @@ impl Client {
         let operation = if delete { "KV-Operation: DEL\r\n" } else { "" };
         let headers = format!("Nats-Expected-Last-Subject-Sequence: {last}\r\n{operation}");
         let value = if delete { String::new() } else { self.number.to_string() };
-        let answer = self.link.request(&format!("$KV.{BUCKET}.{name}"), &headers, &value).await?;
-        match (answer["seq"].as_u64(), answer["error"]["err_code"].as_u64()) {
-            (Some(sequence), None) => Ok(Some(sequence)),
-            (_, Some(WRONG_LAST)) => Ok(None),
-            _ => bail!("{name} was not written: {answer}"),
+        let subject = format!("$KV.{BUCKET}.{name}");
+        for _ in 0..TRIES {
+            let answer = self.link.request(&subject, &headers, &value).await?;
+            match (answer["seq"].as_u64(), answer["error"]["err_code"].as_u64()) {
+                (Some(sequence), None) => return Ok(Some(sequence)),
+                (_, Some(WRONG_LAST)) => return Ok(None),
+                (_, Some(UNSETTLED)) => tokio::time::sleep(Duration::from_millis(1)).await,
+                _ => bail!("{name} was not written: {answer}"),
+            }
         }
+        bail!("{name} was not written: the cluster does not settle")
     }
 }
 

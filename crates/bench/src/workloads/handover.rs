@@ -53,10 +53,12 @@ async fn take_turns<C: Client>(client: C, queue: Arc<Queue>) -> Result<Vec<u64>>
         let granted = now_ns();
         queue.book.granted(0, token)?;
         let left = queue.left.load(Ordering::SeqCst);
-        let counted =
-            queue.to_go.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
-        if left > 0 && counted.is_ok() {
-            gaps.push(granted.saturating_sub(left));
+        // The first grant is no handover.
+        if left > 0 {
+            let one_less = |to_go: usize| to_go.checked_sub(1);
+            if queue.to_go.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less).is_ok() {
+                gaps.push(granted.saturating_sub(left));
+            }
         }
         queue.book.leaves(0);
         queue.left.store(now_ns(), Ordering::SeqCst);

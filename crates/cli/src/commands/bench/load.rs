@@ -1,6 +1,6 @@
 //! The load: every client does one thing at a time, first cycles of acquire and release, then renewals.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
@@ -191,12 +191,21 @@ async fn renew(
     }
 }
 
-/// Renews and waits for the answer, which moves the deadline of the lease. The wait is there before the renewal is sent.
+/// Renews and waits for the answer, which moves the deadline of the lease, or for its end. Other things change about a lease too, such as an
+/// answer that is late, so the deadline is what is looked at, and always after the next change would be noticed.
 async fn confirmed(session: &Session, lease: &Lease) {
-    let mut changed = pin!(lease.changed());
-    let begun = std::future::poll_fn(|context| Poll::Ready(changed.as_mut().poll(context))).await;
-    if begun.is_pending() {
-        session.renew_now();
+    let before = lease.deadline();
+    let mut asked = false;
+    loop {
+        let mut changed = pin!(lease.changed());
+        let noticed = poll_fn(|context| Poll::Ready(changed.as_mut().poll(context))).await;
+        if noticed.is_ready() || lease.deadline() != before {
+            return;
+        }
+        if !asked {
+            session.renew_now();
+            asked = true;
+        }
         changed.await;
     }
 }
