@@ -28,8 +28,8 @@ use crate::session_stream::clock::now_ns;
 use crate::workloads::{Connections, SHARED, Window, Work};
 use process::Process;
 
-/// The ttl of every lease that is not meant to end: long enough that nothing renews by itself in a window.
-pub const TTL: Duration = Duration::from_secs(120);
+/// The ttl of every lease that is not meant to end: the longest that a service takes unless told otherwise. Very many sessions take long to open.
+pub const TTL: Duration = Duration::from_secs(300);
 
 /// A system under test.
 #[derive(
