@@ -9,6 +9,7 @@
 //! installs a Debian package for a program that the tests need and that is missing, if it may.
 
 mod again;
+mod bench;
 mod checks;
 mod coalescing;
 mod deny;
@@ -66,6 +67,8 @@ enum Task {
     Soak(soak::Args),
     /// Many leases at rest, in one session and with a session for each
     Coalescing(coalescing::Args),
+    /// Leasehold and its peers under the same load, in one run: `bench --peers etcd,redis --workloads A,B`
+    Bench(bench::Args),
     /// Rolling deploys of real processes; nobody leads for moments at most, and no work is lost
     Deploys(deploys::Args),
     /// A staged incident of real processes; `leasehold gaps` must split it into its causes as they were
@@ -88,6 +91,7 @@ fn main() -> ExitCode {
         Task::Instructions => instructions::run(),
         Task::Soak(args) => soak::run(&args),
         Task::Coalescing(args) => coalescing::run(&args),
+        Task::Bench(args) => bench::run(&args),
         Task::Deploys(args) => deploys::run(&args),
         Task::Gap(args) => gap::run(&args),
     };
@@ -134,6 +138,7 @@ mod unit {
             "nemesis",
             "instructions",
             "soak",
+            "bench",
             "deploys",
             "gap",
         ] {

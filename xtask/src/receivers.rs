@@ -52,7 +52,7 @@ const POSTGRESQL: &str = "/usr/lib/postgresql";
 const CREATE_CLUSTER: &str = "/etc/postgresql-common/createcluster.conf";
 
 /// The package makes a cluster and starts it, unless its settings say no. They are as before when it is there.
-fn postgresql() -> Result<()> {
+pub(crate) fn postgresql() -> Result<()> {
     let versions = std::fs::read_dir(POSTGRESQL).into_iter().flatten().flatten();
     if versions.map(|version| version.path().join("bin/postgres")).any(|program| program.is_file())
         || exists("postgres")
@@ -72,7 +72,7 @@ fn postgresql() -> Result<()> {
 }
 
 /// The server's package starts a service. The program itself and its libraries belong to the package of the tools, which does not.
-fn redis(place: &Path) -> Result<()> {
+pub(crate) fn redis(place: &Path) -> Result<()> {
     if exists("redis-server") || place.join("usr/bin/redis-server").is_file() {
         return Ok(());
     }

@@ -5,5 +5,8 @@
 //! Nothing in the product depends on this crate.
 
 pub mod coalescing;
+pub mod contest;
+pub mod peers;
 pub mod session_stream;
 pub mod soak;
+pub mod workloads;

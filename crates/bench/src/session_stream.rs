@@ -10,7 +10,7 @@
 //! Deliberately not measured here: TLS (both would pay the same), disks, consensus, and the network
 //! between machines.
 
-mod clock;
+pub(crate) mod clock;
 mod codec;
 mod endpoint;
 mod framed;

@@ -1,6 +1,7 @@
 //! The command line: what can be asked for, in the words of the help texts.
 
 mod alarms;
+mod bench;
 mod check_history;
 mod cluster;
 mod fence_check;
@@ -28,6 +29,7 @@ use leasehold::{Label, Reason, ResourceName, Revision, Token};
 use crate::exit::Exit;
 
 pub(crate) use alarms::{AlarmsArgs, AlarmsCommand, ClearArgs};
+pub(crate) use bench::BenchArgs;
 pub(crate) use check_history::CheckHistoryArgs;
 pub(crate) use cluster::{AddArgs, ClusterCommand, PromoteArgs};
 pub(crate) use fence_check::FenceCheckArgs;
@@ -195,6 +197,12 @@ pub(crate) enum Command {
     /// what was measured.
     #[command(after_help = probe::EXAMPLES)]
     Probe(ProbeArgs),
+    /// Put load on a store and say how fast it answers
+    ///
+    /// Acquires and releases, then renews, with sessions and names of its own, and leaves no lease behind. Refuses a store in which others hold
+    /// leases, unless told otherwise. Ctrl-C ends it early and shows what was measured.
+    #[command(after_help = bench::EXAMPLES)]
+    Bench(BenchArgs),
     /// Serve leases to many machines
     ///
     /// Runs until SIGTERM or SIGINT. Then it closes its port, answers what is under way, and ends with exit code 0; a second signal

@@ -3,6 +3,7 @@
 mod alarms;
 mod asking;
 mod backup;
+mod bench;
 mod check;
 mod check_history;
 mod cluster;
@@ -73,6 +74,7 @@ pub(crate) fn run(cli: Cli, console: &Console) -> Result<Exit, Trouble> {
             Command::Watch(args) => watch::run(console, &place, &args).await,
             Command::Revoke(args) => revoke::run(console, &place, &args).await,
             Command::Probe(args) => probe::run(console, &place, &args).await,
+            Command::Bench(args) => bench::run(console, &place, &args).await,
             Command::Cluster(command) => cluster::run(console, &place, &command, cli.global.timeout).await,
             Command::Backup(args) => backup::run(console, &place, &args, cli.global.timeout).await,
             Command::Serve(_)

@@ -6,6 +6,8 @@
 
 #[path = "cli/alarms.rs"]
 mod alarms;
+#[path = "cli/bench.rs"]
+mod bench;
 #[path = "cli/drain.rs"]
 mod drain;
 #[path = "cli/ending.rs"]

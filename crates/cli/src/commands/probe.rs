@@ -19,6 +19,7 @@ use crate::trouble::Trouble;
 use crate::words;
 
 use report::Report;
+pub(super) use report::fine;
 
 /// Said where no line can move.
 #[derive(Serialize)]

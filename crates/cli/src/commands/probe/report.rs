@@ -241,7 +241,7 @@ fn clocks(clocks: &ClockRates) -> String {
 }
 
 /// A length that may be very short, in three digits, rounded up: it is a bound.
-pub(super) fn fine(length: Duration) -> String {
+pub(in crate::commands) fn fine(length: Duration) -> String {
     let micros = micros(length);
     let hundredths = |value: u64| format!("{}.{:02}", value / 100, value % 100);
     match micros {

@@ -1,0 +1,130 @@
+//! Leasehold and its peers side by side. See `leasehold_bench::contest`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::{Parser, Subcommand};
+use leasehold_bench::contest::machine::Machine;
+use leasehold_bench::contest::plan::Plan;
+use leasehold_bench::contest::results::{Kept, Outcome};
+use leasehold_bench::contest::{Contest, peers, report, run, table};
+use leasehold_bench::peers::{Peer, Tools};
+use leasehold_bench::workloads::load;
+
+/// Measures Leasehold and its peers side by side.
+#[derive(Debug, Parser)]
+struct Words {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Start systems, put load on them, keep the results
+    Run(Box<RunArgs>),
+    /// Be the load of one measurement
+    #[command(hide = true)]
+    Load {
+        /// What to do, as JSON.
+        spec: String,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+struct RunArgs {
+    /// The leasehold program to serve with
+    #[arg(long)]
+    program: PathBuf,
+    /// Where the peers were installed
+    #[arg(long, default_value = "target/tools/peers")]
+    tools: PathBuf,
+    /// Where data goes; on a disk [default: the system's temporary directory]
+    #[arg(long)]
+    data: Option<PathBuf>,
+    /// Beside ourselves
+    #[arg(long, value_enum, value_delimiter = ',')]
+    peers: Vec<Peer>,
+    /// Only these workloads, by their letters
+    #[arg(long, value_delimiter = ',')]
+    workloads: Vec<char>,
+    /// Only with so many nodes
+    #[arg(long, value_delimiter = ',')]
+    nodes: Vec<usize>,
+    /// Times each is measured
+    #[arg(long, default_value_t = 3)]
+    repeats: usize,
+    /// Small and short, to test the harness itself
+    #[arg(long)]
+    quick: bool,
+    /// Keep results here
+    #[arg(long, default_value = "target/bench/results.jsonl")]
+    results: PathBuf,
+    /// Begin anew
+    #[arg(long)]
+    fresh: bool,
+    /// A system that could not be had, and why, for the report
+    #[arg(long, value_name = "NAME=WHY", value_parser = named)]
+    not_at_hand: Vec<(String, String)>,
+    /// Write the report, its plots and the raw results into this directory
+    #[arg(long, value_name = "DIR")]
+    report: Option<PathBuf>,
+    /// Every result as JSON on stdout instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+fn named(text: &str) -> Result<(String, String), String> {
+    let (name, why) = text.split_once('=').ok_or("give a name, then = and the reason")?;
+    Ok((name.to_owned(), why.to_owned()))
+}
+
+fn main() -> ExitCode {
+    let done = match Words::parse().task {
+        Task::Load { spec } => {
+            serde_json::from_str(&spec).map_err(Into::into).and_then(|spec| load(&spec)).map(|()| true)
+        }
+        Task::Run(args) => measure(&args),
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("bench: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Says whether everything was measured.
+fn measure(args: &RunArgs) -> Result<bool> {
+    if args.fresh && args.results.exists() {
+        std::fs::remove_file(&args.results)?;
+    }
+    let mut kept = Kept::open(&args.results)?;
+    let plan = Plan {
+        peers: peers(&args.peers),
+        letters: args.workloads.iter().map(char::to_ascii_uppercase).collect(),
+        nodes: args.nodes.clone(),
+        repeats: args.repeats,
+        quick: args.quick,
+    };
+    let tools = Tools {
+        program: std::path::absolute(&args.program)?,
+        installed: std::path::absolute(&args.tools)?,
+        data: args.data.clone().unwrap_or_else(std::env::temp_dir),
+    };
+    let load = std::env::current_exe().context("this program has no path")?;
+    let machine = Machine::look(&tools.data)?;
+    run(&Contest { plan, tools, load }, &mut kept)?;
+    if let Some(place) = &args.report {
+        report::write(place, &machine, &kept.lines, &args.not_at_hand)?;
+    }
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&kept.lines)?);
+    } else {
+        print!("{}", table(&kept.lines));
+    }
+    let failed = kept.lines.iter().any(|line| matches!(line.outcome, Outcome::Failed(_)));
+    Ok(!failed)
+}

@@ -1,0 +1,116 @@
+//! Repeats of one measurement put together: the median, and the range beside it.
+
+use std::fmt::Write as _;
+
+use super::results::{Line, Outcome};
+use crate::peers::Peer;
+use crate::workloads::Work;
+
+/// One figure over all repeats.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Median {
+    /// The middle one; of an even number the lower of the two.
+    pub middle: f64,
+    /// The smallest.
+    pub least: f64,
+    /// The greatest.
+    pub most: f64,
+}
+
+impl Median {
+    /// Of some values, if there are any.
+    pub fn of(mut values: Vec<f64>) -> Option<Self> {
+        values.sort_by(f64::total_cmp);
+        let (least, most) = (*values.first()?, *values.last()?);
+        Some(Self { middle: values[(values.len() - 1) / 2], least, most })
+    }
+}
+
+/// All repeats of one cell.
+#[derive(Debug, Clone)]
+pub struct Cell<'a> {
+    /// Which system.
+    pub peer: Peer,
+    /// With how many nodes.
+    pub nodes: usize,
+    /// What was done.
+    pub work: Work,
+    /// Its repeats.
+    pub lines: Vec<&'a Line>,
+}
+
+impl Cell<'_> {
+    /// A figure over the repeats that have it.
+    pub fn figure(&self, name: &str) -> Option<Median> {
+        let values = self.lines.iter().filter_map(|line| match &line.outcome {
+            Outcome::Measured(figures) => figures.get(name),
+            Outcome::Failed(_) => None,
+        });
+        Median::of(values.collect())
+    }
+
+    /// Why a repeat has no figures, if one has none.
+    pub fn failure(&self) -> Option<&str> {
+        self.lines.iter().find_map(|line| match &line.outcome {
+            Outcome::Failed(why) => Some(why.as_str()),
+            Outcome::Measured(_) => None,
+        })
+    }
+}
+
+/// Lines by what was measured, in the order of their first appearance.
+pub fn cells(lines: &[Line]) -> Vec<Cell<'_>> {
+    let mut cells: Vec<Cell<'_>> = Vec::new();
+    for line in lines {
+        let key = &line.key;
+        let same =
+            |cell: &&mut Cell<'_>| cell.peer == key.peer && cell.nodes == key.nodes && cell.work == key.work;
+        match cells.iter_mut().find(same) {
+            Some(cell) => cell.lines.push(line),
+            None => {
+                let (peer, nodes, work) = (key.peer, key.nodes, key.work);
+                cells.push(Cell { peer, nodes, work, lines: vec![line] });
+            }
+        }
+    }
+    cells
+}
+
+/// A plain table for whoever watches: one row for each cell.
+pub fn table(lines: &[Line]) -> String {
+    let mut text = String::new();
+    for cell in cells(lines) {
+        // Writing into a string does not fail.
+        let _ = write!(
+            text,
+            "{:<10} {} {} node{} {:<36}",
+            cell.peer.name(),
+            cell.work.letter(),
+            cell.nodes,
+            if cell.nodes == 1 { " " } else { "s" },
+            cell.work.size()
+        );
+        for (name, unit) in cell.work.shown() {
+            if let Some(Median { middle, least, most }) = cell.figure(name) {
+                let _ = write!(text, " {unit} {middle:.1} ({least:.1}..{most:.1})");
+            }
+        }
+        if let Some(why) = cell.failure() {
+            let _ = write!(text, " FAILED: {}", why.lines().next().unwrap_or_default());
+        }
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_median_has_its_range() {
+        let median = Median::of(vec![3.0, 1.0, 2.0]).unwrap();
+        assert_eq!(median, Median { middle: 2.0, least: 1.0, most: 3.0 });
+        assert_eq!(Median::of(Vec::new()), None);
+    }
+}

@@ -1,0 +1,124 @@
+//! Results, kept as lines of JSON: each is written and synced before the next measurement begins.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write as _;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+
+use crate::peers::Peer;
+use crate::workloads::{Figures, Work};
+
+/// Which measurement.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Key {
+    /// Which system.
+    pub peer: Peer,
+    /// With how many nodes.
+    pub nodes: usize,
+    /// Which repeat, from zero.
+    pub repeat: usize,
+    /// What was done.
+    pub work: Work,
+}
+
+/// How it ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// With figures.
+    Measured(Figures),
+    /// Without, and why.
+    Failed(String),
+}
+
+/// A measurement and what came of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Line {
+    /// Which.
+    pub key: Key,
+    /// What the server called itself.
+    pub version: String,
+    /// What was set.
+    pub settings: String,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+/// All results so far.
+#[derive(Debug)]
+pub struct Kept {
+    file: File,
+    /// In the order in which they were measured.
+    pub lines: Vec<Line>,
+}
+
+impl Kept {
+    /// Opens a file of results, or begins one. A last line that was torn is measured again.
+    ///
+    /// # Errors
+    /// When it cannot be read or written, or is of something else.
+    pub fn open(path: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
+        let lines: Result<Vec<Line>, _> = whole.lines().map(serde_json::from_str).collect();
+        let lines = lines
+            .with_context(|| format!("{} has other results; remove it or use --fresh", path.display()))?;
+        if let Some(place) = path.parent() {
+            std::fs::create_dir_all(place).with_context(|| format!("{} cannot be made", place.display()))?;
+        }
+        std::fs::write(path, whole).with_context(|| format!("{} cannot be written", path.display()))?;
+        let file = OpenOptions::new().append(true).open(path);
+        let file = file.with_context(|| format!("{} cannot be written", path.display()))?;
+        Ok(Self { file, lines })
+    }
+
+    /// Whether a measurement was made, well or badly.
+    pub fn has(&self, key: &Key) -> bool {
+        self.lines.iter().any(|line| line.key == *key)
+    }
+
+    /// Adds one.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn add(&mut self, line: Line) -> Result<()> {
+        let text = serde_json::to_string(&line)? + "\n";
+        self.file
+            .write_all(text.as_bytes())
+            .and_then(|()| self.file.sync_data())
+            .context("a result cannot be kept")?;
+        self.lines.push(line);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workloads::Connections;
+
+    fn line(repeat: usize) -> Line {
+        let work = Work::Cycles { clients: 4, connections: Connections::Own };
+        let key = Key { peer: Peer::Leasehold, nodes: 1, repeat, work };
+        let outcome = Outcome::Measured(Figures::default().with("per_second", 7.5));
+        Line { key, version: "1".into(), settings: String::new(), outcome }
+    }
+
+    #[test]
+    fn a_run_that_was_interrupted_goes_on_behind_its_last_whole_result() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("results.jsonl");
+        let mut kept = Kept::open(&path).unwrap();
+        kept.add(line(0)).unwrap();
+        kept.add(line(1)).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, &text[..text.len() - 9]).unwrap();
+        let mut again = Kept::open(&path).unwrap();
+        assert_eq!(again.lines, [line(0)]);
+        assert!(again.has(&line(0).key) && !again.has(&line(1).key));
+        again.add(line(1)).unwrap();
+        assert_eq!(Kept::open(&path).unwrap().lines, [line(0), line(1)]);
+    }
+}

@@ -1,0 +1,165 @@
+//! Ourselves: `leasehold serve` as it is shipped, and the public library.
+
+use std::future::{Future, poll_fn};
+use std::path::Path;
+use std::pin::pin;
+use std::process::Command;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use leasehold::{Change, ConnectOptions, Lease, Session, SessionOptions, Store, Watch};
+
+use super::process::{Process, Recipe, free_ports};
+use super::{RenewOne, Renewed, Running, Seen, Tools, Watching, renew_each};
+use crate::workloads::Window;
+
+/// How long a connection may take: a cluster elects a leader first.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Nobody waits longer in any workload.
+const LONGEST_WAIT: Duration = Duration::from_secs(300);
+
+/// Starts one node, or a cluster.
+///
+/// # Errors
+/// When a node does not start.
+pub fn start(tools: &Tools, nodes: usize) -> Result<Running> {
+    let directory = tools.directory("leasehold")?;
+    let ports = free_ports(nodes)?;
+    let addresses: Vec<String> = ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
+    let members: Vec<String> =
+        addresses.iter().zip(1..).map(|(address, number)| format!("n{number}={address}")).collect();
+    let mut started = Vec::new();
+    for (address, number) in addresses.iter().zip(1..) {
+        let home = directory.path().join(format!("n{number}"));
+        let words = words(&tools.program, &home, address, number, &members);
+        let log = directory.path().join(format!("n{number}.log"));
+        let name = format!("leasehold n{number}");
+        started.push(Process::start(Recipe { name, words, variables: Vec::new(), log })?);
+    }
+    for (node, port) in started.iter_mut().zip(ports) {
+        node.until(|| Ok(std::net::TcpStream::connect(("127.0.0.1", port))?))?;
+    }
+    let url = format!("leasehold://{}", addresses.join(","));
+    let settings = "as shipped; clients are sessions of the public library".to_owned();
+    let leader = if nodes == 1 { 0 } else { started[0].until(|| leader(&tools.program, &url))? };
+    Ok(Running {
+        version: version(&tools.program)?,
+        settings,
+        url,
+        beside_leader: None,
+        nodes: started,
+        leader,
+        directory,
+    })
+}
+
+fn words(program: &Path, home: &Path, address: &str, number: usize, members: &[String]) -> Vec<String> {
+    let mut words = vec![program.display().to_string()];
+    words.extend(["serve", "--log-format", "human", "--listen", address, "--data"].map(str::to_owned));
+    words.push(home.display().to_string());
+    words.extend(["--name".to_owned(), format!("n{number}")]);
+    if members.len() > 1 {
+        words.extend(["--initial-cluster".to_owned(), members.join(",")]);
+    }
+    words
+}
+
+/// Which node leads, as an operator would ask.
+fn leader(program: &Path, url: &str) -> Result<usize> {
+    let said = Command::new(program).args(["--store", url, "--json", "cluster", "status"]).output();
+    let said = said.with_context(|| format!("{} does not start", program.display()))?;
+    let status: serde_json::Value = serde_json::from_slice(&said.stdout)
+        .with_context(|| String::from_utf8_lossy(&said.stderr).into_owned())?;
+    let name = status["leader"].as_str().context("nobody leads")?;
+    let number: usize =
+        name.trim_start_matches('n').parse().with_context(|| format!("{name} is no node here"))?;
+    number.checked_sub(1).context("nodes are counted from one")
+}
+
+fn version(program: &Path) -> Result<String> {
+    let said = Command::new(program).arg("--version").output();
+    let said = said.with_context(|| format!("{} does not start", program.display()))?;
+    let words = String::from_utf8_lossy(&said.stdout).into_owned();
+    words.split_whitespace().nth(1).map(str::to_owned).context("it does not say its version")
+}
+
+/// A session of the library.
+#[derive(Debug)]
+pub struct Client {
+    session: Session,
+}
+
+impl super::Client for Client {
+    type Link = Store;
+    type Held = Lease;
+
+    async fn link(url: &str, _ttl: Duration) -> Result<Store> {
+        Ok(Store::connect_with(url, ConnectOptions::new().patience(PATIENCE)).await?)
+    }
+
+    async fn open(link: &Arc<Store>, number: usize, ttl: Duration) -> Result<Self> {
+        let options = SessionOptions::new().ttl(ttl).label(format!("bench {number}"));
+        Ok(Self { session: link.session_with(&options).await? })
+    }
+
+    async fn acquire(&self, name: &str) -> Result<(u64, Lease)> {
+        let lease = self.session.acquire(name).await?;
+        Ok((lease.granted().token.get(), lease))
+    }
+
+    async fn release(&self, held: Lease) -> Result<()> {
+        Ok(held.release().await?)
+    }
+
+    async fn wait_for(&self, name: &str) -> Result<(u64, Lease)> {
+        let lease = self.session.acquire(name).wait(LONGEST_WAIT).await?;
+        Ok((lease.granted().token.get(), lease))
+    }
+
+    async fn renew_all(all: Vec<(Self, Lease)>, window: Window) -> Result<Renewed<Self>> {
+        renew_each(all, window).await
+    }
+}
+
+impl RenewOne for Client {
+    async fn renew(&self, held: &mut Lease) -> Result<()> {
+        // A confirmed renewal moves the deadline of the lease. Other things change about it too, such as an answer that is late, so the
+        // deadline is what is looked at, and always after the next change would be noticed.
+        let before = held.deadline();
+        let mut asked = false;
+        loop {
+            let mut changed = pin!(held.changed());
+            let noticed = poll_fn(|context| Poll::Ready(changed.as_mut().poll(context))).await;
+            let state = held.state();
+            ensure!(state.is_held(), "the lease on {} is {state:?}", held.resource());
+            if held.deadline() != before {
+                return Ok(());
+            }
+            if !asked {
+                self.session.renew_now();
+                asked = true;
+            }
+            if noticed.is_pending() {
+                changed.await;
+            }
+        }
+    }
+}
+
+impl Watching for Client {
+    type Watch = Watch;
+
+    async fn watch(link: &Arc<Store>, prefix: &str) -> Result<Watch> {
+        Ok(link.watch(prefix).await?)
+    }
+
+    async fn seen(watch: &mut Watch) -> Result<Seen> {
+        let changes = watch.next().await?.changes;
+        let count = |is: fn(&Change) -> bool| changes.iter().filter(|change| is(change)).count();
+        let granted = count(|change| matches!(change, Change::Granted { .. }));
+        Ok(Seen { granted, ended: count(|change| matches!(change, Change::Ended { .. })) })
+    }
+}

@@ -1,0 +1,31 @@
+//! B: every session holds a lease and renews as soon as its last renewal is answered.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+
+use super::{Book, Figures, Spec, Window, in_parallel, links};
+use crate::peers::{Client, TTL};
+
+/// Measures it.
+pub(super) async fn run<C: Client>(spec: &Spec, count: usize) -> Result<Figures> {
+    let links = links::<C>(&spec.url, C::RENEWAL_LINKS.min(count), TTL).await?;
+    let book = Arc::new(Book::new(count));
+    let held = in_parallel(count, |number| {
+        let (link, book) = (Arc::clone(&links[number % links.len()]), Arc::clone(&book));
+        async move {
+            let client = C::open(&link, number, TTL).await?;
+            let (token, held) = client.acquire(&format!("bench/renewals/{count}/{number}")).await?;
+            book.granted(number, token)?;
+            Ok((client, held))
+        }
+    })
+    .await?;
+    let window = Window::after_warm_up(spec);
+    let metered = tokio::spawn(window.metered(spec.clone()));
+    let renewed = C::renew_all(held, window).await?;
+    let metered = metered.await??;
+    // The process ends soon: nobody is to be told that very many sessions close.
+    std::mem::forget(renewed.kept);
+    Ok(Figures::of_window(renewed.took, window, &metered))
+}

