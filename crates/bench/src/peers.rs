@@ -175,7 +175,6 @@ const TMPFS: i64 = 0x0102_1994;
 fn is_in_memory(place: &Path) -> Result<bool> {
     let status =
         rustix::fs::statfs(place).with_context(|| format!("{} cannot be looked at", place.display()))?;
-    #[expect(clippy::unnecessary_cast, reason = "the type of the field differs between machines")]
     Ok(status.f_type as i64 == TMPFS)
 }
 

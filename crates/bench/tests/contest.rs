@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-
 use std::sync::Arc;
 
 use leasehold_bench::contest::results::{Line, Outcome};
@@ -12,14 +11,14 @@ use leasehold_bench::workloads::{Figures, Work};
 
 /// The program that people run, built beside this test.
 fn leasehold() -> PathBuf {
-    let tests = std::env::current_exe().unwrap();
-    let beside = tests.parent().and_then(Path::parent).unwrap().join("leasehold");
+    let tests = std::env::current_exe().expect("a test knows its program");
+    let beside = tests.parent().and_then(Path::parent).expect("it lies in deps").join("leasehold");
     assert!(beside.is_file(), "{} is missing: build leasehold-cli first", beside.display());
     beside
 }
 
 fn run(words: &[&str]) -> Vec<(Work, Figures)> {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().expect("there is room");
     let out = Command::new(env!("CARGO_BIN_EXE_bench"))
         .args(["run", "--quick", "--repeats", "1", "--json", "--program"])
         .arg(leasehold())
@@ -27,9 +26,9 @@ fn run(words: &[&str]) -> Vec<(Work, Figures)> {
         .arg(directory.path().join("results.jsonl"))
         .args(words)
         .output()
-        .unwrap();
+        .expect("the harness starts");
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-    let lines: Vec<Line> = serde_json::from_slice(&out.stdout).unwrap();
+    let lines: Vec<Line> = serde_json::from_slice(&out.stdout).expect("it prints JSON");
     let measured = lines.into_iter().map(|line| match line.outcome {
         Outcome::Measured(figures) => (line.key.work, figures),
         Outcome::Failed(why) => panic!("{:?}: {why}", line.key),
@@ -66,7 +65,7 @@ fn a_dead_holder_is_not_succeeded_early() {
 /// What a renewal is taken for here is what the library itself counts as one that was confirmed.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_renewal_that_is_counted_was_confirmed() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().expect("there is room");
     let (installed, data) = (directory.path().to_owned(), directory.path().to_owned());
     let running = start(&Tools { program: leasehold(), installed, data }, 1).unwrap();
     let link = Arc::new(Client::link(&running.url, TTL).await.unwrap());

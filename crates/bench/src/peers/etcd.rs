@@ -20,7 +20,12 @@ use crate::session_stream::clock::now_ns;
 use crate::workloads::Window;
 
 /// What is generated from its API.
-#[expect(unreachable_pub, unused_qualifications, clippy::allow_attributes, reason = "written by a generator")]
+#[expect(
+    unreachable_pub,
+    unused_qualifications,
+    clippy::enum_variant_names,
+    reason = "written by a generator"
+)]
 mod api {
     tonic::include_proto!("etcdserverpb");
 }

@@ -239,7 +239,7 @@ fn hear(state: &Mutex<State>, mut frame: BytesMut) -> bool {
         }
         number => match state.waiting.pop_front() {
             Some((expected, tell)) if expected == number => {
-                drop(tell.send(Answer { transaction, error, rest: frame }))
+                drop(tell.send(Answer { transaction, error, rest: frame }));
             }
             _ => return false,
         },

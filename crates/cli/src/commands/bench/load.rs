@@ -218,7 +218,7 @@ async fn show(console: &Console, kind: Kind, trips: &Trips, begun: Reading, leng
         console.progress(line(kind.name(), passed, length, &so_far));
         sleep(FRAME).await;
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 fn line(what: &str, passed: Duration, length: Duration, so_far: &Quantiles) -> String {
