@@ -149,7 +149,12 @@ pub(crate) fn connect(url: &str, options: ConnectOptions) -> Result<Started, Err
     let (to_driver, inbox) = mpsc::unbounded_channel();
     let (reply, connected) = oneshot::channel();
     let (reconnect, reconnects) = mpsc::unbounded_channel();
-    let thread = if address.is_directory() { Thread::own() } else { Thread::shared() };
+    let thread = match &address {
+        Address::Service(_) => Thread::shared(),
+        // This process may have to serve it.
+        #[cfg(feature = "embedded")]
+        Address::Directory(_) => Thread::own(),
+    };
     let thread = thread.map_err(Error::System)?;
     let measured_over = options.figures_over;
     let (running, runs) = watch::channel(());

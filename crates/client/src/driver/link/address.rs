@@ -45,11 +45,6 @@ impl Address {
             _ => Err(bad(format!("its scheme {scheme:?} is not known; {SHAPES}"))),
         }
     }
-
-    /// Whether this process may have to serve it.
-    pub(crate) const fn is_directory(&self) -> bool {
-        !matches!(self, Self::Service(_))
-    }
 }
 
 #[cfg(feature = "embedded")]
