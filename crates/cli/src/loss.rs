@@ -27,20 +27,25 @@ pub(crate) fn lost(lease: &Lease, state: &LeaseState) -> Trouble {
     ))
 }
 
-/// The deadline came near, and the guardian has ended the command before it.
+/// The deadline came near, and the guardian ends the command before it. That it has done so is certain only while the deadline is ahead.
 pub(crate) fn ran_out(lease: &Lease) -> Trouble {
     let (name, token) = (lease.fence_name(), lease.granted().token);
-    let confirmed = match (lease.deadline().map(point), Point::now()) {
+    let said = match (lease.deadline().map(point), Point::now()) {
         (Some(deadline), now) if !deadline.remaining(now).is_zero() => {
-            words::confirmed_for(deadline.remaining(now))
+            format!(
+                "{}, and the command was ended before that",
+                words::confirmed_for(deadline.remaining(now))
+            )
         }
-        // Whoever was stopped says this long after: the deadline lies behind by as much as the clock that moved least says.
-        (Some(deadline), now) => words::confirmed_until(Some(now.remaining(deadline))),
-        (None, _) => words::confirmed_until(None),
+        // Whoever was stopped says this long after: the deadline lies behind by as much as the clock that moved least says. The
+        // guardian may have been stopped as well, and the command have run on.
+        (Some(deadline), now) => {
+            let confirmed = words::confirmed_until(Some(now.remaining(deadline)));
+            format!("{confirmed}: check what was done after that")
+        }
+        (None, _) => format!("{}: check what was done after that", words::confirmed_until(None)),
     };
-    Trouble::Lost(format!(
-        "lost {name} with token {token}: it could not be renewed; {confirmed}, and the command was ended before that"
-    ))
+    Trouble::Lost(format!("lost {name} with token {token}: it could not be renewed; {said}"))
 }
 
 /// A lease that could not be given back. When it is free is the store's to say: its time stands still while it is down.

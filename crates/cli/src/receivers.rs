@@ -21,6 +21,8 @@ const KNOWN: &str = "receivers are postgres://USER@HOST/DATABASE, mysql://USER@H
 pub(crate) fn open(url: &str) -> Result<Arc<dyn Receiver>, String> {
     let (scheme, rest) = url.split_once(':').unwrap_or(("", url));
     let opened = match scheme {
+        "postgres" | "postgresql" if !rest.starts_with("//") => Err(KNOWN.to_owned()),
+        "postgres" | "postgresql" | "mysql" | "mariadb" if is_misplaced(rest) => Err(KNOWN.to_owned()),
         "postgres" | "postgresql" => sql::postgres(url),
         "mysql" | "mariadb" => sql::mysql(url),
         "sqlite" => sqlite::open(rest),
@@ -32,6 +34,12 @@ pub(crate) fn open(url: &str) -> Result<Arc<dyn Receiver>, String> {
         _ => Err(KNOWN.to_owned()),
     };
     opened.map_err(|why| format!("receiver {:?}: {why}", shown(url)))
+}
+
+/// Whether a user stands behind a third slash: drivers take it, with its password, for the name of a database. Without a user that is a
+/// database behind a socket.
+fn is_misplaced(rest: &str) -> bool {
+    rest.starts_with("///") && rest.contains('@')
 }
 
 fn file(path: &str) -> Result<Arc<dyn Receiver>, String> {
@@ -111,6 +119,22 @@ mod tests {
         for url in ["", "nonsense", "ftp://host/x", "file:", "mysqls://db/x"] {
             let said = open(url).map(drop).expect_err("it is none");
             assert!(said.starts_with(&format!("receiver {url:?}: receivers are postgres://")), "{said}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_password_in_the_wrong_place_is_neither_used_nor_repeated() {
+        for url in [
+            "postgres:/app:secret@db/x",
+            "postgres:app:secret@db/x",
+            "postgres:///app:secret@db/x",
+            "mysql:///app:secret@db/x",
+        ] {
+            let said = open(url).map(drop).expect_err("it names no server");
+            assert!(
+                said.contains("receivers are postgres://USER@HOST") && !said.contains("secret"),
+                "{said}"
+            );
         }
     }
 

@@ -217,7 +217,7 @@ fn after_seal(receiver: &str, why: &FenceError) -> String {
             let highest = stale.highest.map_or_else(|| "those".to_owned(), |highest| highest.to_string());
             format!(
                 "tokens fell: greater ones came from another store, or from this one before it was set back. Use that store, or raise the \
-                 tokens of this one above {highest}: with restore --above, or with token_floor in its address where that is understood"
+                 tokens of this one above {highest}: with leasehold recover --above or restore --above"
             )
         }
         FenceError::NoAuthority(_) => "ask for the lease again".to_owned(),

@@ -21,7 +21,7 @@ A comma separates receivers: in a password it is %2C. Passwords are never printe
 
 Each receiver is waited for as long as --timeout says, all at the same time.
 
-Exit codes: 0 every receiver was asked and none is ahead of the store,
+Exit codes: 0 every receiver was asked and compared, and none is ahead,
 1 otherwise, 2 a URL that is none.";
 
 /// `fence-check`.

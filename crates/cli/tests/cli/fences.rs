@@ -45,6 +45,9 @@ fn a_receiver_ahead_of_the_store_keeps_the_command_from_running() {
     let (stage, server) = (Stage::new(), database());
     let url = server.url();
     server.sql("SELECT leasehold_seal('job', 1000000, 'another store')").unwrap();
+    // A store that has never heard of the name cannot say that its tokens pass.
+    let json = stage.json(1, &["fence-check", "job", "--receiver", &url]);
+    assert_eq!(json["receivers"][0]["standing"], "not-compared");
     let said = stage.say(&["run", "job", "--seal-at", &url, "--", "touch", "ran"]);
     assert_eq!(said.code, Some(1), "{}", said.err);
     assert!(said.err.contains("could not be sealed") && said.err.contains("1000000"), "{}", said.err);

@@ -82,8 +82,8 @@ fn a_stale_seal_gives_the_lease_back_at_once_and_says_what_to_do() {
         said,
         "postgres://db/orders could not be sealed with token 3 of job, so the lease was given back: token 3 of job is stale: the \
          receiver has seen 4711; nothing was written; tokens fell: greater ones came from another store, or from this one before it was set \
-         back. Use that store, or raise the tokens of this one above 4711: with restore --above, or with token_floor in its address where \
-         that is understood"
+         back. Use that store, or raise the tokens of this one above 4711: with leasehold recover --above or \
+         restore --above"
     );
     assert!(is_free(&world, &two, "job"));
     assert!(world.run(second.acquire("job").into_future()).is_ok());

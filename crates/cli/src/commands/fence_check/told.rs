@@ -35,6 +35,8 @@ enum Standing {
     Sealed,
     /// Nobody holds the name; the last holder's token stands.
     Idle,
+    /// The store cannot be asked, or remembers no grant of the name: whether its next token passes is not known.
+    NotCompared,
     /// It has seen a token that the store has never granted: the present holder's writes are refused.
     Ahead,
 }
@@ -49,7 +51,7 @@ pub(super) struct Report {
 
 impl Report {
     pub(super) fn is_well(&self) -> bool {
-        let bad = [Standing::NotAsked, Standing::Ahead];
+        let bad = [Standing::NotAsked, Standing::NotCompared, Standing::Ahead];
         self.asked.iter().all(|asked| !bad.contains(&self.standing(asked)))
     }
 
@@ -116,14 +118,15 @@ impl Report {
     fn standing(&self, asked: &Asked) -> Standing {
         let Ok(seen) = &asked.seen else { return Standing::NotAsked };
         let Some(highest) = seen.highest.as_ref().map(|mark| mark.token) else { return Standing::Unused };
-        let Ok(known) = &self.known else { return Standing::Idle };
+        let Ok(known) = &self.known else { return Standing::NotCompared };
         let present = known.present.as_ref().map(|(token, _)| *token);
         match (present, known.greatest) {
             (Some(present), _) if highest == present => Standing::Sealed,
             (Some(present), _) if highest < present => Standing::NotSealed,
             (Some(_), _) => Standing::Ahead,
             (None, Some(greatest)) if highest > greatest => Standing::Ahead,
-            (None, _) => Standing::Idle,
+            (None, Some(_)) => Standing::Idle,
+            (None, None) => Standing::NotCompared,
         }
     }
 
@@ -140,8 +143,14 @@ impl Report {
             }
             Standing::Sealed => "sealed by the present holder".to_owned(),
             Standing::Idle => "accepts this token and greater ones".to_owned(),
+            Standing::NotCompared if self.known.is_err() => {
+                "not compared: the store cannot be asked what it has granted".to_owned()
+            }
+            Standing::NotCompared => {
+                "not compared: the store remembers no grant of it; its next token may be refused here".to_owned()
+            }
             Standing::Ahead => {
-                "AHEAD of the store: its grants are refused here; give the store a greater token_floor"
+                "AHEAD of the store: its grants are refused here; raise them with leasehold recover --above, or restore --above"
                     .to_owned()
             }
         }
@@ -256,7 +265,7 @@ mod tests {
         assert_eq!(standing(Some(7), Some(7), Some(8)), (Standing::Ahead, false));
         assert_eq!(standing(None, Some(7), Some(7)), (Standing::Idle, true));
         assert_eq!(standing(None, Some(7), Some(8)), (Standing::Ahead, false));
-        assert_eq!(standing(None, None, Some(8)), (Standing::Idle, true));
+        assert_eq!(standing(None, None, Some(8)), (Standing::NotCompared, false));
         assert_eq!(standing(Some(7), Some(7), None), (Standing::Unused, true));
     }
 
