@@ -39,7 +39,7 @@ pub(crate) fn run() -> Result<bool> {
     // A workspace of its own, and no less a part of the tests.
     succeeded &= take_in(&fuzz::tests(), FUZZ_TIME_LIMIT, &mut report)?;
     let mut outcome = report.finish(succeeded);
-    let passed_alone = again::run_alone(&mut outcome)?;
+    let passed_alone = again::run_alone(&workspace, &mut outcome)?;
     if instructions::run()? {
         outcome.passed += 1;
     } else {
