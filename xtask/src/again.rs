@@ -12,38 +12,23 @@ use crate::report::{Failure, Outcome};
 use crate::run::{cargo, root};
 
 /// Test programs with real processes, sockets and deadlines.
-const AGAINST_THE_CLOCK: [&str; 32] = [
-    "cassandra",
+const AGAINST_THE_CLOCK: [&str; 17] = [
     "cli",
     "cluster",
-    "contest",
-    "deploys",
-    "dynamodb",
     "embedded",
     "examples",
-    "fence_proxy",
     "files",
-    "gap",
     "grpc",
     "guardian",
     "holder",
     "http",
     "idle",
-    "kafka",
     "metrics",
-    "mysql",
-    "object_store",
-    "object_writer",
-    "postgres",
     "promises",
-    "proxy",
     "quick",
-    "redis",
     "serve",
     "served",
-    "servers",
     "service",
-    "settlement",
     "transcripts",
 ];
 /// More failures than this are no accident.

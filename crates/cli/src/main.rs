@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-/// A service makes and drops many small things, from several threads at once: this one does that in half the instructions.
+/// A service makes and drops many small things, from several threads at once, which this one is made for.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
