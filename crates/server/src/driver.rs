@@ -1,8 +1,9 @@
-//! The node's loop and its disk, each on a thread of its own.
+//! The node's loop, a task beside those of its connections, and its disk on a thread of its own.
 //!
 //! The loop wakes at least every 20 ms. It reads the clocks only after it has taken in everything that has arrived, and hands
 //! out what the node says in order. Neither disk nor network ever blocks it: their queues are unbounded towards the loop, and
-//! bounded towards a client, whose connection ends when it does not read.
+//! bounded towards a client, whose connection ends when it does not read. It shares its thread with the connections, whose tasks do a bounded
+//! piece of work each and never wait: a request that was read is at the loop without waking anybody.
 
 mod disk;
 mod notices;
@@ -11,14 +12,16 @@ mod story;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::mpsc::{RecvTimeoutError, Sender, TryRecvError};
+use std::sync::mpsc::Sender;
 use std::thread::JoinHandle;
 
 use leasehold_core::protocol::{Request, RequestId, Response, ToClient};
 use leasehold_core::{Millis, Revision};
 use leasehold_node::{CALLS, ConnectionId, Input, Membership, Node, Output, SavedSnapshot};
 use leasehold_wal::Wal;
+use tokio::runtime::Handle;
 use tokio::sync::{mpsc as async_mpsc, oneshot};
+use tokio::time::timeout;
 
 use crate::caller::Inspection;
 use crate::directory::Locked;
@@ -71,7 +74,7 @@ pub(crate) enum Stopped {
     Failed(String),
 }
 
-/// Starts the loop and its disk.
+/// Starts the loop on a runtime, and its disk. The thread that is given back ends when both have ended and the lock is given up.
 pub(crate) fn start(
     node: Node,
     wal: Wal<FileDisk>,
@@ -79,19 +82,27 @@ pub(crate) fn start(
     inbox: Arrivals,
     to_loop: Inbox,
     outside: Outside,
+    runtime: &Handle,
 ) -> std::io::Result<JoinHandle<Stopped>> {
     let times = SyncTimes::new();
     let disk_times = times.clone();
     let (to_disk, jobs) = std::sync::mpsc::channel();
-    // The lock is given up by whichever thread ends last: if the loop panics, the disk may still be writing.
+    let (tell, how) = std::sync::mpsc::channel();
+    // The lock is given up by whoever ends last: if the loop panics, the disk may still be writing.
     let locked = Arc::new(locked);
     let disk_lock = Arc::clone(&locked);
-    let disk = std::thread::Builder::new().name("leasehold-disk".into()).spawn(move || {
+    let ended = std::thread::Builder::new().name("leasehold-disk".into()).spawn(move || {
         let alarm = Alarm(to_loop);
         disk::run(wal, &jobs, &alarm.0, &disk_times);
+        // Whoever tells how the loop ended has let go of everything before.
+        let stopped = how.recv().unwrap_or_else(|_| Stopped::Failed("the node's loop panicked".into()));
         drop(disk_lock);
+        stopped
     })?;
-    std::thread::Builder::new().name("leasehold-node".into()).spawn(move || {
+    runtime.spawn(async move {
+        // What is made later is dropped earlier, also in a panic: the disk ends, then the lock goes, and then that is told.
+        let tell = tell;
+        let locked = locked;
         let mut event_loop = Loop {
             node,
             inbox,
@@ -107,14 +118,14 @@ pub(crate) fn start(
             pulse: Pulse::new(),
             times,
         };
-        let stopped = event_loop.run(&locked);
+        let stopped = event_loop.run(&locked).await;
         event_loop.hub.end();
-        // The disk finishes what it has before the lock is given up.
         drop(event_loop);
-        let finished = disk.join();
         drop(locked);
-        if finished.is_err() { Stopped::Failed("the disk thread panicked".into()) } else { stopped }
-    })
+        // A service whose own thread is gone has nobody to tell.
+        let _ = tell.send(stopped);
+    });
+    Ok(ended)
 }
 
 /// Tells the loop when the disk thread panics: it would wait for ever for the write on its way.
@@ -168,14 +179,14 @@ pub(crate) struct Outgoing {
 }
 
 impl Loop {
-    fn run(&mut self, locked: &Locked) -> Stopped {
+    async fn run(&mut self, locked: &Locked) -> Stopped {
         let mut turns_until_check = TURNS_PER_LOCK_CHECK;
         let membership = self.node.membership();
         self.story = Story::of(&membership.members);
         self.show_members(&membership);
         loop {
             let mut inputs = Vec::new();
-            if let Some(stopped) = self.gather(&mut inputs) {
+            if let Some(stopped) = self.gather(&mut inputs).await {
                 return stopped;
             }
             turns_until_check -= 1;
@@ -195,17 +206,21 @@ impl Loop {
             if self.node.is_drained() {
                 return Stopped::AsAsked;
             }
+            // Others on this thread have their turn, whatever arrives from elsewhere.
+            if !self.inbox.is_empty() {
+                tokio::task::yield_now().await;
+            }
         }
     }
 
     /// Waits for the first input, but not past the node's next wake, and takes in all that has arrived.
-    fn gather(&mut self, inputs: &mut Vec<Input>) -> Option<Stopped> {
+    async fn gather(&mut self, inputs: &mut Vec<Input>) -> Option<Stopped> {
         let sleep = self.node.sleep().duration();
         self.pulse.sleeps(sleep);
-        let mut next = match self.inbox.recv_timeout(sleep) {
-            Ok(first) => Some(first),
-            Err(RecvTimeoutError::Timeout) => None,
-            Err(RecvTimeoutError::Disconnected) => return Some(Stopped::AsAsked),
+        let mut next = match timeout(sleep, self.inbox.recv()).await {
+            Ok(Some(first)) => Some(first),
+            Ok(None) => return Some(Stopped::AsAsked),
+            Err(_) => None,
         };
         let mut taken = 0;
         while let Some(message) = next {
@@ -241,11 +256,8 @@ impl Loop {
             if taken >= MAX_INPUTS_PER_TURN {
                 break;
             }
-            next = match self.inbox.try_recv() {
-                Ok(message) => Some(message),
-                Err(TryRecvError::Empty) => None,
-                Err(TryRecvError::Disconnected) => return Some(Stopped::AsAsked),
-            };
+            // That nobody can send any more is seen at the next wait.
+            next = self.inbox.try_recv();
         }
         None
     }

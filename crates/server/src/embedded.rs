@@ -21,6 +21,7 @@ use crate::identity;
 use crate::inbox::{Inbox, inbox};
 use crate::listener::accept;
 use crate::opening::{ServeError, Who, open};
+use crate::thread::NodeThread;
 
 /// Watchers of one directory: each has a connection, or a part of one.
 const MAX_WATCHERS: usize = 10_000;
@@ -42,7 +43,8 @@ pub struct Server {
     to_loop: Inbox,
     stop_network: watch::Sender<bool>,
     node: Option<JoinHandle<Stopped>>,
-    network: Option<JoinHandle<()>>,
+    /// Of the loop and of the connections.
+    thread: Option<NodeThread>,
 }
 
 /// Serves a directory if no other process does; nothing if one does.
@@ -75,19 +77,17 @@ fn start(
     let program = concat!("leasehold ", env!("CARGO_PKG_VERSION"));
     let present = Present::new(Hello::new(program, std::process::id(), ""));
     let door = Door::new(to_loop.clone(), Arc::clone(&hub), present.clone(), MAX_WATCHES, WRITE_TIME);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let entered = runtime.enter();
+    let thread = NodeThread::start()?;
+    let entered = thread.runtime().enter();
     let listener = UnixListener::from_std(listener)?;
     drop(entered);
-    let network = std::thread::Builder::new()
-        .name("leasehold-net".into())
-        .spawn(move || runtime.block_on(accept(listener, door, stop)))?;
+    thread.runtime().spawn(accept(listener, door, stop));
     let stop_on_failure = stop_network.clone();
-    let node =
-        driver::start(node, wal, locked, inbox, to_loop.clone(), Outside { hub, present, peers: None })?;
+    let outside = Outside { hub, present, peers: None };
+    let node = driver::start(node, wal, locked, inbox, to_loop.clone(), outside, thread.runtime())?;
     // Whatever ends the loop ends the network too: clients notice at once and look for the next server.
     let watched = std::thread::Builder::new().name("leasehold-watch".into()).spawn(move || {
-        let stopped = node.join().unwrap_or_else(|_| Stopped::Failed("the node's loop panicked".into()));
+        let stopped = node.join().unwrap_or_else(|_| Stopped::Failed("the disk thread panicked".into()));
         let _ = stop_on_failure.send(true);
         stopped
     });
@@ -95,7 +95,7 @@ fn start(
     let watched = watched.inspect_err(|_| {
         let _ = to_loop.send(ToLoop::Stop);
     })?;
-    Ok(Server { to_loop, stop_network, node: Some(watched), network: Some(network) })
+    Ok(Server { to_loop, stop_network, node: Some(watched), thread: Some(thread) })
 }
 
 impl Server {
@@ -113,10 +113,10 @@ impl Server {
     fn finish(&mut self) -> Option<String> {
         let _ = self.to_loop.send(ToLoop::Stop);
         let _ = self.stop_network.send(true);
-        if let Some(network) = self.network.take() {
-            let _ = network.join();
-        }
-        match self.node.take()?.join() {
+        let ended = self.node.take()?.join();
+        // Its connections end with it.
+        self.thread = None;
+        match ended {
             Ok(Stopped::AsAsked) => None,
             Ok(Stopped::LockLost) => Some("its lock file was removed".into()),
             Ok(Stopped::Failed(why)) => Some(why),

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::time::Duration;
+
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::driver::ToLoop;
 
@@ -29,7 +30,7 @@ pub struct Ended;
 /// The sending side. Clones share it.
 #[derive(Debug, Clone)]
 pub(crate) struct Inbox {
-    sender: Sender<ToLoop>,
+    sender: UnboundedSender<ToLoop>,
     depth: Arc<AtomicUsize>,
     /// The loop takes nothing out any more: nobody may wait for room.
     ended: Arc<AtomicBool>,
@@ -38,14 +39,14 @@ pub(crate) struct Inbox {
 /// The loop's side.
 #[derive(Debug)]
 pub(crate) struct Arrivals {
-    receiver: Receiver<ToLoop>,
+    receiver: UnboundedReceiver<ToLoop>,
     depth: Arc<AtomicUsize>,
     ended: Arc<AtomicBool>,
 }
 
 /// Both sides of a new inbox.
 pub(crate) fn inbox() -> (Inbox, Arrivals) {
-    let (sender, receiver) = std::sync::mpsc::channel();
+    let (sender, receiver) = unbounded_channel();
     let (depth, ended) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
     let inbox = Inbox { sender, depth: Arc::clone(&depth), ended: Arc::clone(&ended) };
     (inbox, Arrivals { receiver, depth, ended })
@@ -71,12 +72,19 @@ impl Inbox {
 }
 
 impl Arrivals {
-    pub(crate) fn recv_timeout(&self, time: Duration) -> Result<ToLoop, RecvTimeoutError> {
-        self.receiver.recv_timeout(time).inspect(|_| self.took_one())
+    /// The next message; nothing when nobody can send any more.
+    pub(crate) async fn recv(&mut self) -> Option<ToLoop> {
+        self.receiver.recv().await.inspect(|_| self.took_one())
     }
 
-    pub(crate) fn try_recv(&self) -> Result<ToLoop, TryRecvError> {
-        self.receiver.try_recv().inspect(|_| self.took_one())
+    /// The next message, if one has arrived.
+    pub(crate) fn try_recv(&mut self) -> Option<ToLoop> {
+        self.receiver.try_recv().ok().inspect(|_| self.took_one())
+    }
+
+    /// Whether nothing waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.receiver.is_empty()
     }
 
     fn took_one(&self) {
@@ -109,7 +117,7 @@ mod tests {
     #[test]
     fn what_clients_send_waits_while_it_is_full_and_the_rest_does_not() {
         runtime().block_on(async {
-            let (inbox, arrivals) = inbox();
+            let (inbox, mut arrivals) = inbox();
             fill(&inbox);
             let mut late = pin!(inbox.send_when_there_is_room(ToLoop::Drain));
             let mut context = Context::from_waker(Waker::noop());

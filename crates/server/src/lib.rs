@@ -1,7 +1,7 @@
 //! Drivers around the node: files, sockets and clocks, the embedded mode made of them, and what a service is made of.
 //!
-//! The node decides; this crate carries out. Its loop runs on a thread of its own that neither the disk nor the network ever
-//! blocks: writes go to a disk thread, frames to a network thread, and both come back as inputs.
+//! The node decides; this crate carries out. Its loop runs beside its connections on one thread that neither the disk nor the network ever
+//! blocks: writes go to a disk thread, frames to tasks that never wait, and both come back as inputs.
 
 mod caller;
 mod directory;
@@ -19,6 +19,7 @@ mod opening;
 mod peers;
 mod repeats;
 mod served;
+mod thread;
 
 pub use caller::{Caller, Inspection, Steadiness};
 pub use directory::{DirectoryError, LockHolder, connect_path, lock_holder};

@@ -1,4 +1,4 @@
-//! Peers: connections to and from the other members, on a thread of their own, so that no flood of clients delays a heartbeat.
+//! Peers: connections to and from the other members, on the thread of the node's loop, which all their messages come from and go to.
 //!
 //! A node dials every other member and sends on the connection it dialled; on those it accepted it only listens. Snapshots
 //! have connections of their own. A connection that ends, in either direction, is reported to the node: what was under way on it has
@@ -17,12 +17,12 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 
 use leasehold_core::protocol::{Incarnation, Member, MemberId};
 use leasehold_node::members::CLUSTER_VERSION;
 use leasehold_node::{Membership, PeerMessage};
 use leasehold_wire::{PEER_VERSION, PeerHello, PeerPurpose, PeerWelcome};
+use tokio::runtime::Handle;
 use tokio::sync::{Notify, mpsc};
 
 use crate::driver::ToLoop;
@@ -67,7 +67,7 @@ pub(crate) enum Work {
 
 impl ToPeers {
     pub(crate) fn send(&self, work: Work) {
-        // If the thread has ended, so has the service.
+        // If the task has ended, so has the service.
         let _ = self.0.send(work);
     }
 }
@@ -143,18 +143,18 @@ impl Shared {
 #[derive(Debug)]
 pub struct Peers {
     shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
 }
 
 impl Peers {
-    /// Starts the thread. A blank founder looks for the others.
+    /// Starts the tasks. A blank founder looks for the others.
     pub(crate) fn start(
         directory: &Path,
         introduction: Introduction,
         membership: Membership,
         founders: Option<Founders>,
         inbox: Inbox,
-    ) -> std::io::Result<Self> {
+        runtime: &Handle,
+    ) -> Self {
         let (sender, work) = mpsc::unbounded_channel();
         let shared = Arc::new(Shared {
             introduction,
@@ -174,17 +174,14 @@ impl Peers {
                 shared.work.send(Work::Met(id, address));
             }
         }
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let tasks = Arc::clone(&shared);
-        let thread = std::thread::Builder::new().name("leasehold-peers".into()).spawn(move || {
-            runtime.block_on(async move {
-                if let Some(founders) = founders {
-                    tokio::spawn(founding::found(Arc::clone(&tasks), founders));
-                }
-                run(tasks, work).await;
-            });
-        })?;
-        Ok(Self { shared, thread: Some(thread) })
+        runtime.spawn(async move {
+            if let Some(founders) = founders {
+                tokio::spawn(founding::found(Arc::clone(&tasks), founders));
+            }
+            run(tasks, work).await;
+        });
+        Self { shared }
     }
 
     pub(crate) fn work(&self) -> ToPeers {
@@ -205,9 +202,6 @@ impl Peers {
 impl Drop for Peers {
     fn drop(&mut self) {
         self.shared.work.send(Work::Stop);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
     }
 }
 

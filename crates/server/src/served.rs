@@ -9,6 +9,7 @@ use leasehold_core::Config;
 use leasehold_core::protocol::Member;
 use leasehold_node::{Options, Place, Start};
 use leasehold_wire::Hello;
+use tokio::runtime::Handle;
 
 use crate::caller::Caller;
 use crate::directory::{Kind, Locked, lock_holder};
@@ -21,6 +22,7 @@ use crate::identity;
 use crate::inbox::{Inbox, inbox};
 use crate::opening::{ServeError, Who, open};
 use crate::peers::{Founders, Introduction, Peers, marked};
+use crate::thread::NodeThread;
 
 /// How a directory is served.
 #[derive(Debug, Clone)]
@@ -78,6 +80,8 @@ pub struct Served {
     peers: Peers,
     is_new: bool,
     node: Option<JoinHandle<Stopped>>,
+    /// Last: what is before it runs on it.
+    thread: NodeThread,
 }
 
 /// Runs a node in a directory of its own.
@@ -130,11 +134,13 @@ pub fn serve(path: &Path, options: ServedOptions) -> Result<Served, ServeError> 
         drift_ppm: options.config.drift.ppm(),
     };
     let founders = founders.filter(|_| node.membership().is_blank());
-    let peers = Peers::start(path, introduction, node.membership(), founders, to_loop.clone())
-        .map_err(machine_error)?;
+    let thread = NodeThread::start().map_err(machine_error)?;
+    let runtime = thread.runtime();
+    let peers = Peers::start(path, introduction, node.membership(), founders, to_loop.clone(), runtime);
     let outside = Outside { hub, present, peers: Some(peers.work()) };
-    let node = driver::start(node, wal, locked, arrivals, to_loop.clone(), outside).map_err(machine_error)?;
-    Ok(Served { inbox: to_loop, caller, door, peers, is_new, node: Some(node) })
+    let node = driver::start(node, wal, locked, arrivals, to_loop.clone(), outside, runtime)
+        .map_err(machine_error)?;
+    Ok(Served { inbox: to_loop, caller, door, peers, is_new, node: Some(node), thread })
 }
 
 impl Served {
@@ -151,6 +157,12 @@ impl Served {
     /// For streams of other members.
     pub fn peers(&self) -> &Peers {
         &self.peers
+    }
+
+    /// Where the loop runs, and session streams are best served: what they read is at the loop without waking another thread. Whatever is run
+    /// there must never wait without giving way.
+    pub fn runtime(&self) -> &Handle {
+        self.thread.runtime()
     }
 
     /// For session streams.
@@ -182,7 +194,7 @@ impl Served {
             Some(Ok(Stopped::AsAsked)) | None => Ok(()),
             Some(Ok(Stopped::LockLost)) => Err("its lock file was removed".into()),
             Some(Ok(Stopped::Failed(why))) => Err(why),
-            Some(Err(_)) => Err("the node's loop panicked".into()),
+            Some(Err(_)) => Err("the disk thread panicked".into()),
         }
     }
 }

@@ -12,19 +12,19 @@ use std::time::Duration;
 use leasehold_core::Config as TableConfig;
 use leasehold_node::Options;
 use leasehold_server::{Founding, Inspection, ServeError, Served, ServedOptions, serve};
-use tokio::net::TcpSocket;
-use tokio::runtime::Runtime;
+use tokio::net::TcpListener;
+use tokio::runtime::{Handle, Runtime};
 use tokio::sync::{mpsc, watch};
 
 use self::found::look;
-use crate::config::Config;
+use crate::config::{Config, LimitsConfig};
 use crate::metrics::Metrics;
 use crate::{tcp, web};
 
 pub use self::found::Found;
 
 /// Connections that wait to be accepted: a burst of clients that come back must not be turned away.
-const BACKLOG: u32 = 4_096;
+const BACKLOG: i32 = 4_096;
 /// How often it is looked whether the node has ended.
 const LOOK: Duration = Duration::from_millis(5);
 /// What is still to be sent when the node has ended gets this long.
@@ -79,7 +79,9 @@ pub struct Service {
     found: Option<Found>,
     served: Served,
     stop: watch::Sender<Stopping>,
-    threads: Vec<JoinHandle<()>>,
+    /// Ends when every session stream has.
+    streams: std::sync::mpsc::Receiver<()>,
+    web: JoinHandle<()>,
 }
 
 /// How far the end has come.
@@ -98,12 +100,9 @@ pub(crate) enum Stopping {
 /// # Errors
 /// When the directory cannot be served or the address cannot be listened on.
 pub fn start(config: &Config) -> Result<Service, StartError> {
-    let network = runtime().map_err(StartError::System)?;
     // Before the directory is opened: an address that is taken is the more likely mistake, and leaves no trace.
-    let listener = {
-        let _entered = network.enter();
-        listen(config.listen).map_err(|source| StartError::Listen { address: config.listen, source })?
-    };
+    let listener =
+        listen(config.listen).map_err(|source| StartError::Listen { address: config.listen, source })?;
     let address = listener.local_addr().map_err(StartError::System)?;
     let table = TableConfig { max_ttl: config.max_ttl, drift: config.drift, ..TableConfig::default() };
     let node = Options {
@@ -129,7 +128,7 @@ pub fn start(config: &Config) -> Result<Service, StartError> {
     };
     let served = serve(&config.data, options)?;
     let is_new = served.is_new();
-    let (served, inspection) = until_it_answers(&network, served, config)?;
+    let (served, inspection) = until_it_answers(served, config)?;
     let found = if is_new { None } else { Some(look(&inspection)) };
     if is_new && inspection.is_alone() {
         found::warn_of_a_new_store(&config.data);
@@ -163,17 +162,31 @@ pub fn start(config: &Config) -> Result<Service, StartError> {
         opening_time: config.http.request_timeout,
     };
     let (limits, web_stopping) = (config.limits.clone(), stopping.clone());
-    let threads = vec![
-        spawn("leasehold-http", move || {
-            web_runtime.block_on(web::serve(web, streams, web_stopping));
-            web_runtime.shutdown_timeout(FLUSH_TIME);
-        })?,
-        spawn("leasehold-net", move || {
-            network.block_on(tcp::accept(listener, ways, limits, stopping));
-            network.shutdown_timeout(FLUSH_TIME);
-        })?,
-    ];
-    Ok(Service { address, found, served, stop, threads })
+    let web = spawn("leasehold-http", move || {
+        web_runtime.block_on(web::serve(web, streams, web_stopping));
+        web_runtime.shutdown_timeout(FLUSH_TIME);
+    })?;
+    let streams = serve_streams(served.runtime(), listener, ways, limits, stopping)?;
+    Ok(Service { address, found, served, stop, streams, web })
+}
+
+/// Accepts connections beside the node's loop. What is given back ends with the last of them.
+fn serve_streams(
+    beside: &Handle,
+    listener: std::net::TcpListener,
+    ways: tcp::Ways,
+    limits: LimitsConfig,
+    stopping: watch::Receiver<Stopping>,
+) -> Result<std::sync::mpsc::Receiver<()>, StartError> {
+    let entered = beside.enter();
+    let listener = TcpListener::from_std(listener).map_err(StartError::System)?;
+    drop(entered);
+    let (until, ended) = std::sync::mpsc::channel();
+    beside.spawn(async move {
+        tcp::accept(listener, ways, limits, stopping).await;
+        drop(until);
+    });
+    Ok(ended)
 }
 
 /// Connections that are open, by what they speak.
@@ -231,9 +244,9 @@ impl Service {
             std::thread::sleep(LOOK);
         }
         self.stop.send_replace(Stopping::Ended);
-        for thread in self.threads {
-            let _ = thread.join();
-        }
+        // Nothing is ever sent: it only ends.
+        let _ = self.streams.recv();
+        let _ = self.web.join();
         self.served.wait()
     }
 }
@@ -246,22 +259,18 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<
     std::thread::Builder::new().name(name.into()).spawn(work).map_err(StartError::System)
 }
 
-fn listen(address: SocketAddr) -> std::io::Result<tokio::net::TcpListener> {
-    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    // A service that was stopped a moment ago must be able to start again.
-    socket.set_reuseaddr(true)?;
-    socket.bind(address)?;
-    socket.listen(BACKLOG)
+/// The standard library says that the address may be used again at once, so a service that was stopped a moment ago can start again.
+fn listen(address: SocketAddr) -> std::io::Result<std::net::TcpListener> {
+    let listener = std::net::TcpListener::bind(address)?;
+    rustix::net::listen(&listener, BACKLOG)?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
 }
 
 /// The log is read again and a first entry written before anything can be answered.
-fn until_it_answers(
-    network: &Runtime,
-    served: Served,
-    config: &Config,
-) -> Result<(Served, Inspection), StartError> {
+fn until_it_answers(served: Served, config: &Config) -> Result<(Served, Inspection), StartError> {
     loop {
-        match network.block_on(served.caller().inspect()) {
+        match served.runtime().block_on(served.caller().inspect()) {
             // One that stands alone answers at once or never; with others it may take until they are there.
             Some(inspection) if inspection.serving || !inspection.is_alone() => {
                 return Ok((served, inspection));

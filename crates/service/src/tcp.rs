@@ -114,10 +114,10 @@ pub(crate) async fn accept(
     drop(listener);
     drop(ways);
     streams.close();
-    let ended = stopping.wait_for(|stopping| *stopping == Stopping::Ended);
+    let ended = async { drop(stopping.wait_for(|stopping| *stopping == Stopping::Ended).await) };
     tokio::select! {
         () = streams.wait() => {}
-        _ = ended => {
+        () = ended => {
             // What the node has answered is written; connections that never said anything are not waited for.
             let _ = tokio::time::timeout(Duration::from_secs(1), streams.wait()).await;
         }
