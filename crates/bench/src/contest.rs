@@ -5,6 +5,7 @@
 //!
 //! What it deliberately does not do: it judges no figure. The report puts them side by side.
 
+mod goals;
 pub mod machine;
 pub mod medians;
 pub mod plan;

@@ -58,6 +58,7 @@ pub fn markdown(
          disk before it is answered, unless the table says otherwise.\n"
     );
     systems(&mut text, cells, not_at_hand);
+    super::goals::table(&mut text, cells, &peers_of(cells));
     let mut letters: Vec<char> = cells.iter().map(|cell| cell.work.letter()).collect();
     letters.sort_unstable();
     letters.dedup();
