@@ -56,9 +56,39 @@ pub enum DecodeError {
 
 /// Bytes of `value` behind a version byte.
 pub(crate) fn encode_versioned<T: Serialize>(version: u8, value: &T) -> Vec<u8> {
-    let bytes = alloc::vec![version];
-    postcard::to_extend(value, bytes)
+    encode_behind(alloc::vec![version], value)
+}
+
+/// The bytes of `value` behind others, which may have room for them already.
+///
+/// # Panics
+/// When something in `value` cannot be serialized: nothing of this crate's is like that.
+pub fn encode_behind<T: Serialize>(bytes: Vec<u8>, value: &T) -> Vec<u8> {
+    postcard::serialize_with_flavor(value, Behind(bytes))
         .expect("these types have no failing serializers and a vector grows as needed")
+}
+
+/// Bytes that grow by what is serialized. Postcard's own for a vector that has something in it adds byte by byte.
+struct Behind(Vec<u8>);
+
+impl postcard::ser_flavors::Flavor for Behind {
+    type Output = Vec<u8>;
+
+    #[inline]
+    fn try_extend(&mut self, bytes: &[u8]) -> postcard::Result<()> {
+        self.0.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    #[inline]
+    fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
+        self.0.push(byte);
+        Ok(())
+    }
+
+    fn finalize(self) -> postcard::Result<Vec<u8>> {
+        Ok(self.0)
+    }
 }
 
 /// Reads what [`encode_versioned`] wrote.
@@ -81,7 +111,13 @@ pub(crate) fn decode_versioned<T: for<'de> Deserialize<'de>>(
 impl Entry {
     /// The bytes that go into the log.
     pub fn encode(&self) -> Vec<u8> {
-        encode_versioned(ENTRY_VERSION, self)
+        self.encode_behind(Vec::new())
+    }
+
+    /// The same behind other bytes, which may have room for them already.
+    pub fn encode_behind(&self, mut bytes: Vec<u8>) -> Vec<u8> {
+        bytes.push(ENTRY_VERSION);
+        encode_behind(bytes, self)
     }
 
     /// Reads an entry from the log.
@@ -138,6 +174,13 @@ pub enum Command {
         /// Through which attachment: the word about an earlier one says nothing.
         attach: AttachNumber,
     },
+}
+
+impl Command {
+    /// Whether it is one of those that count before everything else in an entry.
+    pub const fn is_renewal(&self) -> bool {
+        matches!(self, Self::Renew { .. } | Self::RenewPlain { .. })
+    }
 }
 
 /// Begins a session.

@@ -277,7 +277,7 @@ impl LeaseTable {
             (_, None) => from,
         };
         self.resources
-            .range::<ResourceName, _>((from.cloned(), Bound::Unbounded))
+            .range((from.cloned(), Bound::Unbounded))
             .take_while(move |(name, _)| name.as_str().starts_with(prefix))
             .take(limit)
             .map(|(name, resource)| self.view(name, resource))
