@@ -45,7 +45,8 @@ impl Node {
             }
         }
         self.push_items(out, applied.items, &attached);
-        let mut renewals = Vec::new();
+        let renewed = applied.replies.iter().filter(|reply| matches!(reply, Reply::Renewed(_))).count();
+        let mut renewals = Vec::with_capacity(renewed);
         // Waits that a cancel of this entry has ended, and whether the node itself gave them up.
         let mut cancelled = Vec::new();
         for (position, reply) in applied.replies.into_iter().enumerate() {
@@ -69,6 +70,7 @@ impl Node {
             }
         }
         self.hints.count(renewals.len(), self.now);
+        out.reserve(2 * renewals.len());
         for (connection, id, position, reply) in renewals {
             respond(out, connection, id, Response::Reply(reply));
             if planted(Bug::RenewalOvertakesEvents) {
@@ -83,6 +85,9 @@ impl Node {
     /// The wish for the next renewal of a session whose renewal was one of too many at once. Callers of plain sessions keep their own time.
     fn hint(&self, command: &Command) -> Option<ToClient> {
         let Command::Renew { session, number, .. } = command else { return None };
+        if !self.hints.is_many() {
+            return None;
+        }
         let (sessions, _) = self.table.sizes();
         let ttl = self.table.session_ttl(*session)?;
         let length = self.hints.wish(sessions, *session, *number, ttl)?;
@@ -117,24 +122,30 @@ impl Node {
     fn push_items(
         &self,
         out: &mut Vec<Output>,
-        items: Vec<(SessionId, Item)>,
+        mut items: Vec<(SessionId, Item)>,
         attached: &BTreeMap<SessionId, usize>,
     ) {
-        let mut by_session: BTreeMap<SessionId, Vec<Item>> = BTreeMap::new();
-        for (session, item) in items {
-            by_session.entry(session).or_default().push(item);
-        }
-        for (session, items) in by_session {
+        // In the order of sessions, and of each in the order in which they arose.
+        items.sort_by_key(|(session, _)| *session);
+        let mut items = items.into_iter().peekable();
+        while let Some((session, first)) = items.next() {
+            let mut of_session = vec![first];
+            while let Some((_, item)) = items.next_if(|(next, _)| *next == session) {
+                of_session.push(item);
+            }
             if attached.contains_key(&session) {
                 continue;
             }
             if let Some(connection) = self.routes.attached(session) {
-                send_items(out, connection, session, items);
+                send_items(out, connection, session, of_session);
             }
         }
     }
 
     pub(super) fn answer_reads(&mut self, out: &mut Vec<Output>) {
+        if !self.reads.has_due(self.applied) {
+            return;
+        }
         let (mut pages, mut later) = (0, Vec::new());
         let now = self.leadership.as_ref().map(|leadership| leadership.clock.stamp());
         let now = now.unwrap_or_default().max(self.table.last_at());
@@ -171,8 +182,12 @@ impl Node {
 const MAX_ITEM_BYTES: usize = 1024 * 1024;
 
 fn send_items(out: &mut Vec<Output>, connection: ConnectionId, session: SessionId, items: Vec<Item>) {
+    let mut bytes = items.iter().map(weight).sum::<usize>();
+    if bytes <= MAX_ITEM_BYTES && !items.is_empty() {
+        return out.push(Output::Send { connection, message: ToClient::Items { session, items } });
+    }
     let mut message = Vec::new();
-    let mut bytes = 0;
+    bytes = 0;
     for item in items {
         let size = weight(&item);
         if bytes + size > MAX_ITEM_BYTES && !message.is_empty() {
