@@ -329,10 +329,13 @@ impl LeaseTable {
 
     /// The session, unless it does not exist or is over at this point of the log.
     fn living(&self, id: SessionId) -> Result<&Session, Refusal> {
-        self.sessions
-            .get(&id)
-            .filter(|session| !session.is_ended(self.last_at, self.config.drift))
-            .ok_or(Refusal::SessionEnded { session: id })
+        self.alive(id).ok_or(Refusal::SessionEnded { session: id })
+    }
+
+    /// The same, for whoever asks for nothing but that.
+    #[inline]
+    fn alive(&self, id: SessionId) -> Option<&Session> {
+        self.sessions.get(&id).filter(|session| !session.is_ended(self.last_at, self.config.drift))
     }
 
     /// The same, to change it.

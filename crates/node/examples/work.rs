@@ -166,31 +166,33 @@ impl World {
     fn turn(&mut self, mut inputs: Vec<Input>) {
         self.now = self.now.plus(Duration::from_micros(100));
         inputs.append(&mut self.written);
-        for output in self.node.turn(self.now, inputs).expect("the node goes on") {
+        for output in &self.node.turn(self.now, inputs).expect("the node goes on") {
             match output {
                 Output::Write(write) => self.written.push(Input::Written { number: write.number }),
-                Output::SaveSnapshot { index, .. } => self.written.push(Input::SnapshotSaved { index }),
+                Output::SaveSnapshot { index, .. } => {
+                    self.written.push(Input::SnapshotSaved { index: *index })
+                }
                 Output::Send { message, .. } => self.hear(message),
                 _ => {}
             }
         }
     }
 
-    fn hear(&mut self, message: ToClient) {
+    fn hear(&mut self, message: &ToClient) {
         match message {
             ToClient::Response { id, response: Response::Reply(reply) } => match reply {
                 Reply::Opened(opened) => self.clients[(id.0 & 0xffff) as usize].session = opened.session,
-                Reply::Attached { last_item, .. } => self.clients[(id.0 & 0xffff) as usize].seen = last_item,
+                Reply::Attached { last_item, .. } => self.clients[(id.0 & 0xffff) as usize].seen = *last_item,
                 Reply::Renewed(_) => self.renewed += 1,
                 other => panic!("{other:?}"),
             },
             ToClient::Items { session, items } => {
                 // They were opened one after the other.
-                let client = self.clients.binary_search_by_key(&session, |client| client.session);
+                let client = self.clients.binary_search_by_key(session, |client| client.session);
                 let client = &mut self.clients[client.expect("only these have sessions")];
                 for item in items {
                     client.seen = item.number;
-                    if let ItemKind::Answer { answer: Answer::Granted(grants), .. } = item.kind {
+                    if let ItemKind::Answer { answer: Answer::Granted(grants), .. } = &item.kind {
                         client.token = grants.first().map(|grant| grant.token);
                     }
                 }

@@ -85,10 +85,13 @@ impl Queue {
     /// A renewal that was taken in must not stay behind an entry whose stamp is later: that entry would judge its session as if
     /// nothing had been heard of it. Renewals are small, so that even a full queue of them makes an entry of two megabytes.
     pub(crate) fn take(&mut self) -> (Vec<Origin>, Vec<Command>) {
-        // As many renewals may come next time.
-        let room = self.renewals.len();
-        let mut commands = std::mem::replace(&mut self.renewals, Vec::with_capacity(room));
-        let mut origins = std::mem::replace(&mut self.renewers, Vec::with_capacity(room));
+        let (mut commands, mut origins) = (Vec::new(), Vec::new());
+        if !self.renewals.is_empty() {
+            // As many may come next time.
+            let room = self.renewals.len();
+            commands = std::mem::replace(&mut self.renewals, Vec::with_capacity(room));
+            origins = std::mem::replace(&mut self.renewers, Vec::with_capacity(room));
+        }
         let others = self.waiting.len().min(MAX_BATCH_COMMANDS);
         commands.reserve_exact(others);
         origins.reserve_exact(others);

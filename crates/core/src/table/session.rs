@@ -76,12 +76,20 @@ impl Session {
         self.overdue_after(drift).plus(self.policies.hard)
     }
 
+    #[inline]
     pub(super) fn is_overdue(&self, at: LogTime, drift: Drift) -> bool {
-        at > self.overdue_after(drift)
+        !self.is_fresh(at) && at > self.overdue_after(drift)
     }
 
+    #[inline]
     pub(super) fn is_ended(&self, at: LogTime, drift: Drift) -> bool {
-        at > self.ended_after(drift)
+        !self.is_fresh(at) && at > self.ended_after(drift)
+    }
+
+    /// Whether it was renewed within its plain ttl: then it is neither, and nothing has to be divided to say so.
+    #[inline]
+    fn is_fresh(&self, at: LogTime) -> bool {
+        at <= self.last_renewal.plus(self.ttl) && !planted(Bug::TtlOverflow)
     }
 
     /// Leases held or asked for: what the session would hold if everything it waits for were granted.

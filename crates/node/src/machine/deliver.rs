@@ -45,11 +45,16 @@ impl Node {
             }
         }
         self.push_items(out, applied.items, &attached);
-        let renewed = applied.replies.iter().filter(|reply| matches!(reply, Reply::Renewed(_))).count();
-        let mut renewals = Vec::with_capacity(renewed);
+        let mut renewals = 0;
         // Waits that a cancel of this entry has ended, and whether the node itself gave them up.
         let mut cancelled = Vec::new();
-        for (position, reply) in applied.replies.into_iter().enumerate() {
+        let mut replies = applied.replies;
+        for (position, reply) in replies.iter_mut().enumerate() {
+            if matches!(reply, Reply::Renewed(_)) {
+                renewals += usize::from(matches!(origins.get(position), Some(Origin::Client { .. })));
+                continue;
+            }
+            let reply = std::mem::replace(reply, Reply::Done);
             if let (Some(wait), Reply::Plain { answer: Answer::Cancelled, .. }) =
                 (cancelled_wait(&commands[position]), &reply)
             {
@@ -59,7 +64,6 @@ impl Node {
             match reply {
                 // The answer to an applied command is an item; saying so twice would only cost.
                 Reply::Applied { .. } => {}
-                Reply::Renewed(_) => renewals.push((*connection, *id, position, reply)),
                 reply => self.answer(out, (*connection, *id), &commands[position], reply),
             }
             if let Command::Attach(attach) = &commands[position]
@@ -69,17 +73,34 @@ impl Node {
                 send_items(out, *connection, attach.session, items);
             }
         }
-        self.hints.count(renewals.len(), self.now);
-        out.reserve(2 * renewals.len());
-        for (connection, id, position, reply) in renewals {
+        self.answer_renewals(out, commands, &origins, (replies, renewals), before_items);
+        self.answer_held(out, applied.events, cancelled);
+    }
+
+    /// Answers to renewals, of which there are so many.
+    fn answer_renewals(
+        &mut self,
+        out: &mut Vec<Output>,
+        commands: &[Command],
+        origins: &[Origin],
+        (replies, renewals): (Vec<Reply>, usize),
+        before_items: usize,
+    ) {
+        self.hints.count(renewals, self.now);
+        if renewals == 0 {
+            return;
+        }
+        // Each with a wish, if they are a bunch.
+        out.reserve(if self.hints.is_many() { 2 * renewals } else { renewals });
+        for ((reply, origin), command) in replies.into_iter().zip(origins).zip(commands) {
+            let (Reply::Renewed(_), Origin::Client { connection, id }) = (&reply, *origin) else { continue };
             respond(out, connection, id, Response::Reply(reply));
             if planted(Bug::RenewalOvertakesEvents) {
                 out[before_items..].rotate_right(1);
             }
             // Behind the answer: a client that waits for it hears no wishes.
-            out.extend(self.hint(&commands[position]).map(|message| Output::Send { connection, message }));
+            out.extend(self.hint(command).map(|message| Output::Send { connection, message }));
         }
-        self.answer_held(out, applied.events, cancelled);
     }
 
     /// The wish for the next renewal of a session whose renewal was one of too many at once. Callers of plain sessions keep their own time.
