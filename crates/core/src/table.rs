@@ -160,25 +160,24 @@ impl LeaseTable {
         let most = entry.commands.iter().filter(|command| !command.is_renewal()).count();
         out.items.reserve(most);
         out.events.reserve(most);
-        let mut replies: Vec<Option<Reply>> = Vec::new();
-        replies.resize_with(entry.commands.len(), || None);
-        self.renewals(&mut out, &entry.commands, &mut replies);
+        let mut replies: Vec<Reply> = Vec::new();
+        replies.resize_with(entry.commands.len(), || Reply::Done);
+        if most < entry.commands.len() {
+            self.renewals(&mut out, &entry.commands, &mut replies);
+        }
         for (command, reply) in entry.commands.iter().zip(&mut replies) {
-            if reply.is_none() {
-                *reply = Some(self.command(&mut out, command));
+            if !command.is_renewal() {
+                *reply = self.command(&mut out, command);
             }
         }
         let forgotten = core::mem::take(&mut self.index.forgotten);
         out.gaps.extend(forgotten.into_iter().map(|resource| GapNote::Forgotten { resource }));
-        out.replies = replies
-            .into_iter()
-            .map(|reply| reply.expect("both passes together reply to every command"))
-            .collect();
+        out.replies = replies;
         out
     }
 
     /// All renewals of an entry: first they all count, then waiters that were passed over are served, then each is answered.
-    fn renewals(&mut self, out: &mut Applied, commands: &[Command], replies: &mut [Option<Reply>]) {
+    fn renewals(&mut self, out: &mut Applied, commands: &[Command], replies: &mut [Reply]) {
         let mut revived = BTreeSet::new();
         let mut counted = Vec::with_capacity(commands.iter().filter(|command| command.is_renewal()).count());
         for (command, reply) in commands.iter().zip(replies) {
@@ -193,14 +192,14 @@ impl LeaseTable {
             };
             match renewed {
                 Ok(renewed) => counted.push((reply, renewed)),
-                Err(refused) => *reply = Some(refused),
+                Err(refused) => *reply = refused,
             }
         }
         if !revived.is_empty() {
             self.serve(out, revived);
         }
         for (reply, (session, number)) in counted {
-            *reply = Some(self.renewed(session, number));
+            *reply = self.renewed(session, number);
         }
     }
 

@@ -170,7 +170,7 @@ impl World {
             match output {
                 Output::Write(write) => self.written.push(Input::Written { number: write.number }),
                 Output::SaveSnapshot { index, .. } => {
-                    self.written.push(Input::SnapshotSaved { index: *index })
+                    self.written.push(Input::SnapshotSaved { index: *index });
                 }
                 Output::Send { message, .. } => self.hear(message),
                 _ => {}

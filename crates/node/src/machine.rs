@@ -184,8 +184,7 @@ impl Node {
         now: Reading,
         inputs: impl IntoIterator<Item = Input>,
     ) -> Result<Vec<Output>, Fatal> {
-        let inputs = inputs.into_iter();
-        let mut out = Vec::with_capacity(inputs.size_hint().0.max(FEWEST_OUTPUTS));
+        let mut out = Vec::with_capacity(FEWEST_OUTPUTS);
         let passed = now.since(self.now).smaller().min(STALL_CAP);
         self.running += passed;
         self.write_waited = if self.writes.is_empty() { Duration::ZERO } else { self.write_waited + passed };

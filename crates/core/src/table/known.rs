@@ -112,7 +112,7 @@ impl<K: Mixed, V> Known<K, V> {
     pub(super) fn get_or_insert_with(&mut self, key: &K, make: impl FnOnce() -> V) -> &mut V {
         let place = match self.recent(key).or_else(|| self.remembered(key)) {
             Some(place) => place,
-            None => self.add(key.clone(), make()),
+            None => self.add(key, make()),
         };
         self.places[place as usize]
             .as_mut()
@@ -120,8 +120,8 @@ impl<K: Mixed, V> Known<K, V> {
             .expect("it was there, or was put there")
     }
 
-    pub(super) fn insert(&mut self, key: K, value: V) {
-        match self.get_mut(&key) {
+    pub(super) fn insert(&mut self, key: &K, value: V) {
+        match self.get_mut(key) {
             Some(present) => *present = value,
             None => {
                 self.add(key, value);
@@ -130,7 +130,7 @@ impl<K: Mixed, V> Known<K, V> {
     }
 
     /// Puts something new somewhere.
-    fn add(&mut self, key: K, value: V) -> u32 {
+    fn add(&mut self, key: &K, value: V) -> u32 {
         let place = self.free.pop().unwrap_or_else(|| {
             self.places.push(None);
             u32::try_from(self.places.len() - 1).expect("limits keep the table far below 2^32 of anything")
@@ -138,7 +138,7 @@ impl<K: Mixed, V> Known<K, V> {
         self.order.insert(key.clone(), place);
         self.places[place as usize] = Some(Box::new((key.clone(), value)));
         self.make_room();
-        self.remember(&key, place);
+        self.remember(key, place);
         place
     }
 
@@ -202,16 +202,11 @@ impl<K: Mixed, V> Known<K, V> {
         }
     }
 
-    /// Remembers more places once there are many values.
+    /// Remembers more places once there are many values. They are all forgotten by that, and soon known again: filling them in here would be
+    /// a long step where there are very many.
     fn make_room(&mut self) {
-        if self.recent.len() >= self.places.len() * ROOM / 2 {
-            return;
-        }
-        let room = (self.places.len() * ROOM).next_power_of_two();
-        self.recent = alloc::vec![u32::MAX; room];
-        for place in 0..self.places.len() {
-            let Some(key) = self.places[place].as_ref().map(|entry| entry.0.clone()) else { continue };
-            self.remember(&key, u32::try_from(place).expect("places were counted when they were made"));
+        if self.recent.len() < self.places.len() * ROOM / 2 {
+            self.recent = alloc::vec![u32::MAX; (self.places.len() * ROOM).next_power_of_two()];
         }
     }
 }
@@ -227,7 +222,7 @@ impl<K: Mixed, V> Index<&K> for Known<K, V> {
 impl<K: Mixed, V> FromIterator<(K, V)> for Known<K, V> {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Self {
         let mut known = Self::default();
-        entries.into_iter().for_each(|(key, value)| known.insert(key, value));
+        entries.into_iter().for_each(|(key, value)| known.insert(&key, value));
         known
     }
 }
@@ -278,7 +273,7 @@ mod tests {
             for (what, key, value) in steps {
                 let key = Alike(key);
                 match what {
-                    0 => drop((known.insert(key.clone(), value), tree.insert(key.clone(), value))),
+                    0 => drop((known.insert(&key, value), tree.insert(key.clone(), value))),
                     1 => assert_eq!(known.remove(&key), tree.remove(&key)),
                     2 => assert_eq!(known.get_mut(&key), tree.get_mut(&key)),
                     _ => assert_eq!(known.get_or_insert_with(&key, || value), tree.entry(key.clone()).or_insert(value)),

@@ -177,7 +177,7 @@ impl LeaseTable {
             heard: Sign::default(),
         };
         self.index.add_session(id, &session, self.config.drift);
-        self.sessions.insert(id, session);
+        self.sessions.insert(&id, session);
         self.hear(id);
         Ok(id)
     }

@@ -146,6 +146,7 @@ impl Node {
         mut items: Vec<(SessionId, Item)>,
         attached: &BTreeMap<SessionId, usize>,
     ) {
+        out.reserve(items.len());
         // In the order of sessions, and of each in the order in which they arose.
         items.sort_by_key(|(session, _)| *session);
         let mut items = items.into_iter().peekable();

@@ -300,6 +300,10 @@ fn says_only_alive(message: &Message) -> bool {
 }
 
 fn send(out: &mut Vec<Output>, messages: Vec<Message>) {
+    if messages.is_empty() {
+        // As always where a node is alone.
+        return;
+    }
     out.extend(messages.into_iter().map(|message| Output::SendPeer {
         to: MemberId(message.to),
         message: PeerMessage::Raft(Box::new(message)),
