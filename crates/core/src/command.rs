@@ -3,6 +3,8 @@
 //! Values in here were checked where they entered (their types allow no others); whether a command is *allowed* is decided by
 //! the table when it is applied, because only there is it known what is true at that point of the log.
 
+mod encoding;
+
 use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
@@ -12,6 +14,9 @@ use crate::limits::{MAX_POLICY, MAX_SLOTS};
 use crate::name::{Label, Reason, RegisterKey, ResourceName, Value};
 use crate::table::Config;
 use crate::time::{LogTime, Millis};
+
+pub use encoding::{DecodeError, encode_behind};
+pub(crate) use encoding::{decode_versioned, encode_versioned};
 
 /// One entry of the log: commands that share one point in log time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,63 +30,16 @@ pub struct Entry {
 /// The version of the entry format that [`Entry::encode`] writes.
 const ENTRY_VERSION: u8 = 1;
 
-/// An entry that cannot be read.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum DecodeError {
-    /// Written by a later release.
-    #[error("{what} has format version {found}; this release reads up to {known}: upgrade it")]
-    NewerVersion {
-        /// Entry or snapshot.
-        what: &'static str,
-        /// The version found.
-        found: u8,
-        /// The newest version known here.
-        known: u8,
-    },
-    /// Not what was written.
-    #[error("{what} is damaged: {why}")]
-    Damaged {
-        /// Entry or snapshot.
-        what: &'static str,
-        /// The decoder's word for it.
-        why: postcard::Error,
-    },
-    /// Nothing at all.
-    #[error("{what} is empty")]
-    Empty {
-        /// Entry or snapshot.
-        what: &'static str,
-    },
-}
-
-/// Bytes of `value` behind a version byte.
-pub(crate) fn encode_versioned<T: Serialize>(version: u8, value: &T) -> Vec<u8> {
-    let bytes = alloc::vec![version];
-    postcard::to_extend(value, bytes)
-        .expect("these types have no failing serializers and a vector grows as needed")
-}
-
-/// Reads what [`encode_versioned`] wrote.
-pub(crate) fn decode_versioned<T: for<'de> Deserialize<'de>>(
-    what: &'static str,
-    known: u8,
-    bytes: &[u8],
-) -> Result<T, DecodeError> {
-    match bytes.split_first() {
-        None => Err(DecodeError::Empty { what }),
-        Some((&found, _)) if found > known => Err(DecodeError::NewerVersion { what, found, known }),
-        Some((_, body)) => match postcard::take_from_bytes(body) {
-            Ok((value, [])) => Ok(value),
-            Ok(_) => Err(DecodeError::Damaged { what, why: postcard::Error::DeserializeBadEncoding }),
-            Err(why) => Err(DecodeError::Damaged { what, why }),
-        },
-    }
-}
-
 impl Entry {
     /// The bytes that go into the log.
     pub fn encode(&self) -> Vec<u8> {
-        encode_versioned(ENTRY_VERSION, self)
+        self.encode_behind(Vec::new())
+    }
+
+    /// The same behind other bytes, which may have room for them already.
+    pub fn encode_behind(&self, mut bytes: Vec<u8>) -> Vec<u8> {
+        bytes.push(ENTRY_VERSION);
+        encode_behind(bytes, self)
     }
 
     /// Reads an entry from the log.
@@ -138,6 +96,13 @@ pub enum Command {
         /// Through which attachment: the word about an earlier one says nothing.
         attach: AttachNumber,
     },
+}
+
+impl Command {
+    /// Whether it is one of those that count before everything else in an entry.
+    pub const fn is_renewal(&self) -> bool {
+        matches!(self, Self::Renew { .. } | Self::RenewPlain { .. })
+    }
 }
 
 /// Begins a session.

@@ -22,8 +22,10 @@ mod gap_changes;
 mod gap_views;
 mod gaps;
 mod handover;
+mod idle;
 mod index;
 mod invariants;
+mod known;
 mod mistakes;
 mod operator;
 mod queue;
@@ -55,6 +57,7 @@ pub use alarms::AlarmView;
 pub use gap_views::{MAX_GAPS_SHOWN, MAX_NAMES_SCANNED};
 use gaps::Outage;
 use index::Index;
+use known::Known;
 pub use read::{
     DrainingView, HolderView, HoldingState, LeaseView, MAX_HOLDERS_SHOWN, MAX_VALUES_SHOWN_BYTES,
     MAX_WAITERS_SHOWN, OfferView, PastView, ReadinessView, SessionView, WaiterView,
@@ -105,8 +108,8 @@ pub struct LeaseTable {
     granting_after: Option<LogTime>,
     /// The place that the next waiter gets; places are of the whole table, so that units keep one order in all their queues.
     next_place: u64,
-    sessions: BTreeMap<SessionId, Session>,
-    resources: BTreeMap<ResourceName, Resource>,
+    sessions: Known<SessionId, Session>,
+    resources: Known<ResourceName, Resource>,
     counters: Counters,
     /// Resources of which a token was shown that was never granted.
     alarms: BTreeMap<ResourceName, Alarm>,
@@ -130,8 +133,8 @@ impl LeaseTable {
             last_at: LogTime::ZERO,
             granting_after: None,
             next_place: 1,
-            sessions: BTreeMap::new(),
-            resources: BTreeMap::new(),
+            sessions: Known::default(),
+            resources: Known::default(),
             counters: Counters::default(),
             alarms: BTreeMap::new(),
             outages: VecDeque::new(),
@@ -153,27 +156,30 @@ impl LeaseTable {
         assert!(entry.at >= self.last_at, "log time fell from {} to {}", self.last_at, entry.at);
         self.last_at = entry.at;
         let mut out = Applied::default();
-        let mut replies: Vec<Option<Reply>> = Vec::new();
-        replies.resize_with(entry.commands.len(), || None);
-        self.renewals(&mut out, &entry.commands, &mut replies);
+        // Most commands bring an answer and an event; renewals neither.
+        let most = entry.commands.iter().filter(|command| !command.is_renewal()).count();
+        out.items.reserve(most);
+        out.events.reserve(most);
+        let mut replies: Vec<Reply> = Vec::new();
+        replies.resize_with(entry.commands.len(), || Reply::Done);
+        if most < entry.commands.len() {
+            self.renewals(&mut out, &entry.commands, &mut replies);
+        }
         for (command, reply) in entry.commands.iter().zip(&mut replies) {
-            if reply.is_none() {
-                *reply = Some(self.command(&mut out, command));
+            if !command.is_renewal() {
+                *reply = self.command(&mut out, command);
             }
         }
         let forgotten = core::mem::take(&mut self.index.forgotten);
         out.gaps.extend(forgotten.into_iter().map(|resource| GapNote::Forgotten { resource }));
-        out.replies = replies
-            .into_iter()
-            .map(|reply| reply.expect("both passes together reply to every command"))
-            .collect();
+        out.replies = replies;
         out
     }
 
     /// All renewals of an entry: first they all count, then waiters that were passed over are served, then each is answered.
-    fn renewals(&mut self, out: &mut Applied, commands: &[Command], replies: &mut [Option<Reply>]) {
+    fn renewals(&mut self, out: &mut Applied, commands: &[Command], replies: &mut [Reply]) {
         let mut revived = BTreeSet::new();
-        let mut counted = Vec::new();
+        let mut counted = Vec::with_capacity(commands.iter().filter(|command| command.is_renewal()).count());
         for (command, reply) in commands.iter().zip(replies) {
             let renewed = match command {
                 Command::Renew { session, number, seen } => {
@@ -186,12 +192,14 @@ impl LeaseTable {
             };
             match renewed {
                 Ok(renewed) => counted.push((reply, renewed)),
-                Err(refused) => *reply = Some(refused),
+                Err(refused) => *reply = refused,
             }
         }
-        self.serve(out, revived);
+        if !revived.is_empty() {
+            self.serve(out, revived);
+        }
         for (reply, (session, number)) in counted {
-            *reply = Some(self.renewed(session, number));
+            *reply = self.renewed(session, number);
         }
     }
 
@@ -320,9 +328,21 @@ impl LeaseTable {
 
     /// The session, unless it does not exist or is over at this point of the log.
     fn living(&self, id: SessionId) -> Result<&Session, Refusal> {
+        self.alive(id).ok_or(Refusal::SessionEnded { session: id })
+    }
+
+    /// The same, for whoever asks for nothing but that.
+    #[inline]
+    fn alive(&self, id: SessionId) -> Option<&Session> {
+        self.sessions.get(&id).filter(|session| !session.is_ended(self.last_at, self.config.drift))
+    }
+
+    /// The same, to change it.
+    fn living_mut(&mut self, id: SessionId) -> Result<&mut Session, Refusal> {
+        let (at, drift) = (self.last_at, self.config.drift);
         self.sessions
-            .get(&id)
-            .filter(|session| !session.is_ended(self.last_at, self.config.drift))
+            .get_mut(&id)
+            .filter(|session| !session.is_ended(at, drift))
             .ok_or(Refusal::SessionEnded { session: id })
     }
 }

@@ -114,10 +114,15 @@ impl Drift {
 
     /// How long the service waits for a holder that counts `ttl`: `ttl * (1 + drift) / (1 - drift)`, rounded up. The holder's
     /// clock may be slow and the service's fast, each by the whole bound.
+    #[inline]
     pub fn stretch(self, ttl: Millis) -> Millis {
         if planted(Bug::TtlOverflow) {
             let numerator = (ttl.get() as u32).wrapping_mul(1_000_000 + self.0);
             return Millis::new(u64::from(numerator / (1_000_000 - self.0)));
+        }
+        // Every renewal asks for this several times, and 128 bits are divided step by step.
+        if let Some(numerator) = ttl.get().checked_mul(1_000_000 + u64::from(self.0)) {
+            return Millis::new(numerator.div_ceil(1_000_000 - u64::from(self.0)));
         }
         let numerator = u128::from(ttl.get()) * (1_000_000 + u128::from(self.0));
         let stretched = numerator.div_ceil(1_000_000 - u128::from(self.0));

@@ -1,9 +1,11 @@
-//! A node at work, for counting its instructions: `work cycles N` or `work renewals N`, N rounds.
+//! A node at work, for counting its instructions: `work cycles N`, `work alone N` or `work renewals N`, N rounds.
 //!
-//! A round of `cycles` is 64 acquires in one turn and 64 releases in the next, by 64 sessions over 4 connections; a round of `renewals` is one
-//! turn in which 1,000 sessions renew. The disk reports every write at once, so what is counted is the node: taking in, the entry, consensus,
+//! A round of `cycles` is 64 acquires in one turn and 64 releases in the next, by 64 sessions over 4 connections; a round of `alone` is an acquire
+//! in one turn and its release in the next, by one of 64 sessions after the other, so that what a turn and an entry cost by themselves is seen; a
+//! round of `renewals` is one turn in which 1,000 sessions renew. The disk reports every write at once, so what is counted is the node: taking in, the entry, consensus,
 //! the table, delivery. Twice the rounds less the rounds is what the rounds cost; what comes before them cancels out.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use leasehold_core::holder::Reading;
@@ -26,13 +28,17 @@ fn main() {
     match work.as_str() {
         "cycles" => {
             let mut world = World::with_sessions(CYCLING);
-            (0..rounds).for_each(|_| world.cycle());
+            (0..rounds).for_each(|_| world.cycle(0..CYCLING));
+        }
+        "alone" => {
+            let mut world = World::with_sessions(CYCLING);
+            (0..rounds).for_each(|round| world.cycle(round % CYCLING..round % CYCLING + 1));
         }
         "renewals" => {
             let mut world = World::with_sessions(RENEWING);
             (1..=rounds).for_each(|round| world.renew(round as u64));
         }
-        other => panic!("{other:?} is no work; cycles and renewals are"),
+        other => panic!("{other:?} is no work; cycles, alone and renewals are"),
     }
 }
 
@@ -100,15 +106,15 @@ impl World {
         world
     }
 
-    fn cycle(&mut self) {
-        let acquires = (0..self.clients.len()).map(|number| {
+    fn cycle(&mut self, numbers: Range<usize>) {
+        let acquires = numbers.clone().map(|number| {
             let name = self.clients[number].name.clone();
             let requests = vec![command::Request { resource: name, mode: Mode::Exclusive }];
             (number, Op::Acquire(Acquire { requests, value: Value::default(), wait: None }))
         });
         let acquires = acquires.collect();
         self.command(acquires);
-        let releases = (0..self.clients.len()).map(|number| {
+        let releases = numbers.map(|number| {
             let client = &mut self.clients[number];
             let token = client.token.take().expect("it was granted");
             (number, Op::Release { resource: client.name.clone(), token, drained: false })
@@ -160,30 +166,33 @@ impl World {
     fn turn(&mut self, mut inputs: Vec<Input>) {
         self.now = self.now.plus(Duration::from_micros(100));
         inputs.append(&mut self.written);
-        for output in self.node.turn(self.now, inputs).expect("the node goes on") {
+        for output in &self.node.turn(self.now, inputs).expect("the node goes on") {
             match output {
                 Output::Write(write) => self.written.push(Input::Written { number: write.number }),
-                Output::SaveSnapshot { index, .. } => self.written.push(Input::SnapshotSaved { index }),
+                Output::SaveSnapshot { index, .. } => {
+                    self.written.push(Input::SnapshotSaved { index: *index });
+                }
                 Output::Send { message, .. } => self.hear(message),
                 _ => {}
             }
         }
     }
 
-    fn hear(&mut self, message: ToClient) {
+    fn hear(&mut self, message: &ToClient) {
         match message {
             ToClient::Response { id, response: Response::Reply(reply) } => match reply {
                 Reply::Opened(opened) => self.clients[(id.0 & 0xffff) as usize].session = opened.session,
-                Reply::Attached { last_item, .. } => self.clients[(id.0 & 0xffff) as usize].seen = last_item,
+                Reply::Attached { last_item, .. } => self.clients[(id.0 & 0xffff) as usize].seen = *last_item,
                 Reply::Renewed(_) => self.renewed += 1,
                 other => panic!("{other:?}"),
             },
             ToClient::Items { session, items } => {
-                let client = self.clients.iter_mut().find(|client| client.session == session);
-                let client = client.expect("only these have sessions");
+                // They were opened one after the other.
+                let client = self.clients.binary_search_by_key(session, |client| client.session);
+                let client = &mut self.clients[client.expect("only these have sessions")];
                 for item in items {
                     client.seen = item.number;
-                    if let ItemKind::Answer { answer: Answer::Granted(grants), .. } = item.kind {
+                    if let ItemKind::Answer { answer: Answer::Granted(grants), .. } = &item.kind {
                         client.token = grants.first().map(|grant| grant.token);
                     }
                 }

@@ -29,7 +29,9 @@ pub(crate) enum Origin {
 /// Commands that were taken in and not proposed yet.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
-    renewals: Vec<(Origin, Command)>,
+    /// Renewals and who sent them, in vectors of their own: they go into the next entry as they are.
+    renewals: Vec<Command>,
+    renewers: Vec<Origin>,
     waiting: VecDeque<(Origin, Command)>,
     /// What `waiting` weighs.
     bytes: usize,
@@ -39,9 +41,19 @@ impl Queue {
     /// Whether there is no room for this command.
     pub(crate) fn is_full_for(&self, command: &Command) -> bool {
         match command {
-            Command::Renew { .. } | Command::RenewPlain { .. } => self.renewals.len() >= MAX_QUEUED,
-            _ => self.waiting.len() >= MAX_QUEUED || self.bytes >= MAX_QUEUED_BYTES,
+            Command::Renew { .. } | Command::RenewPlain { .. } => self.is_full_for_renewals(),
+            _ => self.is_full_for_others(),
         }
+    }
+
+    /// Whether there is no room for anything but renewals.
+    pub(crate) fn is_full_for_others(&self) -> bool {
+        self.waiting.len() >= MAX_QUEUED || self.bytes >= MAX_QUEUED_BYTES
+    }
+
+    /// Whether there is no room for a renewal.
+    pub(crate) fn is_full_for_renewals(&self) -> bool {
+        self.renewals.len() >= MAX_QUEUED
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -59,8 +71,9 @@ impl Queue {
     }
 
     pub(crate) fn push(&mut self, origin: Origin, command: Command) {
-        if matches!(command, Command::Renew { .. } | Command::RenewPlain { .. }) {
-            self.renewals.push((origin, command));
+        if command.is_renewal() {
+            self.renewals.push(command);
+            self.renewers.push(origin);
         } else {
             self.bytes += weight(&command);
             self.waiting.push_back((origin, command));
@@ -72,7 +85,16 @@ impl Queue {
     /// A renewal that was taken in must not stay behind an entry whose stamp is later: that entry would judge its session as if
     /// nothing had been heard of it. Renewals are small, so that even a full queue of them makes an entry of two megabytes.
     pub(crate) fn take(&mut self) -> (Vec<Origin>, Vec<Command>) {
-        let (mut origins, mut commands): (Vec<_>, Vec<_>) = self.renewals.drain(..).unzip();
+        let (mut commands, mut origins) = (Vec::new(), Vec::new());
+        if !self.renewals.is_empty() {
+            // As many may come next time.
+            let room = self.renewals.len();
+            commands = std::mem::replace(&mut self.renewals, Vec::with_capacity(room));
+            origins = std::mem::replace(&mut self.renewers, Vec::with_capacity(room));
+        }
+        let others = self.waiting.len().min(MAX_BATCH_COMMANDS);
+        commands.reserve_exact(others);
+        origins.reserve_exact(others);
         let most = commands.len() + MAX_BATCH_COMMANDS;
         let mut bytes = 0;
         while commands.len() < most && bytes < MAX_BATCH_BYTES {
@@ -88,7 +110,8 @@ impl Queue {
 
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = Origin> {
         self.bytes = 0;
-        self.renewals.drain(..).chain(self.waiting.drain(..)).map(|(origin, _)| origin)
+        self.renewals.clear();
+        self.renewers.drain(..).chain(self.waiting.drain(..).map(|(origin, _)| origin))
     }
 }
 

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use leasehold_core::Revision;
+use leasehold_core::command::encode_behind;
 use leasehold_core::planted::{Bug, planted};
 use leasehold_core::protocol::{Change, Changes};
 use serde::{Deserialize, Serialize};
@@ -23,7 +24,12 @@ pub struct ChangeLog {
     changes: usize,
     bytes: usize,
     oldest: Revision,
+    /// Room in which the bytes of the next entry are made.
+    room: Vec<u8>,
 }
+
+/// Room for that which is kept from one entry to the next. Larger ones are rare.
+const MOST_ROOM: usize = 256 * 1024;
 
 /// The changes of one entry. Their bytes are made once: a snapshot is taken inside a turn of the loop, which must stay short.
 #[derive(Debug, Clone)]
@@ -57,7 +63,13 @@ impl ChangeLog {
 
     /// Adds the changes of an entry, and forgets the oldest ones beyond the limits.
     pub(crate) fn push(&mut self, changes: Changes) -> Arc<Changes> {
-        let encoded: Arc<[u8]> = postcard::to_allocvec(&changes).expect("a vector grows as needed").into();
+        let mut room = std::mem::take(&mut self.room);
+        room.clear();
+        let room = encode_behind(room, &changes);
+        let encoded = room.as_slice().into();
+        if room.capacity() <= MOST_ROOM {
+            self.room = room;
+        }
         self.keep(Arc::new(changes), encoded)
     }
 

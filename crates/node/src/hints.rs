@@ -43,6 +43,11 @@ impl Hints {
         self.window = Some((began, before + renewals));
     }
 
+    /// Whether there are so many in the present window that they may be a bunch.
+    pub(crate) fn is_many(&self) -> bool {
+        self.window.is_some_and(|(_, renewals)| renewals > self.at_once)
+    }
+
     /// In how long the next renewal of this session is wished for; nothing if the present ones are not a bunch. With so many
     /// sessions of this ttl an even spread would give their part of a window. Where ttls differ this is a guess, and a wish too many or too
     /// few does no harm.

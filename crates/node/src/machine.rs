@@ -47,6 +47,9 @@ pub use start::founding_snapshot;
 /// The only member of a log that nobody joins: a directory that processes of one machine share.
 pub const FOUNDER: MemberId = MemberId(1);
 
+/// Room for what a turn with a single operation hands out.
+const FEWEST_OUTPUTS: usize = 4;
+
 /// A node.
 pub struct Node {
     raft: RawNode<MemoryLog>,
@@ -135,6 +138,8 @@ pub struct Node {
     recovered: u64,
     /// How long entries of the last minutes took from their proposal to their application.
     commits: Box<RoundTrips>,
+    /// Room in which the bytes of the next entry are made.
+    encoding: Vec<u8>,
     /// What known bugs keep.
     kept: Kept,
 }
@@ -179,7 +184,7 @@ impl Node {
         now: Reading,
         inputs: impl IntoIterator<Item = Input>,
     ) -> Result<Vec<Output>, Fatal> {
-        let mut out = Vec::new();
+        let mut out = Vec::with_capacity(FEWEST_OUTPUTS);
         let passed = now.since(self.now).smaller().min(STALL_CAP);
         self.running += passed;
         self.write_waited = if self.writes.is_empty() { Duration::ZERO } else { self.write_waited + passed };
@@ -297,7 +302,14 @@ impl Node {
     pub fn stats(&self) -> NodeStats {
         let (queued, queued_bytes) = self.queue.size();
         let gaps = self.meter.figures();
-        NodeStats { queued, queued_bytes, held_calls: self.holds.len(), gaps, ..self.stats.clone() }
+        NodeStats {
+            queued,
+            queued_bytes,
+            held_calls: self.holds.len(),
+            gaps,
+            operations: self.stats.operations(),
+            ..self.stats.clone()
+        }
     }
 
     /// Commit times are forgotten after one to two times this.

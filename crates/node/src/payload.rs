@@ -1,6 +1,6 @@
 //! What an entry of the log carries, and what a snapshot of a node holds, as bytes with a version.
 
-use leasehold_core::command::DecodeError;
+use leasehold_core::command::{DecodeError, encode_behind};
 use leasehold_core::{Entry, LeaseTable, LogTime};
 use serde::{Deserialize, Serialize};
 
@@ -53,10 +53,14 @@ pub struct Payload {
 impl Payload {
     /// The bytes that raft replicates.
     pub fn encode(&self) -> Vec<u8> {
-        let mut bytes = vec![PAYLOAD_VERSION];
-        bytes = postcard::to_extend(&(&self.anchor, self.outcomes), bytes).expect("a vector grows as needed");
-        bytes.extend_from_slice(&self.entry.encode());
-        bytes
+        self.encode_into(Vec::new())
+    }
+
+    /// The same, in the room of bytes that nobody needs any more.
+    pub(crate) fn encode_into(&self, mut bytes: Vec<u8>) -> Vec<u8> {
+        bytes.clear();
+        bytes.push(PAYLOAD_VERSION);
+        self.entry.encode_behind(encode_behind(bytes, &(&self.anchor, self.outcomes)))
     }
 
     /// Reads what [`encode`](Self::encode) wrote.

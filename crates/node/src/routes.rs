@@ -3,7 +3,8 @@
 //! Kept by the leader alone and lost with its leadership: clients attach again. The table's attach number is the truth; this
 //! only says where to send.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::{BuildHasherDefault, Hasher};
 
 use leasehold_core::SessionId;
 
@@ -14,9 +15,28 @@ pub struct ConnectionId(pub u64);
 /// The connection that all single requests of a node share. Each proves by itself for which session it speaks.
 pub const CALLS: ConnectionId = ConnectionId(0);
 
+/// Mixes the bits of a session's id, which the table draws one after the other: nobody chooses ids that mix alike.
+#[derive(Debug, Default)]
+struct Mixed(u64);
+
+impl Hasher for Mixed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+    }
+
+    fn write_u64(&mut self, bits: u64) {
+        self.0 = (self.0.rotate_left(29) ^ bits).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Routes {
-    attached: BTreeMap<SessionId, ConnectionId>,
+    /// Looked up for every request and every answer, and never iterated over.
+    attached: HashMap<SessionId, ConnectionId, BuildHasherDefault<Mixed>>,
     /// Sessions that a connection has proven to be its own, by opening them or by their nonce.
     proven: BTreeMap<ConnectionId, BTreeSet<SessionId>>,
     /// The same the other way round, so that a session takes its proofs with it: a connection may outlive very many.
@@ -30,7 +50,9 @@ impl Routes {
     }
 
     pub(crate) fn is_proven(&self, connection: ConnectionId, session: SessionId) -> bool {
-        self.proven.get(&connection).is_some_and(|sessions| sessions.contains(&session))
+        // Whoever is attached has proven it.
+        self.attached(session) == Some(connection)
+            || self.proven.get(&connection).is_some_and(|sessions| sessions.contains(&session))
     }
 
     pub(crate) fn attach(&mut self, connection: ConnectionId, session: SessionId) {

@@ -31,6 +31,28 @@ pub enum Operation {
 }
 
 impl Operation {
+    /// All, in their order.
+    const ALL: [Self; 18] = [
+        Self::Open,
+        Self::Attach,
+        Self::Renew,
+        Self::Acquire,
+        Self::Cancel,
+        Self::SetValue,
+        Self::SetDraining,
+        Self::SetReady,
+        Self::WriteRegister,
+        Self::Offer,
+        Self::Accept,
+        Self::Release,
+        Self::Close,
+        Self::AskRelease,
+        Self::Revoke,
+        Self::ChangeKind,
+        Self::ClearAlarm,
+        Self::Read,
+    ];
+
     /// In one word.
     pub const fn name(self) -> &'static str {
         match self {
@@ -107,6 +129,9 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// All, in their order.
+    const ALL: [Self; 4] = [Self::Done, Self::Refused, Self::Failed, Self::Unknown];
+
     /// In one word.
     pub const fn name(self) -> &'static str {
         match self {
@@ -184,6 +209,8 @@ const LATE_BOUNDS: &[u64] = &[0, 1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000, 5_00
 pub struct NodeStats {
     /// Requests by what was asked for and what came of it.
     pub operations: BTreeMap<(Operation, Outcome), u64>,
+    /// The same while it is counted: every request is.
+    pub(crate) counted: [[u64; Outcome::ALL.len()]; Operation::ALL.len()],
     /// Commands in an entry of the log.
     pub batch_commands: Buckets,
     /// Microseconds from the proposal of an entry to its application.
@@ -214,6 +241,7 @@ impl Default for NodeStats {
     fn default() -> Self {
         Self {
             operations: BTreeMap::new(),
+            counted: [[0; Outcome::ALL.len()]; Operation::ALL.len()],
             batch_commands: Buckets::new(BATCH_BOUNDS),
             commit_micros: Buckets::new(COMMIT_BOUNDS),
             entries: 0,
@@ -232,7 +260,14 @@ impl Default for NodeStats {
 
 impl NodeStats {
     pub(crate) fn count(&mut self, operation: Operation, outcome: Outcome) {
-        *self.operations.entry((operation, outcome)).or_default() += 1;
+        self.counted[operation as usize][outcome as usize] += 1;
+    }
+
+    /// What was counted so far, without what did not occur.
+    pub(crate) fn operations(&self) -> BTreeMap<(Operation, Outcome), u64> {
+        let all = Operation::ALL.iter().flat_map(|asked| Outcome::ALL.iter().map(|came| (*asked, *came)));
+        let counted = all.map(|of| (of, self.counted[of.0 as usize][of.1 as usize]));
+        counted.filter(|(_, count)| *count > 0).collect()
     }
 
     /// Counts the commands of an entry that clients asked for.
@@ -271,6 +306,22 @@ impl NodeStats {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn everything_that_can_be_counted_has_a_place_of_its_own() {
+        for (place, operation) in Operation::ALL.iter().enumerate() {
+            assert_eq!(*operation as usize, place);
+        }
+        for (place, outcome) in Outcome::ALL.iter().enumerate() {
+            assert_eq!(*outcome as usize, place);
+        }
+        let mut stats = NodeStats::default();
+        stats.count(Operation::Read, Outcome::Unknown);
+        assert_eq!(
+            stats.operations().into_iter().collect::<Vec<_>>(),
+            [((Operation::Read, Outcome::Unknown), 1)]
+        );
+    }
 
     #[test]
     fn a_value_is_counted_under_the_first_bound_that_is_not_below_it() {

@@ -51,6 +51,10 @@ impl MemoryLog {
         self.hard_state = hard_state;
     }
 
+    pub(crate) const fn hard_state(&self) -> &HardState {
+        &self.hard_state
+    }
+
     pub(crate) fn conf_state(&self) -> &ConfState {
         &self.conf_state
     }

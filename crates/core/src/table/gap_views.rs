@@ -101,7 +101,7 @@ impl LeaseTable {
             (None, Some(first)) => Bound::Included(first),
             (None, None) => Bound::Unbounded,
         };
-        let names = self.resources.range::<ResourceName, _>((from.cloned(), Bound::Unbounded));
+        let names = self.resources.range((from.cloned(), Bound::Unbounded));
         let (mut page, mut views): (Vec<NameGaps>, usize) = (Vec::new(), 0);
         for (scanned, (name, _)) in
             names.take_while(|(name, _)| name.as_str().starts_with(prefix)).enumerate()

@@ -173,6 +173,10 @@ impl Gap {
         around: &Surroundings<'_>,
         tell: &mut impl FnMut(GapPart),
     ) {
+        if around.at <= self.end && around.outages.back().is_none_or(|last| last.number <= self.outages) {
+            // A lease that was given back a moment ago: it is settled up to the present.
+            return;
+        }
         let points = [
             (GapCause::Detection, ends.detection),
             (GapCause::Grace, ends.grace),

@@ -3,6 +3,7 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 
 use super::LeaseTable;
+use super::idle::Idle;
 use super::resource::{Resource, Standing};
 use super::session::Session;
 use crate::id::{Nonce, SessionId};
@@ -17,7 +18,7 @@ pub(super) struct Index {
     /// Past the point, something on the resource may have ended.
     pub(super) resources_due: BTreeSet<(LogTime, ResourceName)>,
     /// Resources that are only remembered, the longest idle first. Exact.
-    pub(super) idle: BTreeSet<(LogTime, ResourceName)>,
+    pub(super) idle: Idle,
     /// Names with an open gap that this entry has forgotten.
     pub(super) forgotten: alloc::vec::Vec<ResourceName>,
     /// Waits in queues; a unit is one. Exact.
@@ -128,20 +129,20 @@ impl LeaseTable {
             && resource.cooling.is_empty()
             && resource.registers.is_empty());
         match (used, resource.idle_since) {
-            (true, Some(since)) => {
+            (true, Some(_)) => {
                 resource.idle_since = None;
-                self.index.idle.remove(&(since, name.clone()));
+                self.index.idle.end();
             }
             (false, None) if resource.transitions == 0 => self.forget(name),
             (false, None) => {
                 resource.idle_since = Some(at);
-                self.index.idle.insert((at, name.clone()));
+                self.index.idle.begin(at, name.clone(), &self.resources);
             }
             (true, None) | (false, Some(_)) => {}
         }
         while self.index.idle.len() > self.config.limits.idle_resources {
-            let (_, oldest) =
-                self.index.idle.pop_first().expect("the set is longer than a limit of zero or more");
+            let oldest = self.index.idle.pop_oldest(&self.resources);
+            let oldest = oldest.expect("there are more than a limit of zero or more");
             self.forget(&oldest);
         }
     }
@@ -159,14 +160,14 @@ impl LeaseTable {
     /// Builds the index of a table that was read from a snapshot.
     pub(super) fn rebuild_index(&mut self) {
         self.index = Index::default();
-        for (id, session) in &self.sessions {
+        for (id, session) in self.sessions.iter() {
             self.index.waits += session.waits.len();
             self.index.add_session(*id, session, self.config.drift);
         }
         let names: alloc::vec::Vec<ResourceName> = self.resources.keys().cloned().collect();
         for name in &names {
             if let Some(since) = self.resources[name].idle_since {
-                self.index.idle.insert((since, name.clone()));
+                self.index.idle.begin(since, name.clone(), &self.resources);
             }
             self.refresh_due(name);
         }

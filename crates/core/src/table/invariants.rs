@@ -20,13 +20,13 @@ impl LeaseTable {
         if waits != self.index.waits {
             return Err(format!("{waits} waits stand in queues, and {} are counted", self.index.waits));
         }
-        for (name, resource) in &self.resources {
+        for (name, resource) in self.resources.iter() {
             self.check_gap(name, resource)?;
             self.check_holders(name, resource, &mut tokens)?;
             self.check_queue(name, resource)?;
             self.check_hint(name, resource)?;
         }
-        for (id, session) in &self.sessions {
+        for (id, session) in self.sessions.iter() {
             for (name, token) in session.leases.keys() {
                 let holder = self.resources.get(name).and_then(|resource| resource.holder(*token));
                 if holder.is_none_or(|holder| holder.session != *id) {

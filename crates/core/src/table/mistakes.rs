@@ -34,8 +34,10 @@ impl LeaseTable {
 
     /// The lease that a bug lets a release end instead.
     pub(super) fn released_instead(&self, name: &ResourceName) -> Option<Token> {
-        let holders = self.resources.get(name).filter(|_| planted(Bug::ReleaseIgnoresToken));
-        holders.and_then(|resource| resource.holders.first()).map(|holder| holder.token)
+        if !planted(Bug::ReleaseIgnoresToken) {
+            return None;
+        }
+        self.resources.get(name)?.holders.first().map(|holder| holder.token)
     }
 
     /// Whether a bug turns the order around in which resources are served.
@@ -64,9 +66,6 @@ impl LeaseTable {
 
     /// The revoked leases of a session, which a bug takes for acknowledged.
     pub(super) fn acknowledged_by_renewal(&self, id: SessionId) -> Vec<(ResourceName, Token)> {
-        if !planted(Bug::RevokeAckedByRenewal) {
-            return Vec::new();
-        }
         let revoked = |(name, token): &&(ResourceName, Token)| {
             let holder = self.resources.get(name).and_then(|resource| resource.holder(*token));
             holder.is_some_and(|holder| matches!(holder.standing, Standing::Revoked { .. }))

@@ -56,8 +56,7 @@ impl LeaseTable {
         self.index.waits += 1;
         for request in &requests {
             let name = &request.resource;
-            let resource =
-                self.resources.entry(name.clone()).or_insert_with(|| Resource::new(Kind::of(request.mode)));
+            let resource = self.resources.get_or_insert_with(name, || Resource::new(Kind::of(request.mode)));
             let was_empty = resource.queue.is_empty();
             resource.queue.insert(place, Waiting { session: id, command });
             self.lower_due(name, due);
@@ -115,9 +114,10 @@ impl LeaseTable {
     /// Whether serving this resource may find something that is over, on it or on a resource that its first live waiter wants
     /// as well. How far serving reaches must not depend on hints: tables that differ in nothing else must stay equal.
     fn reaches_due(&self, name: &ResourceName) -> bool {
-        if self.resources.get(name).is_none_or(|resource| resource.queue.is_empty()) {
+        let Some(resource) = self.resources.get(name) else { return false };
+        if resource.queue.is_empty() {
             // Where nobody waits, it reaches no further.
-            return self.is_due(name);
+            return self.is_resource_due(resource);
         }
         let mut work = alloc::vec![name];
         let mut reached = BTreeSet::new();
@@ -135,7 +135,10 @@ impl LeaseTable {
     }
 
     fn is_due(&self, name: &ResourceName) -> bool {
-        let Some(resource) = self.resources.get(name) else { return false };
+        self.resources.get(name).is_some_and(|resource| self.is_resource_due(resource))
+    }
+
+    fn is_resource_due(&self, resource: &Resource) -> bool {
         let (at, drift) = (self.last_at, self.config.drift);
         resource.due.is_some_and(|due| at > due)
             || resource.holders.iter().any(|holder| self.sessions[&holder.session].is_ended(at, drift))
@@ -143,8 +146,8 @@ impl LeaseTable {
 
     /// Serves the queue of one resource. Nearly always nobody waits and nothing is over, and then there is nothing to gather.
     pub(super) fn serve_one(&mut self, out: &mut Applied, name: &ResourceName) {
-        let nobody_waits = self.resources.get(name).is_none_or(|resource| resource.queue.is_empty());
-        if nobody_waits && !self.is_due(name) {
+        let resource = self.resources.get(name);
+        if resource.is_none_or(|resource| resource.queue.is_empty() && !self.is_resource_due(resource)) {
             self.note_use(name);
         } else {
             self.serve(out, [name.clone()]);
@@ -232,8 +235,7 @@ impl LeaseTable {
         let session = self.sessions.get_mut(&to.session).expect("whoever is granted has a session");
         session.leases.insert((name.clone(), token), to.command);
         let due = session.ended_after(drift).min(session.takeable_after(drift));
-        let resource =
-            self.resources.entry(name.clone()).or_insert_with(|| Resource::new(Kind::of(request.mode)));
+        let resource = self.resources.get_or_insert_with(name, || Resource::new(Kind::of(request.mode)));
         // Nothing is granted while an alarm stands.
         let around = Surroundings {
             at: self.last_at,

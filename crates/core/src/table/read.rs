@@ -219,32 +219,32 @@ impl LeaseTable {
 
     /// The nonce of a session that is not over.
     pub fn nonce(&self, id: SessionId) -> Option<Nonce> {
-        self.living(id).ok().map(|session| session.nonce)
+        self.alive(id).map(|session| session.nonce)
     }
 
     /// How a session that is not over talks.
     pub fn session_kind(&self, id: SessionId) -> Option<SessionKind> {
-        self.living(id).ok().map(|session| session.kind)
+        self.alive(id).map(|session| session.kind)
     }
 
     /// The present attachment of a session that is not over.
     pub fn attachment(&self, id: SessionId) -> Option<AttachNumber> {
-        self.living(id).ok().map(|session| session.attach)
+        self.alive(id).map(|session| session.attach)
     }
 
     /// The last command applied and the newest item of a session that is not over.
     pub fn stream_position(&self, id: SessionId) -> Option<(CommandNumber, ItemNumber)> {
-        self.living(id).ok().map(|session| (session.last_command, session.last_item))
+        self.alive(id).map(|session| (session.last_command, session.last_item))
     }
 
     /// The last renewal of a session that is not over.
     pub fn renewal(&self, id: SessionId) -> Option<RenewalNumber> {
-        self.living(id).ok().map(|session| session.renewal)
+        self.alive(id).map(|session| session.renewal)
     }
 
     /// The ttl of a session that is not over.
     pub fn session_ttl(&self, id: SessionId) -> Option<Millis> {
-        self.living(id).ok().map(|session| session.ttl)
+        self.alive(id).map(|session| session.ttl)
     }
 
     /// What the client of a session has not said it has seen.
@@ -277,7 +277,7 @@ impl LeaseTable {
             (_, None) => from,
         };
         self.resources
-            .range::<ResourceName, _>((from.cloned(), Bound::Unbounded))
+            .range((from.cloned(), Bound::Unbounded))
             .take_while(move |(name, _)| name.as_str().starts_with(prefix))
             .take(limit)
             .map(|(name, resource)| self.view(name, resource))

@@ -59,6 +59,7 @@ impl Session {
     }
 
     /// Past this point the session is overdue.
+    #[inline]
     pub(super) fn overdue_after(&self, drift: Drift) -> LogTime {
         let waits = if planted(Bug::NoDriftFactor) { self.ttl } else { drift.stretch(self.ttl) };
         self.last_renewal.plus(waits)
@@ -75,12 +76,20 @@ impl Session {
         self.overdue_after(drift).plus(self.policies.hard)
     }
 
+    #[inline]
     pub(super) fn is_overdue(&self, at: LogTime, drift: Drift) -> bool {
-        at > self.overdue_after(drift)
+        !self.is_fresh(at) && at > self.overdue_after(drift)
     }
 
+    #[inline]
     pub(super) fn is_ended(&self, at: LogTime, drift: Drift) -> bool {
-        at > self.ended_after(drift)
+        !self.is_fresh(at) && at > self.ended_after(drift)
+    }
+
+    /// Whether it was renewed within its plain ttl: then it is neither, and nothing has to be divided to say so.
+    #[inline]
+    fn is_fresh(&self, at: LogTime) -> bool {
+        at <= self.last_renewal.plus(self.ttl) && !planted(Bug::TtlOverflow)
     }
 
     /// Leases held or asked for: what the session would hold if everything it waits for were granted.
@@ -126,7 +135,8 @@ impl LeaseTable {
             }
             let ttl = existing.ttl;
             if planted(Bug::RepeatedOpenRenews) {
-                self.sessions.entry(session).and_modify(|session| session.last_renewal = self.last_at);
+                let at = self.last_at;
+                self.sessions.get_mut(&session).into_iter().for_each(|session| session.last_renewal = at);
             }
             return Reply::Opened(Opened { session, ttl, drift: self.config.drift, repeated: true });
         }
@@ -167,7 +177,7 @@ impl LeaseTable {
             heard: Sign::default(),
         };
         self.index.add_session(id, &session, self.config.drift);
-        self.sessions.insert(id, session);
+        self.sessions.insert(&id, session);
         self.hear(id);
         Ok(id)
     }
@@ -205,8 +215,7 @@ impl LeaseTable {
     ) -> Result<(), Reply> {
         let (at, drift) = (self.last_at, self.config.drift);
         let now = self.counts_gaps().then(|| self.now());
-        self.living(id).map_err(Reply::Refused)?;
-        let session = self.sessions.get_mut(&id).expect("a living session is in the table");
+        let mut session = self.living_mut(id).map_err(Reply::Refused)?;
         session.see(seen).map_err(Reply::Refused)?;
         if number <= session.renewal {
             return Err(Reply::StaleRenewal { number, highest: session.renewal });
@@ -214,16 +223,17 @@ impl LeaseTable {
         let was_overdue = session.is_overdue(at, drift);
         if was_overdue {
             self.note_return(out, id);
+            session = self.sessions.get_mut(&id).expect("a living session is in the table");
         }
-        let session = self.sessions.get_mut(&id).expect("a living session is in the table");
         session.renewal = number;
         session.last_renewal = at;
         if let Some(now) = now {
-            session.hear(now, drift);
+            // Renewed right now, it is not overdue.
+            session.heard = now;
         }
         self.counters.renewals += 1;
-        let session = &self.sessions[&id];
         if was_overdue {
+            let session = &self.sessions[&id];
             let requests = session.waits.values().flat_map(|wait| &wait.requests);
             let waited_for: Vec<ResourceName> = requests.map(|request| request.resource.clone()).collect();
             let overdue_after = session.overdue_after(drift);
@@ -233,9 +243,11 @@ impl LeaseTable {
             revived.extend(waited_for);
             self.expect_takers(id);
         }
-        for (name, token) in self.acknowledged_by_renewal(id) {
-            self.vacate(&name, token);
-            revived.insert(name);
+        if planted(Bug::RevokeAckedByRenewal) {
+            for (name, token) in self.acknowledged_by_renewal(id) {
+                self.vacate(&name, token);
+                revived.insert(name);
+            }
         }
         Ok(())
     }
@@ -310,11 +322,9 @@ impl LeaseTable {
         sequence: &Sequence,
         op: Option<&Op>,
     ) -> Result<CommandNumber, Reply> {
-        let living = self.living(id).map_err(Reply::Refused)?;
-        let gives_up = op.is_some_and(|op| living.gives_up(op));
         let hard_limit = self.config.limits.unseen.saturating_mul(2);
         let (drift, now) = (self.config.drift, self.counts_gaps().then(|| self.now()));
-        let session = self.sessions.get_mut(&id).expect("a living session is in the table");
+        let session = self.living_mut(id).map_err(Reply::Refused)?;
         let expected = session.last_command.next();
         match (sequence, session.kind) {
             (Sequence::Plain, SessionKind::Plain) => {}
@@ -333,7 +343,7 @@ impl LeaseTable {
                 if *number > expected {
                     return Err(Reply::Refused(Refusal::CommandGap { number: *number, expected }));
                 }
-                if session.unseen.len() >= hard_limit && !gives_up {
+                if session.unseen.len() >= hard_limit && !op.is_some_and(|op| session.gives_up(op)) {
                     return Err(Reply::Refused(Refusal::TooManyUnseen { limit: hard_limit }));
                 }
             }

@@ -14,7 +14,7 @@ use super::gaps::{Gaps, Outage, Sign};
 use super::resource::{Draining, Holder, Kind, Readiness, Resource, Standing};
 use super::session::Session;
 use super::{Counters, LeaseTable};
-use crate::command::{DecodeError, Mode, SessionKind, decode_versioned, encode_versioned};
+use crate::command::{DecodeError, Mode, SessionKind, decode_versioned, encode_behind, encode_versioned};
 use crate::id::{SessionId, Token};
 use crate::limits::{LONGEST_MAX_TTL, MAX_ALARMS, MAX_OUTAGES, MAX_POLICY};
 use crate::name::ResourceName;
@@ -243,6 +243,5 @@ impl LeaseTable {
 
 /// The bytes with these behind them.
 fn add<T: Serialize>(bytes: Vec<u8>, value: &T) -> Vec<u8> {
-    postcard::to_extend(value, bytes)
-        .expect("these types have no failing serializers and a vector grows as needed")
+    encode_behind(bytes, value)
 }

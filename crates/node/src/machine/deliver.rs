@@ -45,10 +45,16 @@ impl Node {
             }
         }
         self.push_items(out, applied.items, &attached);
-        let mut renewals = Vec::new();
+        let mut renewals = 0;
         // Waits that a cancel of this entry has ended, and whether the node itself gave them up.
         let mut cancelled = Vec::new();
-        for (position, reply) in applied.replies.into_iter().enumerate() {
+        let mut replies = applied.replies;
+        for (position, reply) in replies.iter_mut().enumerate() {
+            if matches!(reply, Reply::Renewed(_)) {
+                renewals += usize::from(matches!(origins.get(position), Some(Origin::Client { .. })));
+                continue;
+            }
+            let reply = std::mem::replace(reply, Reply::Done);
             if let (Some(wait), Reply::Plain { answer: Answer::Cancelled, .. }) =
                 (cancelled_wait(&commands[position]), &reply)
             {
@@ -58,7 +64,6 @@ impl Node {
             match reply {
                 // The answer to an applied command is an item; saying so twice would only cost.
                 Reply::Applied { .. } => {}
-                Reply::Renewed(_) => renewals.push((*connection, *id, position, reply)),
                 reply => self.answer(out, (*connection, *id), &commands[position], reply),
             }
             if let Command::Attach(attach) = &commands[position]
@@ -68,21 +73,42 @@ impl Node {
                 send_items(out, *connection, attach.session, items);
             }
         }
-        self.hints.count(renewals.len(), self.now);
-        for (connection, id, position, reply) in renewals {
+        self.answer_renewals(out, commands, &origins, (replies, renewals), before_items);
+        self.answer_held(out, applied.events, cancelled);
+    }
+
+    /// Answers to renewals, of which there are so many.
+    fn answer_renewals(
+        &mut self,
+        out: &mut Vec<Output>,
+        commands: &[Command],
+        origins: &[Origin],
+        (replies, renewals): (Vec<Reply>, usize),
+        before_items: usize,
+    ) {
+        self.hints.count(renewals, self.now);
+        if renewals == 0 {
+            return;
+        }
+        // Each with a wish, if they are a bunch.
+        out.reserve(if self.hints.is_many() { 2 * renewals } else { renewals });
+        for ((reply, origin), command) in replies.into_iter().zip(origins).zip(commands) {
+            let (Reply::Renewed(_), Origin::Client { connection, id }) = (&reply, *origin) else { continue };
             respond(out, connection, id, Response::Reply(reply));
             if planted(Bug::RenewalOvertakesEvents) {
                 out[before_items..].rotate_right(1);
             }
             // Behind the answer: a client that waits for it hears no wishes.
-            out.extend(self.hint(&commands[position]).map(|message| Output::Send { connection, message }));
+            out.extend(self.hint(command).map(|message| Output::Send { connection, message }));
         }
-        self.answer_held(out, applied.events, cancelled);
     }
 
     /// The wish for the next renewal of a session whose renewal was one of too many at once. Callers of plain sessions keep their own time.
     fn hint(&self, command: &Command) -> Option<ToClient> {
         let Command::Renew { session, number, .. } = command else { return None };
+        if !self.hints.is_many() {
+            return None;
+        }
         let (sessions, _) = self.table.sizes();
         let ttl = self.table.session_ttl(*session)?;
         let length = self.hints.wish(sessions, *session, *number, ttl)?;
@@ -117,24 +143,31 @@ impl Node {
     fn push_items(
         &self,
         out: &mut Vec<Output>,
-        items: Vec<(SessionId, Item)>,
+        mut items: Vec<(SessionId, Item)>,
         attached: &BTreeMap<SessionId, usize>,
     ) {
-        let mut by_session: BTreeMap<SessionId, Vec<Item>> = BTreeMap::new();
-        for (session, item) in items {
-            by_session.entry(session).or_default().push(item);
-        }
-        for (session, items) in by_session {
+        out.reserve(items.len());
+        // In the order of sessions, and of each in the order in which they arose.
+        items.sort_by_key(|(session, _)| *session);
+        let mut items = items.into_iter().peekable();
+        while let Some((session, first)) = items.next() {
+            let mut of_session = vec![first];
+            while let Some((_, item)) = items.next_if(|(next, _)| *next == session) {
+                of_session.push(item);
+            }
             if attached.contains_key(&session) {
                 continue;
             }
             if let Some(connection) = self.routes.attached(session) {
-                send_items(out, connection, session, items);
+                send_items(out, connection, session, of_session);
             }
         }
     }
 
     pub(super) fn answer_reads(&mut self, out: &mut Vec<Output>) {
+        if !self.reads.has_due(self.applied) {
+            return;
+        }
         let (mut pages, mut later) = (0, Vec::new());
         let now = self.leadership.as_ref().map(|leadership| leadership.clock.stamp());
         let now = now.unwrap_or_default().max(self.table.last_at());
@@ -171,8 +204,12 @@ impl Node {
 const MAX_ITEM_BYTES: usize = 1024 * 1024;
 
 fn send_items(out: &mut Vec<Output>, connection: ConnectionId, session: SessionId, items: Vec<Item>) {
+    let mut bytes = items.iter().map(weight).sum::<usize>();
+    if bytes <= MAX_ITEM_BYTES && !items.is_empty() {
+        return out.push(Output::Send { connection, message: ToClient::Items { session, items } });
+    }
     let mut message = Vec::new();
-    let mut bytes = 0;
+    bytes = 0;
     for item in items {
         let size = weight(&item);
         if bytes + size > MAX_ITEM_BYTES && !message.is_empty() {

@@ -26,6 +26,17 @@ impl Node {
                     out.push(Output::Close(connection));
                 }
             }
+            Input::Request { connection, id, request: Request::Renew { session, number, seen } }
+                if self.takes_renewal(connection, session) =>
+            {
+                let origin = Origin::Client { connection, id };
+                self.queue.push(origin, Command::Renew { session, number, seen });
+            }
+            Input::Request { connection, id, request: Request::Command(command) }
+                if self.takes_command(connection, &command) =>
+            {
+                self.queue.push(Origin::Client { connection, id }, Command::Session(command));
+            }
             Input::Request { connection, id, request } => {
                 // Nothing overtakes what waits already, also where it waits for a quorum that a leader does not find any more.
                 let now = self.early.is_empty() && (self.is_serving() || !self.reads.has_unheard(connection));
@@ -80,6 +91,31 @@ impl Node {
             Input::Space { enough } => self.note_space(enough),
             Input::Drain => self.leave(out),
         }
+    }
+
+    /// Whether a renewal is one like nearly all: of a session that is attached here, and nothing stands in its way. Whatever is said to any
+    /// other is said by [`place_request`](Self::place_request).
+    fn takes_renewal(&self, connection: ConnectionId, session: SessionId) -> bool {
+        self.takes_all()
+            && !self.queue.is_full_for_renewals()
+            && self.routes.is_proven(connection, session)
+            && self.table.session_kind(session) == Some(SessionKind::Streamed)
+            && !planted(Bug::RenewalAckedFromMemory)
+    }
+
+    /// The same for a command of a stream.
+    fn takes_command(&self, connection: ConnectionId, command: &SessionCommand) -> bool {
+        self.takes_all()
+            && !self.full
+            && !self.queue.is_full_for_others()
+            && needs(&command.op) <= self.roster.version.max(FIRST_VERSION)
+            && self.routes.is_proven(connection, command.session)
+            && self.table.session_kind(command.session).is_some()
+    }
+
+    /// Whether nothing that arrives has to wait.
+    fn takes_all(&self) -> bool {
+        self.early.is_empty() && self.handover.is_none() && self.is_serving()
     }
 
     /// Whether this may go before what waits for the end of a handover: a renewal has its own number and no place in any order.
@@ -219,8 +255,9 @@ impl Node {
                     return Err(Response::Reply(Reply::Refused(Refusal::WrongSessionKind)));
                 }
                 let renew = Command::Renew { session, number, seen };
-                let position = self.table.stream_position(session);
-                if let Some((_, after)) = position.filter(|_| planted(Bug::RenewalAckedFromMemory)) {
+                if planted(Bug::RenewalAckedFromMemory)
+                    && let Some((_, after)) = self.table.stream_position(session)
+                {
                     self.queue.push(Origin::Node, renew);
                     let renewed = Renewed { number, after, holdings: None };
                     return Err(Response::Reply(Reply::Renewed(renewed)));

@@ -14,6 +14,9 @@ use crate::clock::{LogClock, STALL_CAP};
 use crate::payload::Payload;
 use crate::reads::{Read, What};
 
+/// Room for the bytes of an entry that is kept from one entry to the next. Larger ones are rare.
+const MOST_ENCODING_ROOM: usize = 256 * 1024;
+
 impl Node {
     /// Proposes what is to be proposed, if this node leads and the last write is done. Says whether it did.
     pub(super) fn lead(&mut self, out: &mut Vec<Output>, now: Reading) -> Result<bool, Fatal> {
@@ -201,7 +204,11 @@ impl Node {
         // What was applied is everything before this entry, or there is nothing to compare.
         let outcomes = self.outcomes.filter(|_| self.applied == self.raft.raft.raft_log.last_index());
         let payload = Payload { entry: Entry { at, commands }, anchor, outcomes };
-        self.raft.propose(Vec::new(), payload.encode()).map_err(|error| Fatal::Raft(error.to_string()))?;
+        let bytes = payload.encode_into(std::mem::take(&mut self.encoding));
+        self.raft.propose(Vec::new(), bytes.to_vec()).map_err(|error| Fatal::Raft(error.to_string()))?;
+        if bytes.capacity() <= MOST_ENCODING_ROOM {
+            self.encoding = bytes;
+        }
         let index = self.raft.raft.raft_log.last_index();
         self.write_allowance = STALL_CAP;
         let payload = Some(payload);

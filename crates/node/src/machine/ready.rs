@@ -55,7 +55,7 @@ impl Node {
         if vote_changed {
             self.vote_write = Some(number);
         }
-        if self.vote_write.is_none() && self.write_waited < DEAD_DISK {
+        if !later.is_empty() && self.vote_write.is_none() && self.write_waited < DEAD_DISK {
             // That this node lives and in which term does not depend on entries that are still being written. A slow disk must not
             // look like a dead node.
             let (alive, rest) = later.into_iter().partition(says_only_alive);
@@ -156,15 +156,14 @@ impl Node {
 
     /// Keeps term, vote and commit; says whether term or vote changed.
     fn note_hard_state(&mut self, new: &HardState) -> bool {
-        use raft::Storage;
-        let old = self.raft.store().initial_state().expect("the memory log never fails").hard_state;
+        let old = self.raft.store().hard_state();
+        let changed = old.term != new.term || old.vote != new.vote;
         self.raft.mut_store().set_hard_state(new.clone());
-        old.term != new.term || old.vote != new.vote
+        changed
     }
 
     fn vote(&self) -> Vote {
-        use raft::Storage;
-        let state = self.raft.store().initial_state().expect("the memory log never fails").hard_state;
+        let state = self.raft.store().hard_state();
         Vote { term: state.term, vote: state.vote, commit: state.commit }
     }
 
@@ -277,6 +276,14 @@ struct Fnv(u64);
 impl postcard::ser_flavors::Flavor for Fnv {
     type Output = u64;
 
+    #[inline]
+    fn try_extend(&mut self, bytes: &[u8]) -> postcard::Result<()> {
+        let hash = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        self.0 = bytes.iter().fold(self.0, hash);
+        Ok(())
+    }
+
+    #[inline]
     fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
         self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
         Ok(())
@@ -293,6 +300,10 @@ fn says_only_alive(message: &Message) -> bool {
 }
 
 fn send(out: &mut Vec<Output>, messages: Vec<Message>) {
+    if messages.is_empty() {
+        // As always where a node is alone.
+        return;
+    }
     out.extend(messages.into_iter().map(|message| Output::SendPeer {
         to: MemberId(message.to),
         message: PeerMessage::Raft(Box::new(message)),

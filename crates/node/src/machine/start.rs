@@ -174,6 +174,7 @@ impl Node {
             owes_stamp: false,
             recovered: last,
             commits: Box::new(RoundTrips::new(Self::COMMITS_KEPT, now)),
+            encoding: Vec::new(),
             kept: Kept::default(),
         };
         node.meter = GapMeter::new(node.options.gap_patterns.clone());
