@@ -3,6 +3,8 @@
 //! The machines decide; the driver carries frames, reads the clocks, draws nonces and jitter, and publishes what the machines
 //! believe so that a guard can be given without asking this thread.
 
+mod chance;
+mod counted;
 mod due;
 mod feed;
 pub(crate) mod link;
@@ -14,20 +16,23 @@ mod sessions;
 mod threads;
 mod visitor;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
+use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use leasehold_core::client::{Input, SessionEnd};
-use leasehold_core::holder::{Fraction, Reading};
+use leasehold_core::holder::Reading;
 use leasehold_core::protocol::{Failure, Request, RequestId, Response, ToClient};
-use leasehold_core::{Answer, Nonce, Op, SessionId};
+use leasehold_core::{Answer, Op, SessionId};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::error::{Error, Unreachable};
 use crate::store::ConnectOptions;
 use crate::time::Time;
 
+use chance::{Jitter, random};
+use counted::CountedMap;
 use due::Due;
 pub(crate) use feed::Feed;
 use link::{Address, Home, Known};
@@ -100,6 +105,8 @@ pub(crate) struct Driver {
     /// Not weak, as long as there is a session: one that was dropped is still to be closed.
     until_closed: Option<mpsc::UnboundedSender<ToDriver>>,
     time: Time,
+    /// The process that the driver runs in: a copy of it has no driver.
+    pid: u32,
     store: String,
     patience: Duration,
     reconnect: mpsc::UnboundedSender<()>,
@@ -112,12 +119,17 @@ pub(crate) struct Driver {
     last_trouble: Option<Unreachable>,
     /// Where the last connection is or was, if to a node that knows of no leader, and nothing was found out since.
     leaderless: Option<String>,
-    slots: HashMap<Key, Slot>,
+    slots: CountedMap<Key, Slot>,
     /// The same by their ids: a driver may have very many, and every message names one.
-    sessions: HashMap<SessionId, Key>,
+    sessions: CountedMap<SessionId, Key>,
     /// What the responses to sessions on this connection answer.
-    asked: HashMap<RequestId, (Key, Asked)>,
+    asked: CountedMap<RequestId, (Key, Asked)>,
+    /// When something of use was last heard on this connection, by any session.
+    heard: Option<Reading>,
+    /// What round trips take on this connection: rises with every slow one, and falls with those that are not.
+    round_trips: Duration,
     due: Due,
+    jitter: Jitter,
     meter: Meter,
     /// Sessions that are being closed, and since when, in that order.
     closing_sessions: VecDeque<(Reading, Key)>,
@@ -195,6 +207,7 @@ impl Driver {
             to_driver,
             until_closed: None,
             time,
+            pid: std::process::id(),
             store: store.to_owned(),
             patience,
             reconnect,
@@ -204,10 +217,13 @@ impl Driver {
             unheard_since: None,
             last_trouble: None,
             leaderless: None,
-            slots: HashMap::new(),
-            sessions: HashMap::new(),
-            asked: HashMap::new(),
+            slots: CountedMap::default(),
+            sessions: CountedMap::default(),
+            asked: CountedMap::default(),
+            heard: None,
+            round_trips: Duration::ZERO,
             due: Due::default(),
+            jitter: Jitter::seeded(),
             meter,
             closing_sessions: VecDeque::new(),
             compared: now,
@@ -234,9 +250,12 @@ impl Driver {
 
     /// Runs until every handle is gone or the store is closed. Gives back whom to tell.
     pub(crate) async fn run(mut self) -> Option<oneshot::Sender<()>> {
+        let time = self.time.clone();
+        let mut alarm = pin!(time.sleep(Duration::ZERO));
+        let mut rings: Option<Reading> = None;
         loop {
             let polled = self.time.now();
-            let nap = self.poll();
+            let nap = self.poll(polled);
             // Last before the sleep: whoever moves the clock by hand waits for this, and nothing is done behind its back.
             #[cfg(feature = "testing")]
             if let Some(barrier) = self.barrier.take() {
@@ -246,46 +265,62 @@ impl Driver {
                 self.meter.end();
                 return self.closing;
             }
+            // An alarm that rings too early costs a look; one that is set anew in every turn costs more than the turn.
+            let point = polled.plus(nap);
+            let set = rings
+                .filter(|rings| time.keeps_alarms() && !polled.has_reached(*rings) && rings.is_before(point));
+            let set = set.unwrap_or_else(|| {
+                alarm.set(time.sleep(nap));
+                point
+            });
+            rings = Some(set);
             let message = tokio::select! {
                 biased;
                 message = self.inbox.recv() => Some(message),
-                () = self.time.sleep(nap) => None,
+                () = &mut alarm => None,
             };
-            self.meter.woke(polled, nap, self.time.now());
-            let Some(message) = message else { continue };
+            let now = self.time.now();
+            self.meter.woke(polled, nap.min(polled.until(set)), now);
+            let Some(message) = message else {
+                rings = None;
+                continue;
+            };
             let Some(message) = message else { break };
-            self.take_in(message);
+            self.take_in(message, now);
             // Everything that has arrived is taken in before anything is sent.
             while let Ok(message) = self.inbox.try_recv() {
-                self.take_in(message);
+                // What was received is never judged by a reading from before it was there.
+                let now = if matches!(message, ToDriver::Received(_)) { self.time.now() } else { now };
+                self.take_in(message, now);
             }
         }
         self.meter.end();
         None
     }
 
-    fn take_in(&mut self, message: ToDriver) {
+    fn take_in(&mut self, message: ToDriver, now: Reading) {
         match message {
             ToDriver::Open { profile, strictness, reply } => self.open(*profile, strictness, reply),
             ToDriver::Acquire { key, ticket, acquire, reply } => self.acquire(key, ticket, acquire, reply),
             ToDriver::Accept { key, ticket, accept, reply } => self.accept(key, ticket, accept, reply),
             ToDriver::GiveUp { key, ticket } => self.give_up(key, ticket),
-            ToDriver::Submit { key, op, reply } => self.submit(key, op, reply),
+            ToDriver::Submit { key, op, reply } => self.submit(key, op, reply, now),
             ToDriver::RenewNow { key } => {
                 if let Some(slot) = self.slots.get_mut(&key) {
-                    slot.machine.handle(Input::RenewNow, self.time.now());
+                    slot.machine.handle(Input::RenewNow, now);
                     self.due.touch(key);
                 }
             }
-            ToDriver::Request { request, reply } => self.requests.add(*request, reply, self.time.now()),
+            ToDriver::Renew { key, reply } => self.renew(key, reply, now),
+            ToDriver::Request { request, reply } => self.requests.add(*request, reply, now),
             ToDriver::Connected { sender, leaderless } => {
                 self.leaderless = leaderless;
                 self.connect(sender);
             }
             ToDriver::Received(messages) => {
                 for message in messages {
-                    self.hear(&message);
-                    self.receive(message);
+                    self.hear(&message, now);
+                    self.receive(message, now);
                 }
             }
             ToDriver::Disconnected { why } => self.disconnect(why),
@@ -298,12 +333,11 @@ impl Driver {
     }
 
     /// Lets everything that has something to say say it, and tells how long there is nothing to do.
-    fn poll(&mut self) -> Duration {
-        let now = self.time.now();
-        self.poll_sessions();
+    fn poll(&mut self, now: Reading) -> Duration {
+        self.poll_sessions(now);
         self.poll_requests(now);
         self.abandon_closing(now);
-        self.flush();
+        self.flush(now);
         self.meter.look(&self.time, now);
         match &self.until_closed {
             Some(_) if self.slots.is_empty() => self.until_closed = None,
@@ -320,14 +354,13 @@ impl Driver {
         wakes.chain(patience.filter(|left| !left.is_zero())).min().unwrap_or(LONGEST_NAP).min(LONGEST_NAP)
     }
 
-    fn flush(&mut self) {
+    fn flush(&mut self, now: Reading) {
         if self.outgoing.is_empty() {
             return;
         }
         let outgoing = std::mem::take(&mut self.outgoing);
         if let Some(connection) = &self.connection {
             self.sent_something = true;
-            let now = self.time.now();
             self.unheard_since.get_or_insert(now);
             // A connection that has just ended says so by itself.
             let _ = connection.send(outgoing);
@@ -336,6 +369,8 @@ impl Driver {
 
     fn connect(&mut self, sender: mpsc::UnboundedSender<Vec<(RequestId, Request)>>) {
         self.connection = Some(sender);
+        self.heard = None;
+        self.round_trips = Duration::ZERO;
         self.disconnected_since = None;
         self.outgoing.clear();
         if let Some(connected) = self.connected.take() {
@@ -366,7 +401,7 @@ impl Driver {
     }
 
     /// Notes whether the service is of use: a node that has lost the others says hello, and no more than that it cannot.
-    fn hear(&mut self, message: &ToClient) {
+    fn hear(&mut self, message: &ToClient, now: Reading) {
         match message {
             ToClient::Response { response: Response::Failed(Failure::Unavailable { why }), .. } => {
                 let (store, waited) = (self.store.clone(), self.patience);
@@ -375,6 +410,7 @@ impl Driver {
             }
             ToClient::Response { response: Response::Failed(Failure::OutcomeUnknown), .. } => {}
             _ => {
+                self.heard = Some(now);
                 self.leaderless = None;
                 self.unheard_since = None;
                 self.last_trouble = None;
@@ -448,24 +484,10 @@ impl Driver {
 
     fn close(&mut self, reply: oneshot::Sender<()>) {
         self.closing = Some(reply);
+        let now = self.time.now();
         let keys: Vec<Key> = self.slots.keys().copied().collect();
         for key in keys {
-            self.submit(key, Op::Close, None);
+            self.submit(key, Op::Close, None, now);
         }
     }
-
-    fn nonce(&self) -> Nonce {
-        Nonce(random())
-    }
-
-    fn jitter(&self) -> Fraction {
-        Fraction::from_bits(u32::from_le_bytes(random()))
-    }
-}
-
-/// Random bytes. Without randomness two sessions could be taken for one: there is no safe way to go on.
-fn random<const N: usize>() -> [u8; N] {
-    let mut bytes = [0; N];
-    getrandom::fill(&mut bytes).expect("the system gives random bytes");
-    bytes
 }

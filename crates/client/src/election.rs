@@ -383,7 +383,7 @@ impl Election {
 
     /// Waits until a lease that was just granted may be believed: a grant that came late needs a renewal first.
     async fn is_held(&self, lease: &Lease) -> bool {
-        let mut changes = lease.shared.changes.subscribe();
+        let mut changes = lease.shared.changes();
         loop {
             match lease.state() {
                 state if state.is_held() => return true,

@@ -108,7 +108,7 @@ impl Lease {
 
     /// Waits until the lease stands differently: renewed, retrying, lapsed, ended.
     pub async fn changed(&self) -> LeaseState {
-        let mut changes = self.shared.changes.subscribe();
+        let mut changes = self.shared.changes();
         if !matches!(self.state(), LeaseState::Ended { .. }) {
             let _ = changes.changed().await;
         }
@@ -117,7 +117,7 @@ impl Lease {
 
     /// Waits until the lease is over for good.
     pub async fn ended(&self) -> LeaseState {
-        let mut changes = self.shared.changes.subscribe();
+        let mut changes = self.shared.changes();
         loop {
             let state = self.state();
             if matches!(state, LeaseState::Ended { .. }) || changes.changed().await.is_err() {
@@ -128,7 +128,7 @@ impl Lease {
 
     /// Waits until somebody asks for the lease to be drained and released.
     pub async fn release_requested(&self) -> ReleaseRequest {
-        let mut requests = self.shared.request.subscribe();
+        let mut requests = self.shared.requests();
         let request = requests.wait_for(Option::is_some).await.ok().and_then(|request| request.clone());
         match request {
             Some(request) => request,
@@ -255,7 +255,7 @@ impl Lease {
 
     pub(crate) async fn resign_now(&self, within: Duration) -> Result<Resigned, Error> {
         self.give_back(true).await?;
-        let Grant { resource, token, .. } = &self.shared.grant;
+        let Grant { resource, token, .. } = &*self.shared.grant;
         let successor = successor_of(&self.session, &self.shared.time, resource, *token, within).await?;
         Ok(Resigned { successor })
     }
@@ -303,9 +303,13 @@ mod tests {
     /// What a fork leaves in the child: the same values, and another pid. A fork itself cannot be made here: it needs unsafe code.
     fn seen_by_a_child(lease: &Lease) -> Lease {
         let Published::Active(handle) = &*lease.shared.lock() else { panic!("the lease is held") };
-        let shared =
-            Shared::new(handle.clone(), lease.shared.time.clone(), lease.shared.terms.clone(), false);
-        let shared = Shared { pid: lease.shared.pid + 1, ..shared };
+        let shared = Shared::new(
+            handle.clone(),
+            lease.shared.pid + 1,
+            lease.shared.time.clone(),
+            Arc::clone(&lease.shared.terms),
+            false,
+        );
         Lease::new(Arc::new(shared), lease.session.seen_by_a_child())
     }
 

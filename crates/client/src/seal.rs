@@ -148,7 +148,7 @@ async fn attempt(
 ) -> Option<Result<(), FenceError>> {
     let attempt =
         Limit { time: limit.time, begun: limit.time.now(), length: lease.shared.left().min(limit.left()) };
-    let mut changes = lease.shared.changes.subscribe();
+    let mut changes = lease.shared.changes();
     let mut seal = receiver.seal(stamp);
     loop {
         let left = attempt.left();
@@ -204,7 +204,7 @@ impl Limit<'_> {
 
     /// Waits until the lease may be believed: one that was granted late, or has lapsed since, needs a renewal first.
     async fn believed(&self, lease: &Lease) -> Result<(), NoGuard> {
-        let mut changes = lease.shared.changes.subscribe();
+        let mut changes = lease.shared.changes();
         loop {
             let why = match lease.state() {
                 LeaseState::Held { .. } | LeaseState::Retrying { .. } => return Ok(()),

@@ -86,6 +86,22 @@ impl Session {
         self.inner.send(|key| ToDriver::RenewNow { key });
     }
 
+    /// Sends a renewal now and not when it is due, and waits until it was confirmed, or a later one: from then on the deadline of all leases
+    /// counts from a sending after this call. If one is unanswered already, this one is sent when that one is answered.
+    ///
+    /// Renewals come by themselves, and are sent again by themselves when they are lost. This is for programs that want to know that the
+    /// service is there, or all of their time before something long.
+    ///
+    /// # Errors
+    /// When the session has [ended](Error::SessionEnded) or is being closed; when the store was [out of reach](Error::Unreachable) for as long as
+    /// its patience, and nothing was sent; or when it was sent and [no answer came](Error::OutcomeUnknown) for as long. The leases are held as
+    /// before in the last two cases, until their deadline.
+    pub async fn renew(&self) -> Result<(), Error> {
+        let (reply, answer) = oneshot::channel();
+        self.inner.send(|key| ToDriver::Renew { key, reply });
+        answer.await.unwrap_or_else(|_| Err(self.inner.over()))
+    }
+
     /// Everything that happens to this session from now on.
     pub fn events(&self) -> Events {
         Events { receiver: self.inner.events.subscribe(), over: false }

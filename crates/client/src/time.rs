@@ -54,6 +54,15 @@ impl Time {
         }
     }
 
+    /// Whether a sleep that was begun ends by itself; else its sleeper is told of every step.
+    pub(crate) fn keeps_alarms(&self) -> bool {
+        match self {
+            Self::Machine => true,
+            #[cfg(feature = "testing")]
+            Self::Hand(_) => false,
+        }
+    }
+
     /// Sleeps in a driver for about this long. Whoever wakes reads the clocks again.
     pub(crate) async fn sleep(&self, length: Duration) {
         match self {

@@ -213,6 +213,51 @@ fn a_stopped_service_costs_no_live_holder_its_lease() {
 }
 
 #[test]
+fn a_renewal_that_is_waited_for_has_moved_the_deadline_when_it_is_told() {
+    let world = World::new();
+    let store = world.store();
+    let session = open(&world, &store, 10);
+    let lease = take(&world, &session);
+    let before = lease.deadline().unwrap();
+    world.advance(SECOND);
+    world.run(session.renew()).unwrap();
+    assert!(lease.deadline().unwrap().boot >= before.boot + 1_000_000_000);
+    // Several at once are told by the same, or by one each if the first was sent before the second was asked for.
+    let sent = store.figures().renewals_sent;
+    let (one, two) = world.run(async { tokio::join!(session.renew(), session.renew()) });
+    assert!(one.is_ok() && two.is_ok(), "{one:?} {two:?}");
+    assert!((1..=2).contains(&(store.figures().renewals_sent - sent)));
+}
+
+/// There to find: one that waits for ever, and one that says that nothing was sent when something was.
+#[test]
+fn a_renewal_that_is_not_confirmed_says_what_is_known_of_it() {
+    let world = World::new();
+    let store = world.store();
+    let session = open(&world, &store, 100);
+    let lease = take(&world, &session);
+    store.cut();
+    let unsent = world.run_for(SECOND * 60, session.renew()).unwrap().unwrap_err();
+    assert!(matches!(unsent, Error::Unreachable(_)), "{unsent}");
+    assert!(lease.state().is_held(), "it is held until its deadline: {:?}", lease.state());
+    store.heal();
+    world.run(session.renew()).unwrap();
+    world.stop_service();
+    let sent = world.run_for(SECOND * 60, session.renew()).unwrap().unwrap_err();
+    assert!(matches!(sent, Error::OutcomeUnknown), "{sent}");
+    world.continue_service();
+    world.run(session.renew()).unwrap();
+
+    let mut waiting = Box::pin(session.renew());
+    world.stop_service();
+    assert!(world.run_for(MOMENT, waiting.as_mut()).is_none());
+    drop(waiting);
+    world.continue_service();
+    world.run(lease.release()).unwrap();
+    world.run(session.renew()).unwrap();
+}
+
+#[test]
 fn the_outcome_of_what_was_sent_and_never_answered_is_unknown() {
     let world = World::new();
     let (one, two) = (world.store(), world.store());

@@ -22,6 +22,11 @@ impl Feed {
         self.sender.get_or_init(|| broadcast::Sender::new(EVENTS_KEPT)).subscribe()
     }
 
+    /// Whether anybody listens.
+    pub(super) fn is_heard(&self) -> bool {
+        self.sender.get().is_some_and(|sender| sender.receiver_count() > 0)
+    }
+
     /// Tells whoever listens; nobody may.
     pub(super) fn send(&self, event: SessionEvent) {
         if let Some(sender) = self.sender.get() {

@@ -45,6 +45,11 @@ pub(crate) enum ToDriver {
     RenewNow {
         key: Key,
     },
+    /// The same, and whoever asks is told when that renewal or a later one was confirmed.
+    Renew {
+        key: Key,
+        reply: Reply<()>,
+    },
     Request {
         request: Box<Request>,
         reply: Reply<Response>,

@@ -40,6 +40,13 @@ pub(in crate::driver) struct Sent {
     paused: Duration,
 }
 
+impl Sent {
+    /// How long ago that was.
+    pub(super) fn ago(self, now: Reading) -> Duration {
+        now.since(self.at).greater()
+    }
+}
+
 /// How a session stands that does not stand well, and since when.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Stood {

@@ -4,8 +4,8 @@ mod asked;
 mod giving_up;
 mod offers;
 mod outcomes;
+mod renewing;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,19 +14,23 @@ use leasehold_core::holder::{Reading, Strictness};
 use leasehold_core::numbers::Numbers;
 use leasehold_core::protocol::{Request, RequestId, Response, ToClient};
 use leasehold_core::{
-    Acquire, Answer, CommandNumber, Op, Reply as TableReply, ResourceName, Sequence, SessionId, Token,
+    Acquire, Answer, CommandNumber, Op, RenewalNumber, Reply as TableReply, ResourceName, Sequence,
+    SessionId, Token,
 };
 
 pub(super) use asked::Asked;
 use asked::command_response;
 
+use super::chance::nonce;
+use super::counted::CountedMap;
 use super::feed::Feed;
 use super::meter::{Sent, Stood};
-use super::{Driver, Key, LONGEST_NAP, Reply, SessionRef};
+use super::{Driver, Key, LONGEST_NAP, Reply};
 use crate::error::Error;
 use crate::lease::{Lease, ReleaseRequest, Shared, Terms};
 use crate::session::{Session, SessionEvent};
 use offers::Wish;
+use outcomes::Handles;
 
 /// Requests of sessions have ids with this bit, so that they are not taken for others.
 const SESSION_BIT: u64 = 1 << 63;
@@ -34,21 +38,26 @@ const SESSION_BIT: u64 = 1 << 63;
 /// Clocks that come apart slowly are noticed over this long, those that jump at once.
 const COMPARED_OVER: Duration = Duration::from_secs(10);
 
+/// Sessions that are polled with one reading of the clocks.
+const ONE_READING: usize = 64;
+
 /// One session of a driver.
 #[derive(Debug)]
 pub(super) struct Slot {
     pub(super) machine: ClientSession,
     /// Its id, once it has one.
     session: Option<SessionId>,
-    terms: Terms,
+    terms: Arc<Terms>,
     opening: Option<Reply<Session>>,
     events: Feed,
-    acquires: HashMap<CommandNumber, Wanted>,
-    answers: HashMap<CommandNumber, Option<Reply<Answer>>>,
-    tickets: HashMap<u64, CommandNumber>,
-    leases: HashMap<Token, Arc<Shared>>,
+    acquires: CountedMap<CommandNumber, Wanted>,
+    answers: CountedMap<CommandNumber, Option<Reply<Answer>>>,
+    tickets: CountedMap<u64, CommandNumber>,
+    /// Who waits for a renewal.
+    renewals: Vec<(RenewalNumber, Reply<()>)>,
+    leases: CountedMap<Token, Arc<Shared>>,
     /// Handovers that wait for their successor to be ready.
-    wishes: HashMap<Token, Wish>,
+    wishes: CountedMap<Token, Wish>,
     /// How it stood last, for the figures.
     stood: Option<Stood>,
     numbers: Numbers,
@@ -82,21 +91,22 @@ impl Driver {
             usable: numbers.usable().duration(),
         };
         self.meter.opened(&numbers);
-        let mut machine = ClientSession::new(profile, self.nonce());
+        let mut machine = ClientSession::new(profile, nonce());
         if self.connection.is_some() {
             machine.handle(Input::Connected, self.time.now());
         }
         let slot = Slot {
             machine,
             session: None,
-            terms,
+            terms: Arc::new(terms),
             opening: Some(reply),
             events: Feed::default(),
-            acquires: HashMap::new(),
-            answers: HashMap::new(),
-            tickets: HashMap::new(),
-            leases: HashMap::new(),
-            wishes: HashMap::new(),
+            acquires: CountedMap::default(),
+            answers: CountedMap::default(),
+            tickets: CountedMap::default(),
+            renewals: Vec::new(),
+            leases: CountedMap::default(),
+            wishes: CountedMap::default(),
             stood: None,
             numbers,
             told: None,
@@ -151,8 +161,7 @@ impl Driver {
         }
     }
 
-    pub(super) fn submit(&mut self, key: Key, op: Op, reply: Option<Reply<Answer>>) {
-        let now = self.time.now();
+    pub(super) fn submit(&mut self, key: Key, op: Op, reply: Option<Reply<Answer>>, now: Reading) {
         let Some(slot) = self.slots.get_mut(&key) else {
             if let Some(reply) = reply {
                 let _ = reply.send(Err(Error::SessionEnded(SessionEnd::Closed)));
@@ -203,16 +212,19 @@ impl Driver {
     }
 
     /// Polls every machine that has something to do, until it has nothing more to say.
-    pub(super) fn poll_sessions(&mut self) {
-        self.watch_clocks();
-        for key in self.due.take(self.time.now()) {
-            self.poll_session(key);
+    pub(super) fn poll_sessions(&mut self, mut now: Reading) {
+        self.watch_clocks(now);
+        for (polled, key) in self.due.take(now).into_iter().enumerate() {
+            // A reading that is a little old errs to the safe side, because sendings count from it; but it is not to be very old.
+            if polled % ONE_READING == ONE_READING - 1 {
+                now = self.time.now();
+            }
+            self.poll_session(key, now);
         }
     }
 
     /// If the clocks have come apart every machine must see it: what they were to be woken for is not what has happened.
-    fn watch_clocks(&mut self) {
-        let now = self.time.now();
+    fn watch_clocks(&mut self, now: Reading) {
         let passed = now.since(self.compared);
         if passed.disagrees() {
             self.slots.keys().for_each(|key| self.due.touch(*key));
@@ -222,15 +234,18 @@ impl Driver {
         }
     }
 
-    fn poll_session(&mut self, key: Key) {
-        let now = self.time.now();
-        let jitter = self.jitter();
+    fn poll_session(&mut self, key: Key, now: Reading) {
         let Some(slot) = self.slots.get_mut(&key) else { return self.due.forget(key) };
         if slot.opening.as_ref().is_some_and(Reply::is_closed) {
             // Nobody waits for this session any more.
             return self.remove(key);
         }
-        let outputs = slot.machine.poll(now, jitter);
+        // One connection carries all sessions of a driver: what one of them hears says to all that it is not silent, and how slow it is.
+        if let Some(heard) = self.heard {
+            slot.machine.handle(Input::HeardOnConnection(heard), now);
+        }
+        slot.machine.round_trips_take(self.round_trips);
+        let outputs = slot.machine.poll(now, self.jitter.draw());
         // Known before anything else is told: whoever waits learns why the session is over, not only that it is.
         slot.ended = outputs.iter().find_map(|output| match output {
             Output::Event(SessionEvent::SessionEnded { why }) => Some(why.clone()),
@@ -240,19 +255,19 @@ impl Driver {
             match output {
                 Output::Send(frame) => self.send_frame(key, frame, now),
                 Output::NeedNonce => {
-                    let fresh = self.nonce();
                     if let Some(slot) = self.slots.get_mut(&key) {
-                        slot.machine.handle(Input::Nonce(fresh), now);
+                        slot.machine.handle(Input::Nonce(nonce()), now);
                     }
                 }
                 Output::Reconnect => {
                     let _ = self.reconnect.send(());
                 }
-                Output::Event(event) => self.event(key, event),
+                Output::Event(event) => self.event(key, event, now),
             }
         }
         let Some(slot) = self.slots.get_mut(&key) else { return };
         slot.tell_leases();
+        slot.tell_renewed();
         if slot.ended.is_some() {
             return self.remove(key);
         }
@@ -297,8 +312,7 @@ impl Driver {
         self.outgoing.push((id, request));
     }
 
-    pub(super) fn receive(&mut self, message: ToClient) {
-        let now = self.time.now();
+    pub(super) fn receive(&mut self, message: ToClient, now: Reading) {
         match message {
             ToClient::Items { session, items } => {
                 for item in items {
@@ -310,6 +324,7 @@ impl Driver {
                 let heard = if let Some((key, asked)) = self.asked.remove(&id) {
                     if let Asked::Renew(_, sent) = asked {
                         self.measure_renewal(sent, &response, now);
+                        self.measure_round_trip(sent, now);
                     }
                     asked.answer(&response).map(|incoming| (key, incoming))
                 } else if id.0 & (SESSION_BIT | COMMAND_BIT) == SESSION_BIT | COMMAND_BIT {
@@ -350,60 +365,52 @@ impl Driver {
         }
     }
 
-    fn event(&mut self, key: Key, event: SessionEvent) {
-        let to_driver = self.to_driver.upgrade();
+    fn event(&mut self, key: Key, event: SessionEvent, now: Reading) {
         let Some(slot) = self.slots.get_mut(&key) else { return };
-        let session = to_driver.map(|to_driver| SessionRef {
-            key,
-            pid: std::process::id(),
-            to_driver,
-            events: slot.events.clone(),
-        });
-        match &event {
+        let handles = Handles { key, pid: self.pid, to_driver: &self.to_driver, time: &self.time };
+        // Told last: whoever hears it finds everything as it is said.
+        let told = slot.events.is_heard().then(|| event.clone());
+        match event {
             SessionEvent::Opened { session: id } => {
-                slot.session = Some(*id);
-                self.sessions.insert(*id, key);
-                if let (Some(reply), Some(session)) = (slot.opening.take(), session) {
-                    let _ = reply.send(Ok(Session::new(session, *id)));
+                slot.session = Some(id);
+                self.sessions.insert(id, key);
+                if let (Some(reply), Some(session)) = (slot.opening.take(), handles.session(&slot.events)) {
+                    let _ = reply.send(Ok(Session::new(session, id)));
                 }
             }
-            SessionEvent::Resolved { command, outcome } => {
-                slot.resolved(*command, outcome.clone(), session, &self.time);
-            }
-            SessionEvent::WaitOver { command, how } => {
-                slot.wait_over(*command, how.clone(), session, &self.time);
-            }
+            SessionEvent::Resolved { command, outcome } => slot.resolved(command, outcome, &handles),
+            SessionEvent::WaitOver { command, how } => slot.wait_over(command, how, &handles),
             SessionEvent::LeaseEnded { token, why, confirmed_until, .. } => {
-                slot.wishes.remove(token);
-                if let Some(lease) = slot.leases.remove(token) {
-                    lease.end(why.clone().into(), *confirmed_until);
+                slot.wishes.remove(&token);
+                if let Some(lease) = slot.leases.remove(&token) {
+                    lease.end(why.into(), confirmed_until);
                 }
             }
             SessionEvent::ReleaseRequested { resource, token, successor, by } => {
-                let request = ReleaseRequest { by: by.clone(), successor: successor.clone() };
-                slot.release_requested(resource, *token, request, self.time.now());
+                slot.release_requested(&resource, token, ReleaseRequest { by, successor }, now);
             }
-            SessionEvent::OfferAccepted { token, by, .. } => {
-                slot.offer_accepted(*token, *by, self.time.now());
-            }
+            SessionEvent::OfferAccepted { token, by, .. } => slot.offer_accepted(token, by, now),
             SessionEvent::Standing(standing) => {
-                slot.stood = Some(self.meter.stands(slot.stood, standing, self.time.now()));
+                slot.stood = Some(self.meter.stands(slot.stood, &standing, now));
                 slot.publish_all();
             }
             SessionEvent::SessionEnded { why } => {
                 slot.ended = Some(why.clone());
+                slot.fail_renewals(&why);
                 if let Some(reply) = slot.opening.take() {
                     let error = match why {
-                        SessionEnd::OpenRefused(refusal) => refusal.clone().into(),
-                        other => Error::SessionEnded(other.clone()),
+                        SessionEnd::OpenRefused(refusal) => refusal.into(),
+                        other => Error::SessionEnded(other),
                     };
                     let _ = reply.send(Err(error));
                 }
             }
-            SessionEvent::Offered { resource, token, .. } => slot.offered(resource, *token),
-            SessionEvent::OfferEnded { resource, .. } => slot.offer_ended(resource),
+            SessionEvent::Offered { resource, token, .. } => slot.offered(&resource, token),
+            SessionEvent::OfferEnded { resource, .. } => slot.offer_ended(&resource),
         }
-        slot.events.send(event);
+        if let Some(event) = told {
+            slot.events.send(event);
+        }
     }
 }
 
@@ -413,15 +420,14 @@ const COMMAND_BIT: u64 = 1 << 62;
 impl Slot {
     /// Tells the leases when their common deadline has moved.
     fn tell_leases(&mut self) {
-        let until = self.machine.leases().next().map(|lease| lease.until());
-        if until != self.told {
-            self.told = until;
+        if self.machine.deadline() != self.told {
             self.publish_all();
         }
     }
 
     /// Tells every lease what the session believes now.
-    fn publish_all(&self) {
+    fn publish_all(&mut self) {
+        self.told = self.machine.deadline();
         for (token, lease) in &self.leases {
             if let Some(handle) = self.machine.lease(*token) {
                 lease.publish(handle);

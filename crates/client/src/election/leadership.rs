@@ -183,7 +183,7 @@ impl Leadership {
 
 impl Term {
     async fn until_told(&self) -> StepDown {
-        let mut changes = self.lease.shared.changes.subscribe();
+        let mut changes = self.lease.shared.changes();
         loop {
             let nap = match self.look() {
                 Ok(nap) => nap,
@@ -213,7 +213,7 @@ impl Term {
         if !*self.election.ready.borrow() {
             return Err(StepDown::Unready);
         }
-        if let Some(request) = self.lease.shared.request.borrow().clone() {
+        if let Some(request) = self.lease.shared.requested() {
             return Err(StepDown::Asked(request));
         }
         let remaining = self.lease.shared.left();
@@ -223,7 +223,7 @@ impl Term {
 
     /// Waits until the lease may not be believed any more.
     async fn until_over(&self) {
-        let mut changes = self.lease.shared.changes.subscribe();
+        let mut changes = self.lease.shared.changes();
         loop {
             if matches!(self.lease.state(), LeaseState::Ended { .. } | LeaseState::Lapsed { .. }) {
                 return;

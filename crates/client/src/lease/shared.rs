@@ -1,6 +1,6 @@
 //! What the driver and the handles of one lease share.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use leasehold_core::client::LeaseHandle;
@@ -41,27 +41,36 @@ pub(super) enum Published {
 /// What the driver and the handles of one lease share.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    pub(crate) grant: Grant,
+    pub(crate) grant: Arc<Grant>,
     pub(super) pid: u32,
     pub(crate) time: Time,
-    pub(crate) terms: Terms,
+    pub(crate) terms: Arc<Terms>,
     pub(crate) handed_over: bool,
     pub(super) published: Mutex<Published>,
-    pub(crate) changes: watch::Sender<u64>,
-    pub(crate) request: watch::Sender<Option<ReleaseRequest>>,
+    /// Made when somebody waits for the first time: most leases are given back before anybody has.
+    changes: OnceLock<watch::Sender<u64>>,
+    /// Made when somebody waits or asks for the first time.
+    request: OnceLock<watch::Sender<Option<ReleaseRequest>>>,
 }
 
 impl Shared {
-    pub(crate) fn new(handle: LeaseHandle, time: Time, terms: Terms, handed_over: bool) -> Self {
+    /// `pid` is the process of the driver.
+    pub(crate) fn new(
+        handle: LeaseHandle,
+        pid: u32,
+        time: Time,
+        terms: Arc<Terms>,
+        handed_over: bool,
+    ) -> Self {
         Self {
-            grant: handle.grant().clone(),
-            pid: std::process::id(),
+            grant: Arc::clone(handle.grant()),
+            pid,
             time,
             terms,
             handed_over,
             published: Mutex::new(Published::Active(handle)),
-            changes: watch::Sender::new(0),
-            request: watch::Sender::new(None),
+            changes: OnceLock::new(),
+            request: OnceLock::new(),
         }
     }
 
@@ -78,12 +87,34 @@ impl Shared {
         Stamp::new(self.fence_name(), self.grant.fence.get())?.held_by(self.terms.label.as_str())
     }
 
+    /// Says whenever something else is published from now on. Whoever looks at the state after this call misses nothing: what is published
+    /// later is published under the same lock, and finds this.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.get_or_init(|| watch::Sender::new(0)).subscribe()
+    }
+
+    fn tell_changed(&self) {
+        if let Some(changes) = self.changes.get() {
+            changes.send_modify(|version| *version += 1);
+        }
+    }
+
+    /// What somebody asked for, and what somebody will.
+    pub(crate) fn requests(&self) -> watch::Receiver<Option<ReleaseRequest>> {
+        self.request.get_or_init(|| watch::Sender::new(None)).subscribe()
+    }
+
+    /// What somebody asked for last.
+    pub(crate) fn requested(&self) -> Option<ReleaseRequest> {
+        self.request.get().and_then(|request| request.borrow().clone())
+    }
+
     pub(crate) fn publish(&self, handle: LeaseHandle) {
         let mut published = self.lock();
         if matches!(*published, Published::Active(_)) {
             *published = Published::Active(handle);
             drop(published);
-            self.changes.send_modify(|version| *version += 1);
+            self.tell_changed();
         }
     }
 
@@ -92,12 +123,12 @@ impl Shared {
         if matches!(*published, Published::Active(_)) {
             *published = Published::Ended { why, confirmed_until };
             drop(published);
-            self.changes.send_modify(|version| *version += 1);
+            self.tell_changed();
         }
     }
 
     pub(crate) fn ask_release(&self, request: ReleaseRequest) {
-        self.request.send_replace(Some(request));
+        self.request.get_or_init(|| watch::Sender::new(None)).send_replace(Some(request));
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Published> {

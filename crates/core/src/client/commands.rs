@@ -1,6 +1,6 @@
 //! The outgoing stream: numbered commands, kept until they are answered.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use crate::command::Op;
@@ -32,7 +32,9 @@ pub(super) struct NotOurs;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Commands {
-    pending: BTreeMap<CommandNumber, Pending>,
+    /// Those from the first unanswered one up to the last, with gaps where a later one was answered first.
+    pending: VecDeque<Option<Pending>>,
+    unanswered: usize,
     last: CommandNumber,
     /// The last one sent on the present attachment, or known to be applied.
     sent: CommandNumber,
@@ -43,18 +45,19 @@ pub(super) struct Commands {
 impl Commands {
     pub(super) fn submit(&mut self, op: Op, origin: Origin) -> CommandNumber {
         self.last = self.last.next();
-        self.pending.insert(self.last, Pending { op, origin });
+        self.pending.push_back(Some(Pending { op, origin }));
+        self.unanswered += 1;
         self.last
     }
 
     pub(super) fn len(&self) -> usize {
-        self.pending.len()
+        self.unanswered
     }
 
     /// The next command to send, if the window has room.
     pub(super) fn next_to_send(&mut self) -> Option<(CommandNumber, Op)> {
         let number = self.sendable()?;
-        let op = self.pending.get(&number)?.op.clone();
+        let op = self.pending.get(self.place_of(number)?)?.as_ref()?.op.clone();
         self.sent = number;
         self.ever_sent = self.ever_sent.max(number);
         Some((number, op))
@@ -67,15 +70,13 @@ impl Commands {
 
     /// Whether the answer to something sent is missing.
     pub(super) fn awaits_answers(&self) -> bool {
-        self.pending.first_key_value().is_some_and(|(first, _)| *first <= self.sent)
+        self.first().is_some_and(|first| first <= self.sent)
     }
 
     /// A new attachment: the service has applied everything up to `applied`, and the rest is sent again.
     pub(super) fn resume_after(&mut self, applied: CommandNumber) -> Result<(), NotOurs> {
-        let answered = match self.pending.first_key_value() {
-            Some((first, _)) => first.get() - 1,
-            None => self.last.get(),
-        };
+        // All before the first that is kept.
+        let answered = self.last.get() - self.pending.len() as u64;
         if applied > self.ever_sent || applied.get() < answered {
             return Err(NotOurs);
         }
@@ -88,18 +89,38 @@ impl Commands {
         if number > self.ever_sent {
             return Err(NotOurs);
         }
-        self.pending.remove(&number).ok_or(NotOurs)
+        let place = self.place_of(number).ok_or(NotOurs)?;
+        let pending = self.pending.get_mut(place).and_then(Option::take).ok_or(NotOurs)?;
+        self.unanswered -= 1;
+        while let Some(None) = self.pending.front() {
+            self.pending.pop_front();
+        }
+        Ok(pending)
     }
 
     /// Takes out everything, with whether it was ever sent.
     pub(super) fn drain(&mut self) -> Vec<(CommandNumber, Pending, bool)> {
         let ever_sent = self.ever_sent;
+        let Some(first) = self.first() else { return Vec::new() };
+        self.unanswered = 0;
         let pending = core::mem::take(&mut self.pending);
-        pending.into_iter().map(|(number, pending)| (number, pending, number <= ever_sent)).collect()
+        let numbers = (first.get()..).map(CommandNumber::new);
+        let kept = numbers.zip(pending).filter_map(|(number, pending)| Some((number, pending?)));
+        kept.map(|(number, pending)| (number, pending, number <= ever_sent)).collect()
+    }
+
+    /// The first unanswered one.
+    fn first(&self) -> Option<CommandNumber> {
+        let before = self.last.get() - self.pending.len() as u64;
+        (!self.pending.is_empty()).then(|| CommandNumber::new(before + 1))
+    }
+
+    fn place_of(&self, number: CommandNumber) -> Option<usize> {
+        usize::try_from(number.get().checked_sub(self.first()?.get())?).ok()
     }
 
     fn sendable(&self) -> Option<CommandNumber> {
-        let (first, _) = self.pending.first_key_value()?;
+        let first = self.first()?;
         let next = self.sent.next();
         let in_window = next.get() - first.get().min(next.get()) < WINDOW as u64;
         (next <= self.last && in_window).then_some(next)

@@ -1,5 +1,7 @@
 //! The incoming stream: answers and events, processed strictly in order.
 
+use alloc::boxed::Box;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::commands::Origin;
@@ -60,17 +62,17 @@ impl ClientSession {
 
     fn answer(&mut self, command: CommandNumber, answer: Answer, now: Reading) {
         let Ok(pending) = self.commands.answered(command) else { return self.end(SessionEnd::SetBack) };
-        let mut outcome = Outcome::Answered(answer.clone());
-        match (pending.op, answer) {
+        let mut outcome = None;
+        match (pending.op, &answer) {
             (_, Answer::Granted(grants)) => {
-                let wanted = self.take(command, &grants, now);
-                outcome = if wanted { outcome } else { Outcome::Cancelled };
+                let wanted = self.take(command, grants, now);
+                outcome = (!wanted).then_some(Outcome::Cancelled);
             }
             (_, Answer::Queued { .. }) => {
                 self.waits.insert(command);
             }
             // Else what comes of it comes under the number of a wait that is known.
-            (_, Answer::Accepted { wait }) if wait == command => {
+            (_, Answer::Accepted { wait }) if *wait == command => {
                 self.waits.insert(command);
             }
             (Op::Cancel { acquire }, _) => {
@@ -84,11 +86,12 @@ impl ClientSession {
                 self.end_belief(token, EndedWhy::Released);
             }
             (op, Answer::Refused(refusal)) => {
-                outcome = Outcome::Answered(Answer::Refused(refusal_of(&op, refusal)));
+                outcome = Some(Outcome::Answered(Answer::Refused(refusal_of(&op, refusal.clone()))));
             }
             _ => {}
         }
         if pending.origin == Origin::Application {
+            let outcome = outcome.unwrap_or(Outcome::Answered(answer));
             self.events.push(Event::Resolved { command, outcome });
         }
     }
@@ -125,7 +128,8 @@ impl ClientSession {
         let needs = live.scheduler.granted(now);
         for grant in grants {
             let arrived_late = needs.map(|needs| (now, needs));
-            self.leases.insert(grant.token, Held { grant: grant.clone(), command, arrived_late });
+            let grant = Arc::new(grant.clone());
+            self.leases.insert(grant.token, Box::new(Held { grant, command, arrived_late }));
         }
         true
     }
@@ -146,10 +150,10 @@ impl ClientSession {
         let number = self.commands.submit(Op::Cancel { acquire }, Origin::Application);
         self.cancelled.insert(acquire);
         let brought =
-            self.leases.values().filter(|held| held.command == acquire).map(|held| held.grant.clone());
-        for grant in brought.collect::<Vec<Grant>>() {
+            self.leases.values().filter(|held| held.command == acquire).map(|held| Arc::clone(&held.grant));
+        for grant in brought.collect::<Vec<Arc<Grant>>>() {
             self.end_belief(grant.token, EndedWhy::Released);
-            self.give_back(grant.resource, grant.token);
+            self.give_back(grant.resource.clone(), grant.token);
         }
         number
     }
@@ -160,7 +164,8 @@ impl ClientSession {
         let Some(held) = self.leases.remove(&token) else { return false };
         let confirmed = lease.filter(|lease| lease.unconfirmed_since.is_none());
         let confirmed_until = confirmed.map(|lease| lease.until());
-        self.events.push(Event::LeaseEnded { resource: held.grant.resource, token, why, confirmed_until });
+        let resource = held.grant.resource.clone();
+        self.events.push(Event::LeaseEnded { resource, token, why, confirmed_until });
         true
     }
 

@@ -1,5 +1,6 @@
 //! The leases of a session, as the application sees them.
 
+use alloc::sync::Arc;
 use core::time::Duration;
 
 use crate::answer::{Ending, Grant};
@@ -56,7 +57,7 @@ pub enum LeaseState {
 /// One lease of the machine.
 #[derive(Debug, Clone)]
 pub(super) struct Held {
-    pub(super) grant: Grant,
+    pub(super) grant: Arc<Grant>,
     /// The acquire or accept that brought it.
     pub(super) command: CommandNumber,
     /// It arrived while the session was not believed: at this point, and it counts from this renewal on.
@@ -67,14 +68,14 @@ pub(super) struct Held {
 /// publishes it replaces it when the machine says something new.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaseHandle {
-    pub(super) grant: Grant,
+    pub(super) grant: Arc<Grant>,
     pub(super) belief: Belief,
     pub(super) unconfirmed_since: Option<Reading>,
 }
 
 impl LeaseHandle {
     /// The grant: resource, token, fence and slot.
-    pub const fn grant(&self) -> &Grant {
+    pub const fn grant(&self) -> &Arc<Grant> {
         &self.grant
     }
 

@@ -140,6 +140,16 @@ impl Link {
         self.unheard_since = None;
     }
 
+    /// Others heard something on this connection, at this point: it is silent from there on, at most, and may be given up again.
+    pub(super) fn heard_of(&mut self, at: Reading) {
+        if let Some(since) = &mut self.unheard_since
+            && !at.is_before(*since)
+        {
+            *since = since.latest(at);
+            self.given_up = false;
+        }
+    }
+
     /// Whether the connection is to be given up now; said once per connection.
     pub(super) fn gives_up(&mut self, now: Reading) -> bool {
         let silent = self.unheard_since.is_some_and(|since| now.since(since).greater() >= self.silence);

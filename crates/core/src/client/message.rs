@@ -145,6 +145,8 @@ pub enum Input {
     Nonce(Nonce),
     /// The service would like the next renewal in this time.
     Hint(Duration),
+    /// Others heard something on this connection, at this point: it is not silent.
+    HeardOnConnection(Reading),
     /// The application would like a renewal now, to learn how long it takes.
     RenewNow,
 }

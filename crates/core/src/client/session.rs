@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -13,7 +14,7 @@ use super::opening::Opening;
 use crate::command::{Attach, Op, Open, Policies, Sequence, SessionCommand, SessionKind};
 use crate::holder::mistake::{Mistake, Planted};
 use crate::holder::{Fraction, NoGuard, Output as HolderOutput, Reading, Scheduler, Strictness};
-use crate::id::{CommandNumber, ItemNumber, Nonce, SessionId, Token};
+use crate::id::{CommandNumber, ItemNumber, Nonce, RenewalNumber, SessionId, Token};
 use crate::name::Label;
 use crate::numbers::Numbers;
 
@@ -60,7 +61,8 @@ pub struct ClientSession {
     pub(super) waits: BTreeSet<CommandNumber>,
     /// Acquires and accepts whose cancel is not answered yet.
     pub(super) cancelled: BTreeSet<CommandNumber>,
-    pub(super) leases: BTreeMap<Token, Held>,
+    /// Boxed: a map's smallest node has room for eleven, and most sessions have one.
+    pub(super) leases: BTreeMap<Token, Box<Held>>,
     pub(super) events: Vec<Event>,
     pub(super) jitter: Fraction,
     pub(super) planted: Planted,
@@ -118,6 +120,7 @@ impl ClientSession {
                     live.scheduler.hint(length, now);
                 }
             }
+            Input::HeardOnConnection(at) => self.link.heard_of(at),
             Input::RenewNow => {
                 if let Phase::Live(live) = &mut self.phase {
                     live.scheduler.renew_now(now);
@@ -155,6 +158,30 @@ impl ClientSession {
             _ => {}
         }
         Ok(self.commands.submit(op, Origin::Application))
+    }
+
+    /// Asks for a renewal that is sent from now on, and gives back its number: it is done when [`ClientSession::renewals`] says that it or a
+    /// later one was confirmed. Nothing if the session is not open or is being closed. Poll afterwards.
+    pub fn renew(&mut self, now: Reading) -> Option<RenewalNumber> {
+        match &mut self.phase {
+            Phase::Live(live) if !self.closing => Some(live.scheduler.renew(now)),
+            _ => None,
+        }
+    }
+
+    /// The last renewal that was sent, and the last that was confirmed.
+    pub fn renewals(&self) -> (RenewalNumber, RenewalNumber) {
+        match &self.phase {
+            Phase::Live(live) => (live.scheduler.last_number(), live.scheduler.confirmed_number()),
+            _ => (RenewalNumber::NONE, RenewalNumber::NONE),
+        }
+    }
+
+    /// What round trips take on this connection, measured.
+    pub fn round_trips_take(&mut self, length: Duration) {
+        if let Phase::Live(live) = &mut self.phase {
+            live.scheduler.round_trips_take(length);
+        }
     }
 
     /// What to do now. `jitter` is drawn anew for every call.
@@ -213,7 +240,19 @@ impl ClientSession {
         let confirmed = live.scheduler.confirmed_number();
         let unconfirmed = held.arrived_late.filter(|(_, needs)| confirmed < *needs);
         let unconfirmed_since = unconfirmed.map(|(arrived, _)| arrived);
-        Some(LeaseHandle { grant: held.grant.clone(), belief: live.scheduler.belief(), unconfirmed_since })
+        Some(LeaseHandle {
+            grant: Arc::clone(&held.grant),
+            belief: live.scheduler.belief(),
+            unconfirmed_since,
+        })
+    }
+
+    /// The deadline of all leases; nothing if there is none.
+    pub fn deadline(&self) -> Option<Reading> {
+        match &self.phase {
+            Phase::Live(live) if !self.leases.is_empty() => Some(live.scheduler.belief().until()),
+            _ => None,
+        }
     }
 
     /// Where a lease stands; nothing if it is over or was never held here.

@@ -46,6 +46,16 @@ impl Reading {
         self.boot >= point.boot || self.raw >= point.raw
     }
 
+    /// Whether this point is not later than another, on either clock.
+    pub const fn is_before(self, other: Self) -> bool {
+        self.boot <= other.boot && self.raw <= other.raw
+    }
+
+    /// How long until one of the clocks has reached a point.
+    pub fn until(self, point: Self) -> Duration {
+        Duration::from_nanos(point.boot.saturating_sub(self.boot).min(point.raw.saturating_sub(self.raw)))
+    }
+
     /// The later of two readings, clock by clock: threads may hand theirs over in the wrong order.
     #[must_use]
     pub fn latest(self, other: Self) -> Self {

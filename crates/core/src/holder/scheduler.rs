@@ -1,6 +1,6 @@
 //! The scheduler of one session's renewals: a pure machine.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -15,6 +15,9 @@ use crate::numbers::{Numbers, Schedule};
 const MAX_OUTSTANDING: usize = 1_024;
 /// A renewal comes earlier by up to this many hundredths of its interval.
 const JITTER_PERCENT: u32 = 20;
+
+/// Round trips after which a request is sent again, as [`Numbers::request_timeout`] has it.
+const TIMEOUT_ROUND_TRIPS: u32 = 4;
 
 /// A random part of one, drawn outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -47,6 +50,7 @@ pub enum Output {
 /// One sending of a renewal.
 #[derive(Debug, Clone, Copy)]
 struct Sending {
+    number: RenewalNumber,
     sent: Reading,
     /// Set by the answer: it counts once this item was processed.
     counts_after: Option<ItemNumber>,
@@ -70,7 +74,8 @@ pub struct Scheduler {
     confirmed_number: RenewalNumber,
     last_sent: Reading,
     last_number: RenewalNumber,
-    sendings: BTreeMap<RenewalNumber, Sending>,
+    /// In the order of their numbers, which is that of sending.
+    sendings: VecDeque<Sending>,
     processed: ItemNumber,
     connected: bool,
     /// Whether nothing sent since the last confirmation was confirmed yet.
@@ -79,10 +84,16 @@ pub struct Scheduler {
     interval: Duration,
     /// How long an answer is waited for, jitter taken off: what was sent by many at one moment is not sent again at one moment.
     retry_after: Duration,
+    /// What is taken off.
+    jitter: Fraction,
     /// The service's wish for the next renewal, counted from the last sending.
     hinted: Option<Duration>,
     /// Whether a renewal is wanted at once.
     urgent: bool,
+    /// Whether one is wanted at once when the one under way is answered.
+    again: bool,
+    /// The round trip that was measured, if it is above the bound.
+    slow: Duration,
     retrying: Option<Reading>,
     uncertain: Option<Uncertain>,
     reported: Option<Standing>,
@@ -101,14 +112,17 @@ impl Scheduler {
             confirmed_number: RenewalNumber::NONE,
             last_sent: first_sent,
             last_number: RenewalNumber::NONE,
-            sendings: BTreeMap::new(),
+            sendings: VecDeque::new(),
             processed: ItemNumber::NONE,
             connected: true,
             awaiting: false,
             interval: interval(&numbers, jitter),
             retry_after: numbers.request_timeout().duration(),
+            jitter,
             hinted: None,
             urgent: false,
+            again: false,
+            slow: Duration::ZERO,
             retrying: None,
             uncertain: None,
             reported: None,
@@ -153,8 +167,8 @@ impl Scheduler {
     /// The service has answered: the renewal `number` was applied, and counts once item `after` is processed.
     pub fn answered(&mut self, number: RenewalNumber, after: ItemNumber, now: Reading) {
         let now = self.observe(now);
-        if let Some(sending) = self.sendings.get_mut(&number) {
-            sending.counts_after = Some(after);
+        if let Ok(place) = self.place_of(number) {
+            self.sendings[place].counts_after = Some(after);
         }
         self.settle(now);
     }
@@ -162,7 +176,9 @@ impl Scheduler {
     /// The service has answered that it knew a later number already: this sending renewed nothing.
     pub fn stale(&mut self, number: RenewalNumber, highest: RenewalNumber, now: Reading) {
         self.observe(now);
-        self.sendings.remove(&number);
+        if let Ok(place) = self.place_of(number) {
+            self.sendings.remove(place);
+        }
         self.last_number = self.last_number.max(highest);
     }
 
@@ -207,6 +223,24 @@ impl Scheduler {
         self.urgent |= !self.awaiting;
     }
 
+    /// A renewal is wanted that is sent from now on: at once, or when the one under way is answered, so that there are never two because of
+    /// this. Gives back its number; a later one will do as well.
+    pub fn renew(&mut self, now: Reading) -> RenewalNumber {
+        self.observe(now);
+        if self.awaiting {
+            self.again = true;
+        } else {
+            self.urgent = true;
+        }
+        self.last_number.next()
+    }
+
+    /// What round trips take on this connection. Where that is above the bound that was trusted, answers are waited for accordingly longer,
+    /// up to half of the interval: what waits in a queue is not hurried by sending it again.
+    pub fn round_trips_take(&mut self, length: Duration) {
+        self.slow = length;
+    }
+
     /// A lease was granted. It is held at once if the session stands well; otherwise only from the renewal given back on,
     /// which is sent as soon as possible.
     pub fn granted(&mut self, now: Reading) -> Option<RenewalNumber> {
@@ -231,6 +265,11 @@ impl Scheduler {
         }
     }
 
+    /// The last renewal that was sent.
+    pub const fn last_number(&self) -> RenewalNumber {
+        self.last_number
+    }
+
     /// The last renewal that was confirmed.
     pub const fn confirmed_number(&self) -> RenewalNumber {
         self.confirmed_number
@@ -238,7 +277,7 @@ impl Scheduler {
 
     /// Whether an answer to a renewal is kept because items that arose before it are missing.
     pub fn keeps_an_answer(&self) -> bool {
-        self.sendings.values().any(|sending| sending.counts_after.is_some())
+        self.sendings.iter().any(|sending| sending.counts_after.is_some())
     }
 
     #[cfg(test)]
@@ -266,11 +305,25 @@ impl Scheduler {
         }
         let timeout = self.numbers.request_timeout().duration();
         let due = match self.hinted {
-            _ if self.awaiting => self.retry_after,
+            _ if self.awaiting => self.retry_after.max(self.patience()),
             Some(hinted) => hinted,
             None => self.interval.saturating_sub(self.sent_after_confirmed()).max(timeout),
         };
         due.saturating_sub(now.since(self.last_sent).greater())
+    }
+
+    /// How long an answer takes at most on a connection that is slower than its bound.
+    fn patience(&self) -> Duration {
+        let bound = self.numbers.round_trip().duration();
+        if self.slow <= bound {
+            return Duration::ZERO;
+        }
+        let length = self.slow.saturating_mul(TIMEOUT_ROUND_TRIPS);
+        shortened(length.min(self.numbers.renew_every().duration() / 2), self.jitter)
+    }
+
+    fn place_of(&self, number: RenewalNumber) -> Result<usize, usize> {
+        self.sendings.binary_search_by_key(&number, |sending| sending.number)
     }
 
     /// How long until another node is to be tried, if the schedule says so and the first attempt is unanswered.
@@ -291,13 +344,18 @@ impl Scheduler {
         self.last_sent = now;
         self.interval = interval(&self.numbers, jitter);
         self.retry_after = shortened(self.numbers.request_timeout().duration(), jitter);
+        self.jitter = jitter;
         self.awaiting = true;
         self.urgent = false;
+        self.again = false;
         self.hinted = None;
-        if self.sendings.len() >= MAX_OUTSTANDING {
-            self.sendings.pop_first();
+        if repeats && self.sendings.back().is_some_and(|last| last.number == self.last_number) {
+            self.sendings.pop_back();
         }
-        self.sendings.insert(self.last_number, Sending { sent: now, counts_after: None });
+        if self.sendings.len() >= MAX_OUTSTANDING {
+            self.sendings.pop_front();
+        }
+        self.sendings.push_back(Sending { number: self.last_number, sent: now, counts_after: None });
         self.last_number
     }
 
@@ -306,12 +364,13 @@ impl Scheduler {
         let early = self.planted.is(Mistake::CountedBeforeItems);
         let counts =
             |sending: &Sending| sending.counts_after.is_some_and(|after| early || after <= self.processed);
-        let newest = self.sendings.iter().rev().find(|(_, sending)| counts(sending));
-        let Some((&number, &Sending { sent, .. })) = newest else { return };
-        self.sendings = self.sendings.split_off(&number.next());
+        let Some(place) = self.sendings.iter().rposition(counts) else { return };
+        let Sending { number, sent, .. } = self.sendings[place];
+        self.sendings.drain(..=place);
         self.confirmed = if self.planted.is(Mistake::DeadlineFromReceipt) { now } else { sent };
         self.confirmed_number = number;
         self.awaiting = false;
+        self.urgent |= core::mem::take(&mut self.again);
         self.retrying = None;
         if self.uncertain.is_some_and(|uncertain| number >= uncertain.needs) {
             self.uncertain = None;

@@ -207,6 +207,39 @@ fn a_renewal_is_sent_when_one_is_wanted_but_not_beside_one_that_is_unanswered() 
     assert!(matches!(standing(&scheduler, at(130)), Standing::Held { .. }));
 }
 
+/// There to find: a wish that is taken for granted by the answer to what was sent before it.
+#[test]
+fn a_renewal_that_is_waited_for_is_sent_from_then_on_and_never_beside_another() {
+    let mut scheduler = scheduler();
+    assert_eq!(scheduler.renew(at(100)), number(1));
+    assert_eq!(sends(&mut scheduler, at(100)), [1]);
+    assert_eq!(scheduler.renew(at(110)), number(2), "the one under way was sent before");
+    assert!(sends(&mut scheduler, at(110)).is_empty());
+    scheduler.answered(number(1), ItemNumber::NONE, at(120));
+    assert_eq!(sends(&mut scheduler, at(120)), [2]);
+    assert_eq!(scheduler.renew(at(130)), number(3));
+    assert_eq!(sends(&mut scheduler, at(520)), [3], "what is sent again is as good");
+    scheduler.answered(number(3), ItemNumber::NONE, at(530));
+    assert_eq!(scheduler.confirmed_number(), number(3));
+    assert!(sends(&mut scheduler, at(530)).is_empty());
+}
+
+/// There to find: very many sessions on a slow connection that all send again what waits there, and make it slower.
+#[test]
+fn a_connection_that_was_measured_to_be_slow_is_waited_for_up_to_half_the_interval() {
+    let mut scheduler = scheduler();
+    sends(&mut scheduler, at(3_333));
+    scheduler.round_trips_take(ms(200));
+    assert!(sends(&mut scheduler, at(3_333 + 799)).is_empty());
+    assert_eq!(scheduler.poll_timeout(at(3_333 + 799)), Some(ms(1)));
+    scheduler.round_trips_take(ms(100));
+    assert_eq!(sends(&mut scheduler, at(3_333 + 799)), [2], "the bound alone counts again");
+    scheduler.round_trips_take(ms(60_000));
+    assert!(sends(&mut scheduler, at(4_132 + 1_666)).is_empty());
+    assert_eq!(sends(&mut scheduler, at(4_132 + 1_667)), [3]);
+    assert_eq!(scheduler.belief().until(), at(9_000), "the deadline knows nothing of it");
+}
+
 #[test]
 fn a_hint_does_not_delay_a_retry() {
     let mut scheduler = scheduler();

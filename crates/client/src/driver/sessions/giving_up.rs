@@ -44,6 +44,7 @@ impl Driver {
                     slot.answers.insert(cancel, None);
                 }
             }
+            slot.give_up_renewals(trouble);
             for reply in slot.answers.values_mut().filter_map(Option::take) {
                 // Sent or not, they stay in the machine and go out with the next connection: nobody can say that they have no
                 // effect.
@@ -80,6 +81,7 @@ impl Slot {
     fn abandon(&mut self, trouble: &Unreachable) {
         let error =
             |sent: bool| if sent { Error::OutcomeUnknown } else { Error::Unreachable(trouble.clone()) };
+        self.give_up_renewals(trouble);
         for (number, wanted) in self.acquires.drain() {
             let _ = wanted.reply.send(Err(error(number <= self.sent)));
         }

@@ -4,23 +4,36 @@ use std::sync::Arc;
 
 use leasehold_core::client::{Outcome, SessionEnd, WaitOver};
 use leasehold_core::{Answer, CommandNumber, Grant, Op};
+use tokio::sync::mpsc;
 
 use super::{Slot, Wanted};
-use crate::driver::SessionRef;
+use crate::driver::feed::Feed;
+use crate::driver::{Key, SessionRef, ToDriver};
 use crate::error::Error;
 use crate::lease::{Lease, Shared};
+use crate::time::Time;
+
+/// What the handles of one session are made of.
+pub(super) struct Handles<'a> {
+    pub(super) key: Key,
+    pub(super) pid: u32,
+    pub(super) to_driver: &'a mpsc::WeakUnboundedSender<ToDriver>,
+    pub(super) time: &'a Time,
+}
+
+impl Handles<'_> {
+    /// Nothing if nobody is left who could have a handle.
+    pub(super) fn session(&self, events: &Feed) -> Option<SessionRef> {
+        let to_driver = self.to_driver.upgrade()?;
+        Some(SessionRef { key: self.key, pid: self.pid, to_driver, events: events.clone() })
+    }
+}
 
 impl Slot {
-    pub(super) fn resolved(
-        &mut self,
-        command: CommandNumber,
-        outcome: Outcome,
-        session: Option<SessionRef>,
-        time: &crate::time::Time,
-    ) {
+    pub(super) fn resolved(&mut self, command: CommandNumber, outcome: Outcome, handles: &Handles<'_>) {
         if let Some(wanted) = self.acquires.remove(&command) {
             match outcome {
-                Outcome::Answered(Answer::Granted(grants)) => self.granted(wanted, &grants, session, time),
+                Outcome::Answered(Answer::Granted(grants)) => self.granted(wanted, &grants, handles),
                 Outcome::Answered(Answer::Queued { .. }) => {
                     self.acquires.insert(command, wanted);
                 }
@@ -57,13 +70,7 @@ impl Slot {
         }
     }
 
-    pub(super) fn wait_over(
-        &mut self,
-        command: CommandNumber,
-        how: WaitOver,
-        session: Option<SessionRef>,
-        time: &crate::time::Time,
-    ) {
+    pub(super) fn wait_over(&mut self, command: CommandNumber, how: WaitOver, handles: &Handles<'_>) {
         let Some(wanted) = self.acquires.remove(&command) else {
             // An offer that was taken up by itself and brought something else than the wait it was meant for: nobody here wants it.
             if let WaitOver::Granted(grants) = how {
@@ -72,7 +79,7 @@ impl Slot {
             return;
         };
         match how {
-            WaitOver::Granted(grants) => self.granted(wanted, &grants, session, time),
+            WaitOver::Granted(grants) => self.granted(wanted, &grants, handles),
             WaitOver::Ended(why) => self.not_granted(wanted, Error::WaitEnded(why)),
             WaitOver::Cancelled => self.not_granted(wanted, Error::Cancelled),
             WaitOver::SessionEnded => {
@@ -82,15 +89,9 @@ impl Slot {
         }
     }
 
-    fn granted(
-        &mut self,
-        wanted: Wanted,
-        grants: &[Grant],
-        session: Option<SessionRef>,
-        time: &crate::time::Time,
-    ) {
+    fn granted(&mut self, wanted: Wanted, grants: &[Grant], handles: &Handles<'_>) {
         self.tickets.remove(&wanted.ticket);
-        let Some(session) = session else { return };
+        let Some(session) = handles.session(&self.events) else { return };
         let mut leases = Vec::with_capacity(grants.len());
         for grant in grants {
             let Some(handle) = self.machine.lease(grant.token) else {
@@ -101,7 +102,13 @@ impl Slot {
                 }
                 continue;
             };
-            let shared = Arc::new(Shared::new(handle, time.clone(), self.terms.clone(), wanted.handed_over));
+            let shared = Arc::new(Shared::new(
+                handle,
+                handles.pid,
+                handles.time.clone(),
+                Arc::clone(&self.terms),
+                wanted.handed_over,
+            ));
             self.leases.insert(grant.token, Arc::clone(&shared));
             leases.push(Lease::new(shared, session.clone()));
         }

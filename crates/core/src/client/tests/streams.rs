@@ -210,6 +210,17 @@ fn a_silent_connection_is_given_up_once() {
     assert!(play.others.is_empty(), "whatever is heard breaks the silence");
 }
 
+/// There to find: one session that hears nothing for a while and takes the connection from all others that do.
+#[test]
+fn a_connection_on_which_others_are_heard_is_not_given_up() {
+    let mut play = Play::attached();
+    for now in 0..6_000 {
+        play.input(Input::HeardOnConnection(at(now.min(3_500))), now);
+        let is_silent = now >= 3_500 + 1_200;
+        assert_eq!(play.others, vec![Output::Reconnect; usize::from(is_silent)], "{now}");
+    }
+}
+
 #[test]
 fn the_machine_sleeps_until_it_has_something_to_do() {
     let mut play = Play::holding();
