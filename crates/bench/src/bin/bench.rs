@@ -12,6 +12,10 @@ use leasehold_bench::contest::{Contest, peers, report, run, table};
 use leasehold_bench::peers::{Peer, Tools};
 use leasehold_bench::workloads::load;
 
+/// Any application may have it; what the load spends on memory is not what is measured.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Measures Leasehold and its peers side by side.
 #[derive(Debug, Parser)]
 struct Words {

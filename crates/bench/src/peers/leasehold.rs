@@ -1,14 +1,11 @@
 //! Ourselves: `leasehold serve` as it is shipped, and the public library.
 
-use std::future::{Future, poll_fn};
 use std::path::Path;
-use std::pin::pin;
 use std::process::Command;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use leasehold::{Change, ConnectOptions, Lease, Session, SessionOptions, Store, Watch};
 
 use super::process::{Process, Recipe, free_ports};
@@ -125,27 +122,8 @@ impl super::Client for Client {
 }
 
 impl RenewOne for Client {
-    async fn renew(&self, held: &mut Lease) -> Result<()> {
-        // A confirmed renewal moves the deadline of the lease. Other things change about it too, such as an answer that is late, so the
-        // deadline is what is looked at, and always after the next change would be noticed.
-        let before = held.deadline();
-        let mut asked = false;
-        loop {
-            let mut changed = pin!(held.changed());
-            let noticed = poll_fn(|context| Poll::Ready(changed.as_mut().poll(context))).await;
-            let state = held.state();
-            ensure!(state.is_held(), "the lease on {} is {state:?}", held.resource());
-            if held.deadline() != before {
-                return Ok(());
-            }
-            if !asked {
-                self.session.renew_now();
-                asked = true;
-            }
-            if noticed.is_pending() {
-                changed.await;
-            }
-        }
+    async fn renew(&self, _held: &mut Lease) -> Result<()> {
+        Ok(self.session.renew().await?)
     }
 }
 
