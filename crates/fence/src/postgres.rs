@@ -52,6 +52,7 @@
 
 mod batch;
 mod column;
+mod completed;
 mod ends;
 mod enter;
 mod inside;
