@@ -1,10 +1,10 @@
--- The fence in PostgreSQL, 14 or later: two tables and the functions that use them.
+-- The fence in PostgreSQL, 14 or later: two tables, a sequence, and the functions that use them.
 --
 -- It may be run as often as you like, by the owner of the schema. Everything is made in the first schema of the search path:
 --     psql --single-transaction --file migration.sql                                         -- public, most of the time
 --     PGOPTIONS='-c search_path=jobs' psql --single-transaction --file migration.sql         -- the schema jobs, which must exist
 --
--- Roles that write need, besides EXECUTE on the functions, which everybody has:
+-- Roles that write need, besides EXECUTE on the functions and USAGE of the sequence, which everybody has:
 --     GRANT SELECT, INSERT, UPDATE ON leasehold_fence TO app;
 --     GRANT SELECT, INSERT, DELETE ON leasehold_refusal TO app;
 

@@ -21,6 +21,8 @@ enum Way {
     CheckThenAct,
 }
 
+const REPEATABLE_READ: Way = Way::Enter("BEGIN ISOLATION LEVEL REPEATABLE READ");
+
 struct Postgres {
     world: World,
     way: Way,
@@ -101,7 +103,7 @@ async fn every_way_to_write_conforms() {
     for way in [
         Way::Whole,
         Way::Enter("BEGIN"),
-        Way::Enter("BEGIN ISOLATION LEVEL REPEATABLE READ"),
+        REPEATABLE_READ,
         Way::Enter("BEGIN ISOLATION LEVEL SERIALIZABLE"),
     ] {
         let report = tried(World::new().await, way, Load::default()).await.unwrap();
@@ -128,16 +130,23 @@ async fn checking_first_and_writing_afterwards_does_not_conform() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_gate_decides_nothing() {
-    let report = tried(World::mutated(&NO_GATE).await, Way::Whole, Load::default()).await.unwrap();
+async fn without_the_gate_it_does_not_conform() {
+    let load = Load { rounds: 40, ..Load::default() };
+    let report = tried(World::mutated(&NO_GATE).await, Way::Whole, load).await;
+    assert_eq!(broken(report), "tokens never fall");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn above_read_committed_the_lock_on_the_row_decides_and_the_gate_does_not() {
+    let report = tried(World::mutated(&NO_GATE).await, REPEATABLE_READ, Load::default()).await.unwrap();
     println!("PostgreSQL, without the gate: {report}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_the_lock_on_its_row_it_does_not_conform() {
-    let world = World::mutated(&[NO_GATE[0], NO_GATE[1], NO_ROW_LOCK]).await;
+    let world = World::mutated(&[&NO_GATE[..], &[NO_ROW_LOCK]].concat()).await;
     let load = Load { rounds: 40, ..Load::default() };
-    assert_eq!(broken(tried(world, Way::Whole, load).await), "tokens never fall");
+    assert_eq!(broken(tried(world, REPEATABLE_READ, load).await), "tokens never fall");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -148,13 +157,11 @@ async fn without_its_exception_it_does_not_conform() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_upsert_that_lowers_does_not_conform() {
-    let world = World::mutated(&[
-        NO_GATE[0],
-        NO_GATE[1],
+    let mutations = [
         ("                    WHERE f.token < excluded.token\n", "\n"),
         ("ELSE f.token > leasehold_enter.token END", "END"),
         ("    IF highest > leasehold_enter_late.token THEN\n        RETURN;\n    END IF;\n", ""),
-    ])
-    .await;
+    ];
+    let world = World::mutated(&[&NO_GATE[..], &mutations].concat()).await;
     assert_eq!(broken(tried(world, Way::Whole, Load::default()).await), "tokens never fall");
 }
