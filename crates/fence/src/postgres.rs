@@ -64,10 +64,12 @@ mod text;
 use std::fmt;
 use std::time::Duration;
 
-use sqlx::postgres::PgPool;
+use sqlx::pool::PoolConnection;
+use sqlx::postgres::{PgPool, Postgres};
 
 use crate::counts::Counts;
 use crate::error::Error;
+use crate::reach::reach;
 use crate::receiver::{Answer, Receiver, Seen};
 use crate::stamp::Stamp;
 
@@ -161,8 +163,12 @@ impl Fence {
         }
         // Statements that are sent together are one transaction: all of it is done, or nothing.
         script.push_str(MIGRATION);
-        let mut connection = self.pool.acquire().await.map_err(|error| self.failed(error))?;
+        let mut connection = self.acquired().await?;
         text::send(&mut connection, &script).await.map_err(|error| self.failed(error))
+    }
+
+    async fn acquired(&self) -> Result<PoolConnection<Postgres>, Error> {
+        reach(&self.pool, self.pool.acquire()).await.map_err(|error| self.failed(error))
     }
 
     fn failed(&self, error: sqlx::Error) -> Error {
@@ -189,7 +195,7 @@ impl Receiver for Fence {
 
 impl Fence {
     async fn sealed(&self, stamp: &Stamp) -> Result<(), Error> {
-        let mut connection = self.pool.acquire().await.map_err(|error| self.failed(error))?;
+        let mut connection = self.acquired().await?;
         // Statements that are sent together are one transaction, which ends by itself, well or badly: a caller that goes away in the
         // middle leaves no transaction open.
         let script = format!(

@@ -8,6 +8,7 @@ use super::inside::Inside;
 use super::{Fence, ends, text};
 use crate::error::Error;
 use crate::pending::Pending;
+use crate::reach::reach;
 use crate::stamp::{Authority, Stamp};
 
 impl Fence {
@@ -93,7 +94,8 @@ impl Fence {
         // transaction open of which the driver does not know.
         let begin = format!("{}; BEGIN", self.entry(&stamp, false));
         let pool = self.pool.clone();
-        let tx = match Completed::new(async move { pool.begin_with(begin).await }).await {
+        let begun = Completed::new(async move { pool.begin_with(begin).await });
+        let tx = match reach(&self.pool, begun).await {
             Ok(tx) => tx,
             Err(error) => return Err((ends::refused(error, &stamp, &self.place), Some(stamp))),
         };
