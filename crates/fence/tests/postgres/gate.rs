@@ -68,10 +68,8 @@ async fn writers_of_one_token_leave_the_row_alone() {
         world.fence.enter(&mut tx, &stamp(33)).await.unwrap();
         open.push(tx);
     }
-    let mark: String = sqlx::query_scalar("SELECT xmax::text FROM leasehold_fence")
-        .fetch_one(&world.pool)
-        .await
-        .unwrap();
+    let mark: String =
+        sqlx::query_scalar("SELECT xmax::text FROM leasehold_fence").fetch_one(&world.pool).await.unwrap();
     assert_eq!(mark, "0");
     for tx in open {
         tx.commit().await.unwrap();
@@ -157,7 +155,10 @@ const SECOND_LOOK: &str = "        -- Once more, because the first look was in f
 /// A session that knows nothing looks in front of the gate to learn what it is to ask for, and behind it to decide.
 #[tokio::test]
 async fn an_entry_that_knows_nothing_looks_again_behind_the_gate() {
-    let paused = (FIRST_LOOK, "    had := highest;\n    IF token = 33 THEN PERFORM pg_advisory_xact_lock_shared(4711); END IF;\n");
+    let paused = (
+        FIRST_LOOK,
+        "    had := highest;\n    IF token = 33 THEN PERFORM pg_advisory_xact_lock_shared(4711); END IF;\n",
+    );
     let (is_let_in, world) = sealed_meanwhile(&[paused], false).await;
     assert!(!is_let_in);
     assert_eq!(world.entries().await, ["34 new"]);
@@ -165,7 +166,10 @@ async fn an_entry_that_knows_nothing_looks_again_behind_the_gate() {
 
 #[tokio::test]
 async fn wrong_way_without_the_second_look_a_stale_token_is_let_in() {
-    let paused = (FIRST_LOOK, "    had := highest;\n    IF token = 33 THEN PERFORM pg_advisory_xact_lock_shared(4711); END IF;\n");
+    let paused = (
+        FIRST_LOOK,
+        "    had := highest;\n    IF token = 33 THEN PERFORM pg_advisory_xact_lock_shared(4711); END IF;\n",
+    );
     let (is_let_in, world) = sealed_meanwhile(&[paused, (SECOND_LOOK, "")], false).await;
     assert!(is_let_in);
     assert_eq!(world.entries().await, ["34 new", "33 old"], "the stale write came last");
@@ -300,8 +304,10 @@ async fn a_name_that_is_none_is_not_found_among_those_that_are_known() {
     for name in ["a", "b"] {
         until_known(&world, &mut session, &of(name, 7)).await;
     }
-    let known: String =
-        sqlx::query_scalar("SELECT current_setting('leasehold.known')").fetch_one(&mut *session).await.unwrap();
+    let known: String = sqlx::query_scalar("SELECT current_setting('leasehold.known')")
+        .fetch_one(&mut *session)
+        .await
+        .unwrap();
     let lines: Vec<_> = known.trim().lines().collect();
     assert_eq!(lines.len(), 2, "{known}");
     let both = format!("a\n{}", lines[1]);
