@@ -50,6 +50,8 @@ mod pending;
 pub mod postgres;
 #[cfg(feature = "proxy")]
 pub mod proxy;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+mod reach;
 mod receiver;
 #[cfg(feature = "redis")]
 pub mod redis;

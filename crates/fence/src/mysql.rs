@@ -52,6 +52,7 @@ use sqlx::{
 use crate::counts::Counts;
 use crate::error::{Error, Stale};
 use crate::pending::Pending;
+use crate::reach::reach;
 use crate::receiver::{Answer, Receiver, Seen};
 use crate::stamp::{Authority, Stamp};
 use check::Checked;
@@ -108,7 +109,7 @@ impl Fence {
     /// # Errors
     /// When they cannot be made, or are there in a way in which they protect nothing, such as another engine than InnoDB.
     pub async fn migrate(&self) -> Result<(), Error> {
-        let mut conn = self.pool.acquire().await.map_err(|error| self.failed(error))?;
+        let mut conn = reach(&self.pool, self.pool.acquire()).await.map_err(|error| self.failed(error))?;
         for statement in schema::TABLES {
             conn.execute(statement).await.map_err(|error| self.failed(error))?;
         }
@@ -226,7 +227,7 @@ impl Fence {
     }
 
     async fn hold(&self) -> Result<Held, Error> {
-        self.pool.acquire().await.map(Held::new).map_err(|error| self.failed(error))
+        reach(&self.pool, self.pool.acquire()).await.map(Held::new).map_err(|error| self.failed(error))
     }
 
     /// Begins and checks: for a write or, with a time to wait, for a seal. Boxed, like the other parts of a write, because
@@ -385,7 +386,8 @@ impl Receiver for Fence {
 
     fn look<'a>(&'a self, name: &'a str) -> Answer<'a, Seen> {
         Box::pin(async move {
-            let mut conn = self.pool.acquire().await.map_err(|error| self.failed(error))?;
+            let mut conn =
+                reach(&self.pool, self.pool.acquire()).await.map_err(|error| self.failed(error))?;
             refusals::look(&mut conn, name).await.map_err(|error| self.failed(error))
         })
     }

@@ -20,16 +20,16 @@
 //!
 //! # Which step is atomic
 //!
-//! The transaction. `leasehold_enter(name, token)`, a function of the database, compares the token with the fence row and locks
-//! that row until the transaction ends: shared if it has this token already, else exclusively, and raised. Whoever raises it further
-//! waits for that lock. So a transaction that entered commits before a greater token is let in, or not at all. A smaller token
+//! The transaction. `leasehold_enter(name, token)`, a function of the database, locks the gate of the name (an advisory lock) until the
+//! transaction ends, and behind it compares the token with the fence row: shared if that has this token already, else exclusively, and the row is
+//! raised. Whoever raises it further waits for that lock. So a transaction that entered commits before a greater token is let in, or not at all. A smaller token
 //! *raises an exception*, which ends the transaction whether anybody looks at a result or not. Writers of one token do not wait for each other.
 //! The argument stands in [`MIGRATION`], beside the code.
 //!
 //! # What it needs
 //!
 //! Any isolation level. Under REPEATABLE READ and SERIALIZABLE an entry is a serialization failure ([`Error::Failed`]) if the fence was raised
-//! after the snapshot, if it had to wait, or if it raises and an older token committed after the snapshot: try again, and it is judged. The
+//! after the snapshot, if it had to wait, or if it raises and anybody committed after the snapshot: try again, and it is judged, or seal first. The
 //! fence and what it protects are in one database. `fsync` is on. What a raise acknowledged survives a crash of the server even
 //! where `synchronous_commit` is off.
 //!
@@ -38,7 +38,8 @@
 //! - A failover to an asynchronous replica, and a restore: the fence is as old as the data then. Every holder seals at its grant, so
 //!   from the next grant on it is right again.
 //! - Writes that do not enter. The triggers of the migration refuse them, on the tables that have them.
-//! - Roles that set `leasehold.stamp` by hand or switch triggers off: this is against mistakes, not against malice.
+//! - Roles that set `leasehold.stamp` or `leasehold.known` by hand, set the sequence `leasehold_raises` back, or switch triggers off: this is
+//!   against mistakes, not against malice.
 //! - `ROLLBACK TO` a savepoint from before the entry, which gives up the lock. The triggers notice.
 //! - A refusal that a savepoint swallows: `ON_ERROR_ROLLBACK` of psql, `autosave` of pgjdbc, nested transactions of a framework, an
 //!   `EXCEPTION` block. What is written afterwards is not fenced. The triggers refuse it, on the tables that have them.
@@ -52,6 +53,7 @@
 
 mod batch;
 mod column;
+mod completed;
 mod ends;
 mod enter;
 mod inside;
@@ -62,10 +64,12 @@ mod text;
 use std::fmt;
 use std::time::Duration;
 
-use sqlx::postgres::PgPool;
+use sqlx::pool::PoolConnection;
+use sqlx::postgres::{PgPool, Postgres};
 
 use crate::counts::Counts;
 use crate::error::Error;
+use crate::reach::reach;
 use crate::receiver::{Answer, Receiver, Seen};
 use crate::stamp::Stamp;
 
@@ -159,8 +163,12 @@ impl Fence {
         }
         // Statements that are sent together are one transaction: all of it is done, or nothing.
         script.push_str(MIGRATION);
-        let mut connection = self.pool.acquire().await.map_err(|error| self.failed(error))?;
+        let mut connection = self.acquired().await?;
         text::send(&mut connection, &script).await.map_err(|error| self.failed(error))
+    }
+
+    async fn acquired(&self) -> Result<PoolConnection<Postgres>, Error> {
+        reach(&self.pool, self.pool.acquire()).await.map_err(|error| self.failed(error))
     }
 
     fn failed(&self, error: sqlx::Error) -> Error {
@@ -187,7 +195,7 @@ impl Receiver for Fence {
 
 impl Fence {
     async fn sealed(&self, stamp: &Stamp) -> Result<(), Error> {
-        let mut connection = self.pool.acquire().await.map_err(|error| self.failed(error))?;
+        let mut connection = self.acquired().await?;
         // Statements that are sent together are one transaction, which ends by itself, well or badly: a caller that goes away in the
         // middle leaves no transaction open.
         let script = format!(

@@ -28,7 +28,7 @@ impl Fence {
         statements: &str,
         pending: &mut Pending<'_>,
     ) -> Result<(), Error> {
-        let mut lent = Lent::new(self.pool.acquire().await.map_err(|error| self.failed(error))?);
+        let mut lent = Lent::new(self.acquired().await?);
         // After the wait for a connection, right before it is sent.
         let stamp = authority.stamp()?;
         // Without the BEGIN and COMMIT they would be one transaction too, but a BEGIN among the statements would leave it open.

@@ -64,7 +64,7 @@ impl Fence {
         fence: impl FnOnce() -> QueryScalar<'q, Postgres, i64, PgArguments>,
         pending: &mut Pending<'_>,
     ) -> Result<(), Error> {
-        let mut connection = self.pool.acquire().await.map_err(|error| self.failed(error))?;
+        let mut connection = self.acquired().await?;
         let stamp = authority.stamp()?;
         pending.sent();
         let done = update(stamp.signed_token()).execute(&mut *connection).await;

@@ -3,10 +3,12 @@
 use sqlx::postgres::{PgConnection, Postgres};
 use sqlx::{Connection as _, Transaction};
 
+use super::completed::Completed;
 use super::inside::Inside;
 use super::{Fence, ends, text};
 use crate::error::Error;
 use crate::pending::Pending;
+use crate::reach::reach;
 use crate::stamp::{Authority, Stamp};
 
 impl Fence {
@@ -50,7 +52,7 @@ impl Fence {
             return Err((Error::failed(&self.place, why), None));
         }
         let enter = match self.write_patience {
-            None => format!("SELECT {}leasehold_enter($1, $2, $3)", self.schema),
+            None => format!("CALL {}leasehold_entry($1, $2, $3)", self.schema),
             Some(_) => format!(
                 "SELECT set_config('leasehold.patience', $4, true), {}leasehold_enter($1, $2, $3)",
                 self.schema
@@ -92,31 +94,29 @@ impl Fence {
         // transaction open of which the driver does not know.
         let begin = format!("{}; BEGIN", self.entry(&stamp, false));
         let pool = self.pool.clone();
-        // On a task of its own it is not dropped half way: if nobody waits any more, what it began is rolled back by the driver.
-        let begun = tokio::spawn(async move { pool.begin_with(begin).await }).await;
-        let tx = match begun {
-            Ok(Ok(tx)) => tx,
-            Ok(Err(error)) => return Err((ends::refused(error, &stamp, &self.place), Some(stamp))),
-            Err(error) => return Err((Error::failed(&self.place, error), None)),
+        let begun = Completed::new(async move { pool.begin_with(begin).await });
+        let tx = match reach(&self.pool, begun).await {
+            Ok(tx) => tx,
+            Err(error) => return Err((ends::refused(error, &stamp, &self.place), Some(stamp))),
         };
         // It may have waited for a connection, and at the gate.
         authority.stamp().map_err(|lapsed| (Error::failed(&self.place, lapsed), None))?;
         Ok(tx)
     }
 
-    /// The statement that enters. With `noted`, [`Fence::still`] knows this transaction again.
+    /// The statements that enter. With `noted`, [`Fence::still`] knows this transaction again. As text they are read anew each time, and of
+    /// what PostgreSQL reads CALL and SET cost it least.
     pub(super) fn entry(&self, stamp: &Stamp, noted: bool) -> String {
         let patience = self.write_patience.map_or_else(String::new, |patience| {
-            format!("set_config('leasehold.patience', '{}', true), ", text::milliseconds(patience))
+            format!("SET LOCAL leasehold.patience = '{}'; ", text::milliseconds(patience))
         });
-        let note =
-            if noted { ", set_config('leasehold.begun', pg_current_xact_id()::text, true)" } else { "" };
-        format!("SELECT {patience}{}leasehold_enter({}){note}", self.schema, text::arguments(stamp))
+        let noted = if noted { ", true" } else { "" };
+        format!("{patience}CALL {}leasehold_entry({}{noted})", self.schema, text::arguments(stamp))
     }
 
     /// The statement that fails unless this is the transaction that entered, and still is in it. It is also refused, and what follows is
     /// not carried out, after a statement that failed: to a COMMIT alone PostgreSQL would answer with success then, and roll back.
     pub(super) fn still(&self, stamp: &Stamp) -> String {
-        format!("SELECT {}leasehold_still({})", self.schema, text::literal(stamp.name()))
+        format!("CALL {}leasehold_exit({})", self.schema, text::literal(stamp.name()))
     }
 }

@@ -6,6 +6,7 @@ use sqlx::postgres::PgConnection;
 use tokio::time::timeout;
 
 use super::Fence;
+use crate::reach::reach;
 use crate::receiver::{KEPT_REFUSALS, Mark, Refused, Seen};
 use crate::stamp::Stamp;
 
@@ -16,7 +17,7 @@ type Refusal = (i64, i64, Option<String>, String);
 
 impl Fence {
     pub(super) async fn looked(&self, name: &str) -> Result<Seen, sqlx::Error> {
-        let mut connection = self.pool.acquire().await?;
+        let mut connection = reach(&self.pool, self.pool.acquire()).await?;
         let highest = format!("SELECT token, holder FROM {}leasehold_fence WHERE name = $1", self.schema);
         let highest: Option<(i64, Option<String>)> =
             sqlx::query_as(&highest).bind(name).fetch_optional(&mut *connection).await?;

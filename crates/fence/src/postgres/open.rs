@@ -51,7 +51,7 @@ impl Fence {
         work: impl AsyncFnOnce(&mut PgConnection) -> Result<T, Trouble>,
         pending: &mut Pending<'_>,
     ) -> Result<T, Error> {
-        let mut lent = Lent::new(self.pool.acquire().await.map_err(|error| self.failed(error))?);
+        let mut lent = Lent::new(self.acquired().await?);
         let stamp = authority.stamp()?;
         let refused = match self.opened(&mut lent, &stamp).await {
             Ok(mut tx) => {

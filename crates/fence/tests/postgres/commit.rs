@@ -81,7 +81,7 @@ async fn a_commit_whose_answer_is_lost_is_unknown_whether_it_was_carried_out_or_
 
 #[tokio::test]
 async fn a_connection_that_is_lost_before_the_commit_was_sent_is_a_failure() {
-    for words in ["leasehold_enter", "INSERT INTO entry"] {
+    for words in ["leasehold_entry", "INSERT INTO entry"] {
         for cut in [Cut::Before(words), Cut::Behind(words)] {
             let world = World::new().await;
             let fence = through(&world, cut).await;

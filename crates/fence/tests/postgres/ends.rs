@@ -1,5 +1,6 @@
 //! Which end is which, and that each is counted once.
 
+use leasehold_fence::postgres::Fence;
 use leasehold_fence::{Authority, Error, NoAuthority, Outcome, Receiver as _, Stamp};
 use sqlx::Executor as _;
 
@@ -175,4 +176,23 @@ async fn a_raw_call_that_is_refused_ends_the_transaction_whether_anybody_looks_o
         })
         .await;
     has(why_failed(said), "token 8 of other is stale: the receiver has seen 9");
+}
+
+/// The pool takes a refused connection for a server that is about to start, and would only say after half a minute that there was none in time.
+#[tokio::test]
+async fn a_server_that_is_down_is_said_to_be_down_and_soon() {
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let fence = Fence::at(&format!("postgres://postgres@{nobody}/postgres")).unwrap();
+    let early = std::time::Duration::from_secs(10);
+    let stamp = stamp(34);
+    for said in [
+        tokio::time::timeout(early, fence.seal(&stamp)).await.expect("it is said early"),
+        tokio::time::timeout(early, fence.transaction(&stamp, async |_| Ok(()))).await.expect("early"),
+        tokio::time::timeout(early, fence.begin(&stamp)).await.expect("early").map(drop),
+        tokio::time::timeout(early, fence.batch(&stamp, "SELECT 1")).await.expect("early"),
+        tokio::time::timeout(early, fence.look(NAME)).await.expect("early").map(drop),
+        tokio::time::timeout(early, fence.migrate()).await.expect("early"),
+    ] {
+        has(why_failed(said), "Connection refused");
+    }
 }

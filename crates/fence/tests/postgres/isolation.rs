@@ -174,6 +174,37 @@ async fn an_old_holder_that_entered_in_a_savepoint_before_the_snapshot_is_notice
     }
 }
 
+/// Those who share the gate leave no mark: what tells is that somebody has committed since the snapshot.
+#[tokio::test]
+async fn wrong_way_without_a_look_at_who_committed_since_a_new_holder_decides_on_what_was_before() {
+    let world =
+        World::mutated(&[("AND had IS NOT NULL AND @schema@.leasehold_is_recent(mark)", "AND false")]).await;
+    world.fence.seal(&stamp(33)).await.unwrap();
+    let mut new = world.pool.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ").await.unwrap();
+    assert_eq!(sum(&mut new).await, 0);
+    world.write(&stamp(33), "last").await.unwrap();
+    world.fence.enter(&mut new, &stamp(34)).await.unwrap();
+    assert_eq!(sum(&mut new).await, 0, "it does not see what the old holder wrote last");
+}
+
+/// A number that was given to somebody before the snapshot, and to whom it is does not matter.
+#[tokio::test]
+async fn an_old_holder_that_had_a_number_before_the_snapshot_and_entered_after_it_is_noticed() {
+    for level in LEVELS {
+        let world = World::new().await;
+        world.fence.seal(&stamp(33)).await.unwrap();
+        let mut old = world.begin().await;
+        put(&mut old, &stamp(33), "before").await.unwrap();
+        let mut new = world.pool.begin_with(format!("BEGIN ISOLATION LEVEL {level}")).await.unwrap();
+        assert_eq!(sum(&mut new).await, 0);
+        // It has written itself, so that its own number is older than what it has to notice.
+        put(&mut new, &stamp(34), "new").await.unwrap();
+        world.fence.enter(&mut old, &stamp(33)).await.unwrap();
+        old.commit().await.unwrap();
+        has(why_failed(world.fence.enter(&mut new, &stamp(34)).await), "could not serialize access");
+    }
+}
+
 /// The lock on the row is what finds an old snapshot out: without it, this is what would happen.
 #[tokio::test]
 async fn wrong_way_without_the_row_lock_an_old_snapshot_lets_a_stale_token_in() {

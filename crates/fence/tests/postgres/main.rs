@@ -10,6 +10,7 @@ mod commit;
 mod conformance;
 mod crash;
 mod ends;
+mod gate;
 mod guide;
 mod interleavings;
 mod isolation;

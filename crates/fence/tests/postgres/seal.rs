@@ -113,15 +113,17 @@ async fn old_writers_that_come_while_a_seal_waits_come_after_it() {
 #[tokio::test]
 async fn wrong_way_without_the_gate_old_writers_pass_a_waiting_seal() {
     let world = World::mutated(&NO_GATE).await;
+    // Where the gate alone decides, a seal would not even wait.
+    let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ";
     world.fence.seal(&stamp(33)).await.unwrap();
-    let mut old = world.begin().await;
+    let mut old = world.pool.begin_with(begin).await.unwrap();
     world.fence.enter(&mut old, &stamp(33)).await.unwrap();
     let fence = world.fence.clone().with_seal_patience(Duration::from_secs(20));
     let seal = beside(async move { fence.seal(&stamp(34)).await });
     world.until_waiting(1).await;
     for nth in 0..20 {
         // The next one enters before the last one ends: there is always one.
-        let mut next = world.begin().await;
+        let mut next = world.pool.begin_with(begin).await.unwrap();
         world.fence.enter(&mut next, &stamp(33)).await.unwrap();
         put(&mut next, &stamp(33), &nth.to_string()).await.unwrap();
         std::mem::replace(&mut old, next).commit().await.unwrap();

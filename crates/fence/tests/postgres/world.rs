@@ -24,15 +24,17 @@ pub(crate) const SOON: Duration = Duration::from_secs(30);
 /// For whatever must be stopped by a lock; that it is, the server confirms.
 pub(crate) const A_WHILE: Duration = Duration::from_millis(200);
 
-/// The fence without what makes a waiting seal come to its turn.
-pub(crate) const NO_GATE: [(&str, &str); 2] = [
+/// The fence without the lock that decides under READ COMMITTED, and everywhere makes a waiting seal come to its turn.
+pub(crate) const NO_GATE: [(&str, &str); 4] = [
+    ("CASE WHEN pg_try_advisory_xact_lock_shared(hashtextextended(name, @here@))", "CASE WHEN true"),
     ("THEN pg_try_advisory_xact_lock_shared(hashtextextended(leasehold_enter.name, @here@))", "THEN true"),
+    ("PERFORM pg_advisory_xact_lock(hashtextextended(OLD.name, @here@));", "NULL;"),
     (
         "CASE WHEN is_shared THEN pg_try_advisory_xact_lock_shared(gate) ELSE pg_try_advisory_xact_lock(gate) END",
         "true",
     ),
 ];
-/// The fence without the lock of those who have its token.
+/// The fence without the lock on the row of those who have its token, above READ COMMITTED.
 pub(crate) const NO_ROW_LOCK: (&str, &str) = ("        FOR SHARE SKIP LOCKED;", "        ;");
 
 /// A database of its own with the fence, and a table to write to.
