@@ -106,9 +106,8 @@ pub(super) fn table(text: &mut String, cells: &[Cell<'_>], peers: &[Peer]) {
     );
     for goal in GOALS {
         let figure = |peer: Peer| {
-            let is_it = |cell: &&Cell<'_>| {
-                cell.peer == peer && cell.nodes == goal.nodes && (goal.is_of)(cell.work)
-            };
+            let is_it =
+                |cell: &&Cell<'_>| cell.peer == peer && cell.nodes == goal.nodes && (goal.is_of)(cell.work);
             let cell = cells.iter().find(is_it)?;
             cell.figure(goal.figure).map(|median| median.middle / goal.unit)
         };
@@ -155,8 +154,19 @@ mod tests {
         ];
         let mut text = String::new();
         table(&mut text, &cells(&lines), &[Peer::Leasehold, Peer::Redis]);
-        assert!(text.contains("| 1 | A, 64 clients, cycles/s | at least 70,000 | 70,000 | met | 30,000 |"), "{text}");
-        assert!(text.contains("| 1 | A, 256 clients, cycles/s | at least 100,000 | 99,999 | missed | - |"), "{text}");
-        assert!(text.contains("| 1 | I, restart with 1,000,000 leases, s | at most 3.00 | - | not measured | - |"), "{text}");
+        assert!(
+            text.contains("| 1 | A, 64 clients, cycles/s | at least 70,000 | 70,000 | met | 30,000 |"),
+            "{text}"
+        );
+        assert!(
+            text.contains("| 1 | A, 256 clients, cycles/s | at least 100,000 | 99,999 | missed | - |"),
+            "{text}"
+        );
+        assert!(
+            text.contains(
+                "| 1 | I, restart with 1,000,000 leases, s | at most 3.00 | - | not measured | - |"
+            ),
+            "{text}"
+        );
     }
 }

@@ -61,7 +61,11 @@ pub(super) async fn run<C: Client>(spec: &Spec, ttl: Duration, kill_leader: bool
     let latest_us = super::figures::micros(late.iter().copied().max().unwrap_or(0));
     let figures = Figures::default().with_lengths("late_", late).with("longest_cycle_us", outage_us);
     // Time in which nobody leads is not counted, so a lease ends later by as much.
-    Ok(if kill_leader { figures.with("late_beyond_outage_us", (latest_us - outage_us).max(0.0)) } else { figures })
+    Ok(if kill_leader {
+        figures.with("late_beyond_outage_us", (latest_us - outage_us).max(0.0))
+    } else {
+        figures
+    })
 }
 
 /// Cycles on a name of its own until it is over, and notes the longest: with a killed leader that is the outage.
