@@ -10,6 +10,7 @@ pub mod machine;
 pub mod medians;
 pub mod plan;
 pub mod plot;
+pub mod quiet;
 pub mod report;
 pub mod results;
 
@@ -25,6 +26,7 @@ use crate::session_stream::clock::now_ns;
 use crate::workloads::{Figures, Spec, Work};
 pub use medians::table;
 use plan::{Plan, Round};
+use quiet::Quiet;
 use results::{Kept, Key, Line, Outcome};
 
 /// What is to be done, and with what.
@@ -46,6 +48,7 @@ pub fn run(contest: &Contest, kept: &mut Kept) -> Result<()> {
     let rounds = contest.plan.rounds();
     let all: usize = rounds.iter().map(|round| round.works.len()).sum();
     let (mut done, begun) = (0, now_ns());
+    let mut disk = Quiet::learn(&contest.tools.data)?;
     for round in rounds {
         let left: Vec<Work> =
             round.works.iter().copied().filter(|work| !kept.has(&key(&round, *work))).collect();
@@ -58,7 +61,7 @@ pub fn run(contest: &Contest, kept: &mut Kept) -> Result<()> {
         for work in left {
             show(done, all, begun, &round, work);
             let outcome = match &mut running {
-                Ok(running) => contest.measure(running, &round, work),
+                Ok(running) => contest.measure(running, &round, work, &mut disk),
                 Err(error) => Err(anyhow::anyhow!("{error:#}")),
             };
             let outcome =
@@ -87,8 +90,9 @@ impl Contest {
         round.peer.start(&self.tools, round.nodes)
     }
 
-    fn measure(&self, running: &mut Running, round: &Round, work: Work) -> Result<Figures> {
+    fn measure(&self, running: &mut Running, round: &Round, work: Work, disk: &mut Quiet) -> Result<Figures> {
         let (warm_up_ms, window_ms) = self.plan.times();
+        let sync_us = disk.wait()?;
         let since_ns = now_ns();
         if matches!(work, Work::Restart { .. }) {
             running.restart()?;
@@ -105,7 +109,9 @@ impl Contest {
         let load = within(LONGEST, load.args(["load", &serde_json::to_string(&spec)?]))?;
         let said = String::from_utf8_lossy(&load.stderr);
         ensure!(load.status.success(), "the load ended with {}: {}", load.status, said.trim());
-        serde_json::from_slice(&load.stdout).context("the load says something else than figures")
+        let figures: Figures =
+            serde_json::from_slice(&load.stdout).context("the load says something else than figures")?;
+        Ok(figures.with("disk_sync_before_us", sync_us))
     }
 }
 

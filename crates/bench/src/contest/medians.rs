@@ -42,11 +42,7 @@ pub struct Cell<'a> {
 impl Cell<'_> {
     /// A figure over the repeats that have it.
     pub fn figure(&self, name: &str) -> Option<Median> {
-        let values = self.lines.iter().filter_map(|line| match &line.outcome {
-            Outcome::Measured(figures) => figures.get(name),
-            Outcome::Failed(_) => None,
-        });
-        Median::of(values.collect())
+        of_lines(self.lines.iter().copied(), name)
     }
 
     /// Why a repeat has no figures, if one has none.
@@ -56,6 +52,15 @@ impl Cell<'_> {
             Outcome::Measured(_) => None,
         })
     }
+}
+
+/// A figure over those of some results that have it.
+pub fn of_lines<'a>(lines: impl Iterator<Item = &'a Line>, name: &str) -> Option<Median> {
+    let values = lines.filter_map(|line| match &line.outcome {
+        Outcome::Measured(figures) => figures.get(name),
+        Outcome::Failed(_) => None,
+    });
+    Median::of(values.collect())
 }
 
 /// Lines by what was measured, in the order of their first appearance.

@@ -99,6 +99,6 @@ impl Plan {
 
     /// Warm-up and window in milliseconds.
     pub fn times(&self) -> (u64, u64) {
-        if self.quick { (50, 250) } else { (1_000, 3_000) }
+        if self.quick { (50, 250) } else { (1_000, 2_000) }
     }
 }

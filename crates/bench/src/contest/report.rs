@@ -57,6 +57,17 @@ pub fn markdown(
         "{machine}. Clients and servers on this one machine over loopback; figures are medians of {repeats}, ranges in brackets. Everything is on \
          disk before it is answered, unless the table says otherwise.\n"
     );
+    let lines = cells.iter().flat_map(|cell| cell.lines.iter().copied());
+    if let Some(Median { middle, least, most }) = super::medians::of_lines(lines, "disk_sync_before_us") {
+        let _ = writeln!(
+            text,
+            "A write of 4 KiB and its sync took {} us before a measurement, between {} and {} (each is the median of some). A measurement waited for up to \
+             15 s until the disk was at rest, whichever system it was of.\n",
+            number(middle),
+            number(least),
+            number(most)
+        );
+    }
     systems(&mut text, cells, not_at_hand);
     super::goals::table(&mut text, cells, &peers_of(cells));
     let mut letters: Vec<char> = cells.iter().map(|cell| cell.work.letter()).collect();

@@ -195,7 +195,10 @@ impl<K: Mixed, V> Known<K, V> {
     }
 
     fn remember(&mut self, key: &K, place: u32) {
-        let way = self.way(key);
+        self.remember_at(self.way(key), place);
+    }
+
+    fn remember_at(&mut self, way: usize, place: u32) {
         if let Some(ways) = self.recent.get_mut(way..way + WAYS) {
             ways.rotate_right(1);
             ways[0] = place;
@@ -219,10 +222,19 @@ impl<K: Mixed, V> Index<&K> for Known<K, V> {
     }
 }
 
-impl<K: Mixed, V> FromIterator<(K, V)> for Known<K, V> {
-    fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Self {
-        let mut known = Self::default();
-        entries.into_iter().for_each(|(key, value)| known.insert(&key, value));
+/// All at once: one after the other would look up each of very many keys that are not there.
+impl<K: Mixed, V> From<BTreeMap<K, V>> for Known<K, V> {
+    fn from(entries: BTreeMap<K, V>) -> Self {
+        let places: Vec<_> = entries.into_iter().map(|entry| Some(Box::new(entry))).collect();
+        let keys = places.iter().flatten().zip(0..);
+        let order = keys.map(|(entry, place)| (entry.0.clone(), place)).collect();
+        let mut known = Self { order, places, free: Vec::new(), recent: Vec::new() };
+        known.make_room();
+        for place in 0..known.places.len() {
+            if let Some(way) = known.places[place].as_ref().map(|entry| known.way(&entry.0)) {
+                known.remember_at(way, u32::try_from(place).expect("as above, far below 2^32"));
+            }
+        }
         known
     }
 }
@@ -247,7 +259,7 @@ impl<K: Mixed + Serialize, V: Serialize> Serialize for Known<K, V> {
 
 impl<'de, K: Mixed + Deserialize<'de>, V: Deserialize<'de>> Deserialize<'de> for Known<K, V> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(BTreeMap::deserialize(deserializer)?.into_iter().collect())
+        BTreeMap::deserialize(deserializer).map(Self::from)
     }
 }
 

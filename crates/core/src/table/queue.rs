@@ -245,6 +245,10 @@ impl LeaseTable {
         };
         resource.note_grant(out, name, token, &around);
         resource.transitions += 1;
+        // Nearly all have one holder, and room for four would be most of what a lease costs.
+        if resource.holders.capacity() == 0 {
+            resource.holders.reserve_exact(1);
+        }
         resource.holders.push(Holder {
             session: to.session,
             token,

@@ -44,7 +44,7 @@ async fn an_entry_inside_a_transaction_is_counted_once_with_it() {
     both(8).await.unwrap_err();
     assert_eq!(world.counts.writes(place, Outcome::Stale), 1);
     // In a savepoint, and by a fence that was made anew.
-    let made = leasehold_fence::postgres::Fence::new(world.pool.clone()).counted(&world.counts);
+    let made = Fence::new(world.pool.clone()).counted(&world.counts);
     fence
         .transaction(&of("a", 1), async |tx| {
             let mut inner = sqlx::Connection::begin(tx).await?;
@@ -77,7 +77,7 @@ async fn a_lapsed_guard_and_a_refusal_leave_the_connection_to_the_pool() {
     let world = World::new().await;
     world.fence.seal(&stamp(34)).await.unwrap();
     let alone = pool((*world.pool.connect_options()).clone(), 1).await;
-    let fence = leasehold_fence::postgres::Fence::new(alone.clone());
+    let fence = Fence::new(alone.clone());
     let backend = async || pid(&mut alone.acquire().await.unwrap()).await;
     let before = backend().await;
     fence.transaction(&Lapsed, async |_| Ok(())).await.unwrap_err();
