@@ -1,7 +1,7 @@
 //! A connection of the session stream, whatever carries it: what comes in, what goes out, and the watches it has begun.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -92,9 +92,11 @@ impl Door {
         let (own, watched) = mpsc::channel(MAX_WATCHED);
         // Only the loop keeps these: when it lets go, the connection ends, also one whose client does not read.
         let (open, let_go) = oneshot::channel();
-        self.inbox.send(ToLoop::Connected(connection, Outgoing { sender, _open: open }))?;
+        let waiting = Arc::new(AtomicUsize::new(0));
+        let outgoing = Outgoing { sender, waiting: Arc::clone(&waiting), _open: open };
+        self.inbox.send(ToLoop::Connected(connection, outgoing))?;
         let inbound = Inbound { door: self.clone(), connection, own, watches: HashMap::new() };
-        Ok((inbound, Outbound { answers, watched, let_go: Some(let_go) }))
+        Ok((inbound, Outbound { answers, waiting, watched, let_go: Some(let_go) }))
     }
 }
 
@@ -169,6 +171,8 @@ impl Drop for Inbound {
 #[derive(Debug)]
 pub struct Outbound {
     answers: mpsc::Receiver<Vec<ToClient>>,
+    /// Answers on the way.
+    waiting: Arc<AtomicUsize>,
     watched: mpsc::Receiver<Vec<ToClient>>,
     let_go: Option<oneshot::Receiver<()>>,
 }
@@ -178,14 +182,24 @@ impl Outbound {
     pub async fn next(&mut self) -> Option<Vec<ToClient>> {
         tokio::select! {
             biased;
-            answers = self.answers.recv() => answers,
+            answers = self.answers.recv() => answers.inspect(|answers| self.took(answers)),
             Some(watched) = self.watched.recv() => Some(watched),
         }
     }
 
     /// More messages, if there are any now.
     pub fn try_next(&mut self) -> Option<Vec<ToClient>> {
-        self.answers.try_recv().or_else(|_| self.watched.try_recv()).ok()
+        match self.answers.try_recv() {
+            Ok(answers) => {
+                self.took(&answers);
+                Some(answers)
+            }
+            Err(_) => self.watched.try_recv().ok(),
+        }
+    }
+
+    fn took(&self, answers: &[ToClient]) {
+        self.waiting.fetch_sub(answers.len(), Ordering::Relaxed);
     }
 
     /// Ends when the service has let go of this connection: what is still to be sent gets a moment, and no more. Can be asked for

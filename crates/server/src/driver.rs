@@ -12,6 +12,7 @@ mod story;
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
 use std::thread::JoinHandle;
 
@@ -42,6 +43,8 @@ const MAX_INPUTS_PER_TURN: usize = 8_192;
 const TURNS_PER_LOCK_CHECK: u32 = 50;
 /// Batches of messages that may wait for a client that does not read before its connection is ended; it attaches anew.
 pub(crate) const MAX_OUTGOING: usize = 256;
+/// Messages in them: a turn may have thousands for one connection, and a client that does not read must cost little memory.
+const MAX_OUTGOING_MESSAGES: usize = 32_768;
 
 /// What reaches the loop.
 #[derive(Debug)]
@@ -174,8 +177,24 @@ struct Loop {
 #[derive(Debug)]
 pub(crate) struct Outgoing {
     pub(crate) sender: async_mpsc::Sender<Vec<ToClient>>,
+    /// Messages on the way. Whoever takes them out counts them out.
+    pub(crate) waiting: Arc<AtomicUsize>,
     /// Noticed by the connection even while it cannot write.
     pub(crate) _open: oneshot::Sender<()>,
+}
+
+/// A client is gone, or does not read.
+struct NotRead;
+
+impl Outgoing {
+    fn send(&self, messages: Vec<ToClient>) -> Result<(), NotRead> {
+        let waiting = self.waiting.fetch_add(messages.len(), Ordering::Relaxed);
+        // What one turn has to say goes out, however much it is.
+        if waiting > 0 && waiting + messages.len() > MAX_OUTGOING_MESSAGES {
+            return Err(NotRead);
+        }
+        self.sender.try_send(messages).map_err(|_| NotRead)
+    }
 }
 
 impl Loop {
@@ -321,7 +340,7 @@ impl Loop {
         }
         for (connection, messages) in outgoing {
             let to_client = self.connections.get(&connection);
-            if to_client.is_some_and(|to_client| to_client.sender.try_send(messages).is_err()) {
+            if to_client.is_some_and(|to_client| to_client.send(messages).is_err()) {
                 // Gone, or not reading: the connection ends, and the client attaches anew.
                 self.connections.remove(&connection);
             }

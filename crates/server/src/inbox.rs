@@ -8,8 +8,8 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::driver::ToLoop;
 
-/// Messages that may wait for the loop before doors stop reading: it takes in thousands in one turn, and more only cost memory.
-const MAX_INBOX: usize = 65_536;
+/// Messages that may wait for the loop before doors stop reading: two turns, and more only cost memory and time.
+const MAX_INBOX: usize = 16_384;
 /// How long a door pauses before it looks again.
 const PAUSE: Duration = Duration::from_millis(1);
 
