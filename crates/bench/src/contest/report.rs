@@ -62,10 +62,11 @@ pub fn markdown(
         let _ = writeln!(
             text,
             "A write of 4 KiB and its sync took {} us before a measurement, between {} and {} (each is the median of some). A measurement waited for up to \
-             15 s until the disk was at rest, whichever system it was of.\n",
+             {} s until the disk was at rest, whichever system it was of.\n",
             number(middle),
             number(least),
-            number(most)
+            number(most),
+            super::quiet::LONGEST.as_secs()
         );
     }
     systems(&mut text, cells, not_at_hand);
