@@ -1,7 +1,8 @@
-//! The driver: keeps the connection of a store and runs the machines of its sessions, on a thread of the library.
+//! The driver: keeps the connection of a store and runs the machines of its sessions, in turns that are taken by whoever brings it
+//! something, and at their time by a thread of the library.
 //!
 //! The machines decide; the driver carries frames, reads the clocks, draws nonces and jitter, and publishes what the machines
-//! believe so that a guard can be given without asking this thread.
+//! believe so that a guard can be given without asking it.
 
 mod chance;
 mod counted;
@@ -15,9 +16,9 @@ mod requests;
 mod sessions;
 mod threads;
 mod visitor;
+pub(crate) mod wheel;
 
 use std::collections::VecDeque;
-use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -35,6 +36,7 @@ use chance::{Jitter, random};
 use counted::CountedMap;
 use due::Due;
 pub(crate) use feed::Feed;
+pub(crate) use link::Wire;
 use link::{Address, Home, Known};
 pub(crate) use message::{Accept, ToDriver};
 use meter::Meter;
@@ -42,6 +44,7 @@ use requests::Requests;
 use sessions::{Asked, Slot};
 use threads::Thread;
 pub(crate) use visitor::Visitor;
+pub(crate) use wheel::{DriverHandle, WeakDriverHandle};
 
 /// Names a session of one driver, from before it has an id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -58,7 +61,7 @@ pub(crate) struct SessionRef {
     key: Key,
     /// The process that has the driver.
     pid: u32,
-    to_driver: mpsc::UnboundedSender<ToDriver>,
+    to_driver: DriverHandle,
     pub(crate) events: Feed,
 }
 
@@ -98,19 +101,22 @@ impl SessionRef {
 /// The longest nap of a driver: the clocks are looked at again, in case the machine slept.
 const LONGEST_NAP: Duration = Duration::from_millis(500);
 
+/// Messages that are taken in with the reading that the sessions are polled with too.
+const FEW_MESSAGES: usize = 16;
+
+#[derive(Debug)]
 pub(crate) struct Driver {
-    inbox: mpsc::UnboundedReceiver<ToDriver>,
     /// Weak: a driver whose handles are all gone has nothing to do.
-    to_driver: mpsc::WeakUnboundedSender<ToDriver>,
+    to_driver: WeakDriverHandle,
     /// Not weak, as long as there is a session: one that was dropped is still to be closed.
-    until_closed: Option<mpsc::UnboundedSender<ToDriver>>,
+    until_closed: Option<DriverHandle>,
     time: Time,
     /// The process that the driver runs in: a copy of it has no driver.
     pid: u32,
     store: String,
     patience: Duration,
     reconnect: mpsc::UnboundedSender<()>,
-    connection: Option<mpsc::UnboundedSender<Vec<(RequestId, Request)>>>,
+    connection: Option<Wire>,
     /// Told once: the first connection, or why there is none.
     connected: Option<Reply<()>>,
     disconnected_since: Option<Reading>,
@@ -138,6 +144,8 @@ pub(crate) struct Driver {
     next_key: u64,
     requests: Requests,
     outgoing: Vec<(RequestId, Request)>,
+    /// Whether the last thing on the connection was a single message from the service.
+    alone: bool,
     closing: Option<oneshot::Sender<()>>,
     sent_something: bool,
     /// Who waits until there is nothing left to do.
@@ -145,9 +153,17 @@ pub(crate) struct Driver {
     barrier: Option<oneshot::Sender<bool>>,
 }
 
+/// What is to be done after a turn.
+enum Turned {
+    /// Something is to be done at this point, or when something arrives.
+    GoesOn(Reading),
+    /// Everything was done: this one is to be told, once nothing of the driver is left.
+    Over(oneshot::Sender<()>),
+}
+
 /// A driver that has just been started.
 pub(crate) struct Started {
-    pub(crate) to_driver: mpsc::UnboundedSender<ToDriver>,
+    pub(crate) to_driver: DriverHandle,
     pub(crate) connected: Connected,
     pub(crate) visitor: Visitor,
     pub(crate) meter: Meter,
@@ -158,7 +174,6 @@ pub(crate) fn connect(url: &str, options: ConnectOptions) -> Result<Started, Err
     let address = Address::parse(url)?;
     let known = Known::default();
     let home = Home::new(address.clone(), &options, known.clone());
-    let (to_driver, inbox) = mpsc::unbounded_channel();
     let (reply, connected) = oneshot::channel();
     let (reconnect, reconnects) = mpsc::unbounded_channel();
     let thread = match &address {
@@ -171,14 +186,15 @@ pub(crate) fn connect(url: &str, options: ConnectOptions) -> Result<Started, Err
     let measured_over = options.figures_over;
     let (running, runs) = watch::channel(());
     let visitor = Visitor::new(thread.runtime().clone(), runs, address, options, known);
-    let weak = to_driver.downgrade();
-    let link_sender = to_driver.downgrade();
-    let driver = Driver::new(inbox, weak, Time::Machine, url, visitor.patience(), reconnect, Some(reply));
-    let driver = driver.measuring_over(measured_over);
-    let meter = driver.meter();
+    let meter = Meter::new(&Time::Machine, measured_over);
+    let (to_driver, wheel) = wheel::wheel(Time::Machine, meter.clone(), |handle| {
+        let patience = visitor.patience();
+        Driver::new(handle, Time::Machine, meter.clone(), url, patience, reconnect, Some(reply))
+    });
+    let link_handle = to_driver.downgrade();
     thread.runtime().clone().spawn(async move {
-        let link = tokio::spawn(link::run(home, link_sender, reconnects));
-        let closing = driver.run().await;
+        let link = tokio::spawn(link::run(home, link_handle, reconnects));
+        let closing = wheel.attend().await;
         // The link ends with its connection and stops serving; only then is the store closed.
         let _ = link.await;
         drop(running);
@@ -192,18 +208,16 @@ pub(crate) fn connect(url: &str, options: ConnectOptions) -> Result<Started, Err
 
 impl Driver {
     pub(crate) fn new(
-        inbox: mpsc::UnboundedReceiver<ToDriver>,
-        to_driver: mpsc::WeakUnboundedSender<ToDriver>,
+        to_driver: WeakDriverHandle,
         time: Time,
+        meter: Meter,
         store: &str,
         patience: Duration,
         reconnect: mpsc::UnboundedSender<()>,
         connected: Option<Reply<()>>,
     ) -> Self {
         let now = time.now();
-        let meter = Meter::new(&time, meter::GENERATION);
         Self {
-            inbox,
             to_driver,
             until_closed: None,
             time,
@@ -230,6 +244,7 @@ impl Driver {
             next_key: 1,
             requests: Requests::default(),
             outgoing: Vec::new(),
+            alone: true,
             closing: None,
             sent_something: false,
             #[cfg(feature = "testing")]
@@ -237,65 +252,26 @@ impl Driver {
         }
     }
 
-    /// Forgets what was measured after one to two times `length`.
-    fn measuring_over(mut self, length: Duration) -> Self {
-        self.meter = Meter::new(&self.time, length);
-        self
-    }
-
-    /// What it measures, for its handles.
-    pub(crate) fn meter(&self) -> Meter {
-        self.meter.clone()
-    }
-
-    /// Runs until every handle is gone or the store is closed. Gives back whom to tell.
-    pub(crate) async fn run(mut self) -> Option<oneshot::Sender<()>> {
-        let time = self.time.clone();
-        let mut alarm = pin!(time.sleep(Duration::ZERO));
-        let mut rings: Option<Reading> = None;
-        loop {
-            let polled = self.time.now();
-            let nap = self.poll(polled);
-            // Last before the sleep: whoever moves the clock by hand waits for this, and nothing is done behind its back.
-            #[cfg(feature = "testing")]
-            if let Some(barrier) = self.barrier.take() {
-                let _ = barrier.send(std::mem::take(&mut self.sent_something));
-            }
-            if self.closing.is_some() && self.slots.is_empty() {
-                self.meter.end();
-                return self.closing;
-            }
-            // An alarm that rings too early costs a look; one that is set anew in every turn costs more than the turn.
-            let point = polled.plus(nap);
-            let set = rings
-                .filter(|rings| time.keeps_alarms() && !polled.has_reached(*rings) && rings.is_before(point));
-            let set = set.unwrap_or_else(|| {
-                alarm.set(time.sleep(nap));
-                point
-            });
-            rings = Some(set);
-            let message = tokio::select! {
-                biased;
-                message = self.inbox.recv() => Some(message),
-                () = &mut alarm => None,
-            };
-            let now = self.time.now();
-            self.meter.woke(polled, nap.min(polled.until(set)), now);
-            let Some(message) = message else {
-                rings = None;
-                continue;
-            };
-            let Some(message) = message else { break };
+    /// Takes in what has arrived, at a reading from after that, and lets everybody say what they have to say.
+    fn turn(&mut self, messages: Vec<ToDriver>, now: Reading) -> Turned {
+        let many = messages.len() > FEW_MESSAGES;
+        for message in messages {
             self.take_in(message, now);
-            // Everything that has arrived is taken in before anything is sent.
-            while let Ok(message) = self.inbox.try_recv() {
-                // What was received is never judged by a reading from before it was there.
-                let now = if matches!(message, ToDriver::Received(_)) { self.time.now() } else { now };
-                self.take_in(message, now);
+        }
+        let now = if many { self.time.now() } else { now };
+        let nap = self.poll(now);
+        // Last of a turn: whoever moves the clock by hand waits for this, and nothing is done behind its back.
+        #[cfg(feature = "testing")]
+        if let Some(barrier) = self.barrier.take() {
+            let _ = barrier.send(std::mem::take(&mut self.sent_something));
+        }
+        match self.closing.take() {
+            Some(closing) if self.slots.is_empty() => Turned::Over(closing),
+            closing => {
+                self.closing = closing;
+                Turned::GoesOn(now.plus(nap))
             }
         }
-        self.meter.end();
-        None
     }
 
     fn take_in(&mut self, message: ToDriver, now: Reading) {
@@ -313,11 +289,12 @@ impl Driver {
             }
             ToDriver::Renew { key, reply } => self.renew(key, reply, now),
             ToDriver::Request { request, reply } => self.requests.add(*request, reply, now),
-            ToDriver::Connected { sender, leaderless } => {
+            ToDriver::Connected { wire, leaderless } => {
                 self.leaderless = leaderless;
-                self.connect(sender);
+                self.connect(wire);
             }
             ToDriver::Received(messages) => {
+                self.alone = messages.len() <= 1;
                 for message in messages {
                     self.hear(&message, now);
                     self.receive(message, now);
@@ -330,6 +307,11 @@ impl Driver {
                 self.barrier = Some(reply);
             }
         }
+    }
+
+    /// Whether nothing was sent that was not answered, and no more than one was answered at once.
+    fn is_alone(&self) -> bool {
+        self.alone
     }
 
     /// Lets everything that has something to say say it, and tells how long there is nothing to do.
@@ -361,14 +343,15 @@ impl Driver {
         let outgoing = std::mem::take(&mut self.outgoing);
         if let Some(connection) = &self.connection {
             self.sent_something = true;
+            self.alone = false;
             self.unheard_since.get_or_insert(now);
             // A connection that has just ended says so by itself.
-            let _ = connection.send(outgoing);
+            connection.send(outgoing);
         }
     }
 
-    fn connect(&mut self, sender: mpsc::UnboundedSender<Vec<(RequestId, Request)>>) {
-        self.connection = Some(sender);
+    fn connect(&mut self, wire: Wire) {
+        self.connection = Some(wire);
         self.heard = None;
         self.round_trips = Duration::ZERO;
         self.disconnected_since = None;

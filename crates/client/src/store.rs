@@ -11,10 +11,10 @@ use leasehold_core::table::{AlarmView, LeaseView, PastView, SessionView};
 use leasehold_core::{
     Label, Millis, Operator, Reason, Reply, ResourceName, Revision, SessionId, Successor, Token,
 };
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
 use crate::driver::meter::{self, Meter};
-use crate::driver::{self, Started, ToDriver, Visitor};
+use crate::driver::{self, DriverHandle, Started, ToDriver, Visitor};
 use crate::error::{Error, Unreachable};
 use crate::figures::{Figures, Warnings};
 use crate::options::SessionOptions;
@@ -91,7 +91,7 @@ struct Inner {
     url: String,
     /// The process that has the driver: a fork leaves it behind.
     pid: u32,
-    to_driver: mpsc::UnboundedSender<ToDriver>,
+    to_driver: DriverHandle,
     /// The clocks that the driver lives by.
     time: Time,
     /// For connections beside the driver's. A store in memory has none.
@@ -125,12 +125,7 @@ impl Store {
     }
 
     #[cfg(feature = "testing")]
-    pub(crate) fn from_driver(
-        url: &str,
-        to_driver: mpsc::UnboundedSender<ToDriver>,
-        time: Time,
-        meter: Meter,
-    ) -> Self {
+    pub(crate) fn from_driver(url: &str, to_driver: DriverHandle, time: Time, meter: Meter) -> Self {
         let (url, pid) = (url.to_owned(), std::process::id());
         Self { inner: Arc::new(Inner { url, pid, to_driver, time, visitor: None, meter }) }
     }

@@ -11,10 +11,11 @@ mod pulse;
 mod story;
 
 use std::collections::HashMap;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::Sender;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use leasehold_core::protocol::{Request, RequestId, Response, ToClient};
 use leasehold_core::{Millis, Revision};
@@ -22,7 +23,7 @@ use leasehold_node::{CALLS, ConnectionId, Input, Membership, Node, Output, Saved
 use leasehold_wal::Wal;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc as async_mpsc, oneshot};
-use tokio::time::timeout;
+use tokio::time::{Instant, Sleep};
 
 use crate::caller::Inspection;
 use crate::directory::Locked;
@@ -32,7 +33,7 @@ use crate::hub::Hub;
 use crate::inbox::{Arrivals, Inbox};
 use crate::peers::{ToPeers, Work};
 
-use disk::{SyncTimes, ToDisk};
+use disk::{Disk, SyncTimes};
 use notices::Notices;
 use pulse::Pulse;
 use story::Story;
@@ -88,15 +89,14 @@ pub(crate) fn start(
     runtime: &Handle,
 ) -> std::io::Result<JoinHandle<Stopped>> {
     let times = SyncTimes::new();
-    let disk_times = times.clone();
-    let (to_disk, jobs) = std::sync::mpsc::channel();
+    let (disk, jobs) = disk::disk(wal, to_loop.clone(), times.clone());
     let (tell, how) = std::sync::mpsc::channel();
     // The lock is given up by whoever ends last: if the loop panics, the disk may still be writing.
     let locked = Arc::new(locked);
     let disk_lock = Arc::clone(&locked);
     let ended = std::thread::Builder::new().name("leasehold-disk".into()).spawn(move || {
-        let alarm = Alarm(to_loop);
-        disk::run(wal, &jobs, &alarm.0, &disk_times);
+        let _alarm = Alarm(to_loop);
+        jobs.run();
         // Whoever tells how the loop ended has let go of everything before.
         let stopped = how.recv().unwrap_or_else(|_| Stopped::Failed("the node's loop panicked".into()));
         drop(disk_lock);
@@ -109,7 +109,7 @@ pub(crate) fn start(
         let mut event_loop = Loop {
             node,
             inbox,
-            to_disk: Some(to_disk),
+            disk,
             connections: HashMap::new(),
             calls: HashMap::new(),
             hub: Arc::clone(&outside.hub),
@@ -119,6 +119,7 @@ pub(crate) fn start(
             notices: Notices::default(),
             story: Story::default(),
             pulse: Pulse::new(),
+            alarm: Box::pin(tokio::time::sleep(Duration::ZERO)),
             times,
         };
         let stopped = event_loop.run(&locked).await;
@@ -155,7 +156,7 @@ pub(crate) struct Outside {
 struct Loop {
     node: Node,
     inbox: Arrivals,
-    to_disk: Option<Sender<ToDisk>>,
+    disk: Disk,
     connections: HashMap<ConnectionId, Outgoing>,
     /// Who waits for the answers to single requests.
     calls: HashMap<RequestId, oneshot::Sender<Response>>,
@@ -170,6 +171,8 @@ struct Loop {
     /// What the log was told of the cluster.
     story: Story,
     pulse: Pulse,
+    /// Wakes the loop when nothing arrives.
+    alarm: Pin<Box<Sleep>>,
     times: SyncTimes,
 }
 
@@ -236,10 +239,18 @@ impl Loop {
     async fn gather(&mut self, inputs: &mut Vec<Input>) -> Option<Stopped> {
         let sleep = self.node.sleep().duration();
         self.pulse.sleeps(sleep);
-        let mut next = match timeout(sleep, self.inbox.recv()).await {
-            Ok(Some(first)) => Some(first),
-            Ok(None) => return Some(Stopped::AsAsked),
-            Err(_) => None,
+        // An alarm that rings too early costs a turn; one that is set anew in every turn costs the runtime a call of the system each time.
+        let wake = Instant::now() + sleep;
+        if self.alarm.is_elapsed() || self.alarm.deadline() > wake {
+            self.alarm.as_mut().reset(wake);
+        }
+        let mut next = tokio::select! {
+            biased;
+            first = self.inbox.recv() => match first {
+                Some(first) => Some(first),
+                None => return Some(Stopped::AsAsked),
+            },
+            () = &mut self.alarm => None,
         };
         let mut taken = 0;
         while let Some(message) = next {
@@ -281,15 +292,21 @@ impl Loop {
         None
     }
 
-    fn carry_out(&mut self, outputs: Vec<Output>) {
+    fn carry_out(&mut self, mut outputs: Vec<Output>) {
+        // Nobody waits for anything but this write.
+        if matches!(outputs.as_slice(), [Output::Write(_)])
+            && let Some(Output::Write(write)) = outputs.pop()
+        {
+            self.disk.write_at_once(write);
+        }
         let mut outgoing: Vec<(ConnectionId, Vec<ToClient>)> = Vec::new();
         let mut places: HashMap<ConnectionId, usize> = HashMap::new();
         let (mut changed, mut answers, mut closed) = (Vec::new(), Vec::new(), Vec::new());
         for output in outputs {
             match output {
-                Output::Write(write) => self.hand_to_disk(ToDisk::Write(write)),
+                Output::Write(write) => self.disk.write(write),
                 Output::SaveSnapshot { index, term, bytes } => {
-                    self.hand_to_disk(ToDisk::Snapshot { index, term, bytes });
+                    self.disk.save(SavedSnapshot { index, term, bytes });
                 }
                 Output::Changed(changes) => changed.push(changes),
                 Output::Send { connection: CALLS, message } => {
@@ -400,13 +417,6 @@ impl Loop {
             connections: self.connections.len(),
             sync_micros: self.times.get(),
             steadiness: self.pulse.show(),
-        }
-    }
-
-    fn hand_to_disk(&self, job: ToDisk) {
-        // A disk thread that is gone has said why; the loop is about to read it.
-        if let Some(to_disk) = &self.to_disk {
-            let _ = to_disk.send(job);
         }
     }
 }

@@ -173,11 +173,15 @@ impl<D: Disk> Wal<D> {
     /// As [`Wal::append`]; on [`WriteError::NoSpace`] appends go on as long as the present segment has room.
     pub fn prepare(&mut self) -> Result<(), WriteError> {
         self.check_running()?;
-        let is_due = self.spare.is_none() && self.end.left() < self.end.blocks / MAKE_AHEAD_PART;
-        if is_due && self.may_make_segment() {
+        if self.wants_segment() && self.may_make_segment() {
             self.ensure_spare(0)?;
         }
         Ok(())
+    }
+
+    /// Whether [`Wal::prepare`] would make a segment if there is space for it.
+    pub fn wants_segment(&self) -> bool {
+        self.spare.is_none() && self.end.left() < self.end.blocks / MAKE_AHEAD_PART
     }
 
     /// Writes a snapshot to a file of its own and records it, together with the records given, in one batch; then removes what it

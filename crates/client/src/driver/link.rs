@@ -13,12 +13,12 @@ mod life;
 mod reach;
 mod rotation;
 mod service;
+mod wire;
 
-use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold_core::holder::Reading;
-use leasehold_core::protocol::{Request, RequestId};
 use tokio::sync::mpsc;
 
 pub(crate) use address::Address;
@@ -30,8 +30,10 @@ use directory::Directory;
 use learned::{Learned, Learning};
 use life::Lives;
 use service::{Service, Wanted};
+use wire::Sending;
+pub(crate) use wire::Wire;
 
-use super::{ToDriver, random};
+use super::{ToDriver, WeakDriverHandle, random};
 use crate::error::Unreachable;
 use crate::store::ConnectOptions;
 
@@ -167,7 +169,7 @@ fn draw() -> u32 {
 /// Keeps a connection until the driver is gone.
 pub(super) async fn run(
     mut home: Home,
-    driver: mpsc::WeakUnboundedSender<ToDriver>,
+    driver: WeakDriverHandle,
     mut reconnects: mpsc::UnboundedReceiver<()>,
 ) {
     loop {
@@ -209,8 +211,8 @@ async fn gone(reconnects: &mut mpsc::UnboundedReceiver<()>) {
     while reconnects.recv().await.is_some() {}
 }
 
-fn tell(driver: &mpsc::WeakUnboundedSender<ToDriver>, message: ToDriver) -> bool {
-    driver.upgrade().is_some_and(|driver| driver.send(message).is_ok())
+fn tell(driver: &WeakDriverHandle, message: ToDriver) -> bool {
+    driver.upgrade().is_some_and(|driver| driver.bring(message).is_ok())
 }
 
 /// How a connection ended.
@@ -227,17 +229,19 @@ enum Ended {
 async fn converse(
     connection: Connection,
     learning: Option<Learning>,
-    driver: &mpsc::WeakUnboundedSender<ToDriver>,
+    driver: &WeakDriverHandle,
     reconnects: &mut mpsc::UnboundedReceiver<()>,
 ) -> Ended {
-    let (sender, requests) = mpsc::unbounded_channel();
     let leaderless = connection.leaderless();
-    if !tell(driver, ToDriver::Connected { sender, leaderless }) {
+    let sending = Sending::new(connection.outgoing);
+    let wire = Wire::Stream(Arc::clone(&sending));
+    if !tell(driver, ToDriver::Connected { wire, leaderless }) {
         return Ended::DriverGone;
     }
     tokio::select! {
         why = receive(connection.incoming, learning.as_ref(), driver) => Ended::Lost(why),
-        why = send(connection.outgoing, requests, learning.is_some()) => Ended::Lost(why),
+        () = sending.write_what_is_left() => Ended::Lost(None),
+        () = ask(&sending), if learning.is_some() => Ended::Lost(None),
         again = reconnects.recv() => again.map_or(Ended::DriverGone, |()| Ended::GivenUp),
     }
 }
@@ -245,7 +249,7 @@ async fn converse(
 async fn receive(
     mut incoming: Incoming,
     learning: Option<&Learning>,
-    driver: &mpsc::WeakUnboundedSender<ToDriver>,
+    driver: &WeakDriverHandle,
 ) -> Option<Unreachable> {
     loop {
         match incoming.next().await {
@@ -258,34 +262,10 @@ async fn receive(
     }
 }
 
-/// Sends until the connection ends. The driver's dropping its sender is not an end: it is about to drop all.
-async fn send(
-    mut outgoing: Outgoing,
-    mut requests: mpsc::UnboundedReceiver<Vec<(RequestId, Request)>>,
-    learns: bool,
-) -> Option<Unreachable> {
-    let mut bytes = Vec::new();
-    let mut asked = 0_u32;
-    let mut question = pin!(tokio::time::sleep(Learning::pause(0, draw())));
-    loop {
-        bytes.clear();
-        tokio::select! {
-            some = requests.recv() => match some {
-                Some(some) => encode(&some, &mut bytes),
-                None => break,
-            },
-            () = &mut question, if learns => {
-                encode(&[Learning::question()], &mut bytes);
-                asked = asked.saturating_add(1);
-                question.set(tokio::time::sleep(Learning::pause(asked, draw())));
-            }
-        }
-        while let Ok(more) = requests.try_recv() {
-            encode(&more, &mut bytes);
-        }
-        if outgoing.send(&bytes).await.is_err() {
-            return None;
-        }
+/// Asks who the members are, now and then, for as long as there is the connection.
+async fn ask(sending: &Sending) {
+    for asked in 0_u32.. {
+        tokio::time::sleep(Learning::pause(asked, draw())).await;
+        sending.send(&[Learning::question()]);
     }
-    std::future::pending().await
 }

@@ -2,11 +2,11 @@
 
 use leasehold_core::client::Profile;
 use leasehold_core::holder::Strictness;
-use leasehold_core::protocol::{Request, RequestId, Response, ToClient};
+use leasehold_core::protocol::{Request, Response, ToClient};
 use leasehold_core::{Acquire, Answer, Op, ResourceName, Token, Value};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
-use super::{Key, Reply};
+use super::{Key, Reply, Wire};
 use crate::error::Unreachable;
 use crate::lease::Lease;
 use crate::session::Session;
@@ -55,7 +55,7 @@ pub(crate) enum ToDriver {
         reply: Reply<Response>,
     },
     Connected {
-        sender: mpsc::UnboundedSender<Vec<(RequestId, Request)>>,
+        wire: Wire,
         /// Where, if it is a node that knows of no leader.
         leaderless: Option<String>,
     },

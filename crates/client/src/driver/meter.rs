@@ -87,7 +87,7 @@ struct Gauges {
 }
 
 impl Meter {
-    pub(super) fn new(time: &Time, generation: Duration) -> Self {
+    pub(crate) fn new(time: &Time, generation: Duration) -> Self {
         let clocks = time.measure();
         let now = clocks.reading;
         let gauges = Gauges {

@@ -8,12 +8,12 @@ use leasehold_node::{ConnectionId, FOUNDER, Input, Node, Options, Output, Place,
 use tokio::sync::mpsc;
 
 use super::HandClock;
-use crate::driver::ToDriver;
+use crate::driver::{DriverHandle, ToDriver, Wire};
 
 /// One connection of a driver.
 #[derive(Debug)]
-struct Wire {
-    driver: mpsc::UnboundedSender<ToDriver>,
+struct Plugged {
+    driver: DriverHandle,
     outgoing: mpsc::UnboundedReceiver<Vec<(RequestId, Request)>>,
 }
 
@@ -21,7 +21,7 @@ struct Wire {
 pub(super) struct Service {
     node: Node,
     clock: HandClock,
-    wires: HashMap<ConnectionId, Wire>,
+    wires: HashMap<ConnectionId, Plugged>,
     /// Answers held back by a test, per connection.
     delayed: HashMap<ConnectionId, VecDeque<ToClient>>,
     next: u64,
@@ -49,12 +49,12 @@ impl Service {
     }
 
     /// Connects a driver.
-    pub(super) fn connect(&mut self, driver: &mpsc::UnboundedSender<ToDriver>) -> ConnectionId {
+    pub(super) fn connect(&mut self, driver: &DriverHandle) -> ConnectionId {
         let connection = ConnectionId(self.next);
         self.next += 1;
         let (sender, outgoing) = mpsc::unbounded_channel();
-        let _ = driver.send(ToDriver::Connected { sender, leaderless: None });
-        self.wires.insert(connection, Wire { driver: driver.clone(), outgoing });
+        let _ = driver.send(ToDriver::Connected { wire: Wire::Memory(sender), leaderless: None });
+        self.wires.insert(connection, Plugged { driver: driver.clone(), outgoing });
         connection
     }
 

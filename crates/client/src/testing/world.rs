@@ -13,7 +13,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::HandClock;
 use super::network::Service;
-use crate::driver::{Driver, ToDriver};
+use crate::driver::meter::{self, Meter};
+use crate::driver::wheel::wheel;
+use crate::driver::{Driver, ToDriver, WeakDriverHandle};
 use crate::store::{DEFAULT_PATIENCE, Store};
 use crate::time::Time;
 
@@ -36,7 +38,7 @@ struct Parts {
 
 /// One driver, and whether it is paused.
 struct Plug {
-    to_driver: mpsc::WeakUnboundedSender<ToDriver>,
+    to_driver: WeakDriverHandle,
     clock: HandClock,
     /// Its connection; nothing while it is cut off.
     connection: Option<ConnectionId>,
@@ -59,18 +61,19 @@ impl World {
 
     /// Another connection to the store, as another process would have it: with a driver and a clock of its own.
     pub fn store(&self) -> TestStore {
-        let (to_driver, inbox) = mpsc::unbounded_channel();
         let (reconnect, _) = mpsc::unbounded_channel();
         let clock = HandClock::new();
         let time = Time::Hand(clock.clone());
+        let meter = Meter::new(&time, meter::GENERATION);
+        let (to_driver, wheel) = wheel(time.clone(), meter.clone(), |handle| {
+            Driver::new(handle, time.clone(), meter.clone(), "memory:", DEFAULT_PATIENCE, reconnect, None)
+        });
         let weak = to_driver.downgrade();
-        let driver =
-            Driver::new(inbox, weak.clone(), time.clone(), "memory:", DEFAULT_PATIENCE, reconnect, None);
-        let store = Store::from_driver("memory:", to_driver.clone(), time, driver.meter());
+        let store = Store::from_driver("memory:", to_driver.clone(), time, meter);
         std::thread::spawn(move || {
             let runtime =
                 tokio::runtime::Builder::new_current_thread().build().expect("a runtime without I/O");
-            if let Some(closing) = runtime.block_on(driver.run()) {
+            if let Some(closing) = runtime.block_on(wheel.attend()) {
                 let _ = closing.send(());
             }
         });

@@ -112,10 +112,10 @@ impl Task {
 
     /// Watches on one connection until it ends.
     async fn converse(&mut self, connection: Connection) -> Ended {
-        let Connection { mut incoming, mut outgoing, .. } = connection;
+        let Connection { mut incoming, outgoing, .. } = connection;
         let (answer_time, idle_time) = (self.patience / 3, IDLE_TIME.min(self.patience * 3 / 2));
         let watch = Watch { prefix: self.prefix.clone(), after: self.position.connect() };
-        let mut asked = ask(&mut outgoing, WATCH, Request::Watch(watch)).await;
+        let mut asked = ask(&outgoing, WATCH, Request::Watch(watch)).await;
         loop {
             let limit = if asked { answer_time } else { idle_time };
             match timeout(limit, incoming.next()).await {
@@ -132,7 +132,7 @@ impl Task {
                     let last = Some(format!("connected, but there was no answer within {limit:?}"));
                     return self.lost(Some(Over::Unreachable(self.no_connection(limit, last))));
                 }
-                Err(_) => asked = ask(&mut outgoing, SIGN_OF_LIFE, Request::Read(Query::Status)).await,
+                Err(_) => asked = ask(&outgoing, SIGN_OF_LIFE, Request::Read(Query::Status)).await,
             }
         }
     }
@@ -188,7 +188,7 @@ impl Task {
 }
 
 /// Asks, and says that an answer is due. A connection that takes nothing in any more says so when it is read.
-async fn ask(outgoing: &mut Outgoing, id: RequestId, request: Request) -> bool {
+async fn ask(outgoing: &Outgoing, id: RequestId, request: Request) -> bool {
     let mut bytes = Vec::new();
     encode(&[(id, request)], &mut bytes);
     let _ = timeout(IDLE_TIME, outgoing.send(&bytes)).await;

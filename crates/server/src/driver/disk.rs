@@ -1,297 +1,263 @@
-//! The disk's thread: one write after the other, each synced before it is reported.
+//! The disk: one write after the other, each synced before it is reported.
+//!
+//! A thread writes, so that the loop never waits for a disk that takes its time. A small write that is all there is to do is written by the loop
+//! itself while the disk is quick: waking the thread, and being woken by it, takes longer than such a write. What would make that a bad bargain
+//! is left to the thread: a disk that was slow lately, one that has no space, a snapshot, and whatever else is under way.
 
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+mod writer;
 
-use leasehold_core::holder::Reading;
-use leasehold_node::{Buckets, Input, LogEntry, LogWrite, SavedSnapshot};
-use leasehold_wal::{Entry, HardState, Index, NodeId, Record, SnapshotKind, Space, Term, Wal, WriteError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, MutexGuard};
 
-use super::ToLoop;
+use leasehold_node::{LogWrite, SavedSnapshot};
+use leasehold_wal::Wal;
+
 use crate::disk::FileDisk;
 use crate::inbox::Inbox;
+pub(super) use writer::SyncTimes;
+use writer::{Ended, SPACE_INTERVAL, Writer};
 
-/// What reaches the disk.
-pub(super) enum ToDisk {
+/// What reaches the disk's thread.
+enum ToDisk {
     Write(LogWrite),
-    Snapshot { index: u64, term: u64, bytes: Vec<u8> },
+    Snapshot {
+        index: u64,
+        term: u64,
+        bytes: Vec<u8>,
+    },
+    /// The loop has written, and there is something to be made or looked for.
+    Look,
 }
 
-/// Microseconds of a write and its sync.
-const SYNC_BOUNDS: &[u64] = &[
-    25, 50, 100, 200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600, 51_200, 102_400, 409_600, 1_638_400,
-    6_553_600,
-];
+/// A write with at most so many bytes of entries is small: it holds a few commands.
+const SMALL_BYTES: usize = 1_024;
+/// The loop's way to the disk. The thread ends when this is dropped.
+pub(super) struct Disk {
+    jobs: Sender<ToDisk>,
+    writer: Arc<Mutex<Writer>>,
+    /// Jobs that the thread has not done yet.
+    queued: Arc<AtomicUsize>,
+}
 
-/// How long writes took. Clones share it.
-#[derive(Debug, Clone)]
-pub(super) struct SyncTimes(Arc<Mutex<Buckets>>);
+/// The thread's side.
+pub(super) struct Jobs {
+    jobs: Receiver<ToDisk>,
+    writer: Arc<Mutex<Writer>>,
+    queued: Arc<AtomicUsize>,
+}
 
-impl SyncTimes {
-    pub(super) fn new() -> Self {
-        Self(Arc::new(Mutex::new(Buckets::new(SYNC_BOUNDS))))
+/// A disk that reports to a loop.
+pub(super) fn disk(wal: Wal<FileDisk>, to_loop: Inbox, times: SyncTimes) -> (Disk, Jobs) {
+    let (sender, jobs) = std::sync::mpsc::channel();
+    let writer = Arc::new(Mutex::new(Writer::new(wal, to_loop, times)));
+    let queued = Arc::new(AtomicUsize::new(0));
+    let disk = Disk { jobs: sender, writer: Arc::clone(&writer), queued: Arc::clone(&queued) };
+    (disk, Jobs { jobs, writer, queued })
+}
+
+impl Disk {
+    /// Writes on the disk's thread.
+    pub(super) fn write(&self, write: LogWrite) {
+        self.hand_over(ToDisk::Write(write));
     }
 
-    pub(super) fn get(&self) -> Buckets {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// Saves a snapshot on the disk's thread.
+    pub(super) fn save(&self, snapshot: SavedSnapshot) {
+        let SavedSnapshot { index, term, bytes } = snapshot;
+        self.hand_over(ToDisk::Snapshot { index, term, bytes });
     }
 
-    fn add(&self, micros: u128) {
-        let micros = u64::try_from(micros).unwrap_or(u64::MAX);
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).add(micros);
+    /// Writes at once if that is quick, else on the disk's thread. For a loop that has nothing else to do: it waits for the sync.
+    pub(super) fn write_at_once(&self, write: LogWrite) {
+        let bytes: usize = write.entries.iter().map(|entry| entry.payload.len()).sum();
+        if write.install.is_some() || bytes > SMALL_BYTES || self.queued.load(Ordering::Acquire) > 0 {
+            return self.write(write);
+        }
+        // Somebody is at it, or has panicked at it and is about to be heard of.
+        let Ok(mut writer) = self.writer.try_lock() else { return self.write(write) };
+        if !writer.is_quick() {
+            drop(writer);
+            return self.write(write);
+        }
+        match writer.append_once(write) {
+            Ok(None) if !writer.has_to_look() => {}
+            Ok(None) => {
+                drop(writer);
+                self.hand_over(ToDisk::Look);
+            }
+            Ok(Some(again)) => {
+                drop(writer);
+                self.write(again);
+            }
+            Err(ended) => writer.tell_end(ended),
+        }
+    }
+
+    fn hand_over(&self, job: ToDisk) {
+        self.queued.fetch_add(1, Ordering::AcqRel);
+        // A disk thread that is gone has said why; the loop is about to read it.
+        let _ = self.jobs.send(job);
     }
 }
 
-/// While there is no space, it is asked for again this often.
-const SPACE_INTERVAL: Duration = Duration::from_secs(1);
-/// A write that finds no space at all, not even what was kept aside, waits this long between two tries,
-const WRITE_INTERVAL: Duration = Duration::from_millis(100);
-/// and gives up after so many: a minute. Nothing was answered meanwhile, and a new process finds the log as it is.
-const WRITE_TRIES: u32 = 600;
-
-pub(super) fn run(wal: Wal<FileDisk>, jobs: &Receiver<ToDisk>, to_loop: &Inbox, times: &SyncTimes) {
-    let now = leasehold_clock::read();
-    let mut disk = Writer { wal, waiting: None, told: Space::Enough, asked: now, to_loop, times };
-    if let Err(Some(error)) = disk.serve(jobs) {
-        let _ = to_loop.send(ToLoop::Failed(error.to_string()));
+impl Jobs {
+    /// Does what it is told to, until nobody can tell it anything.
+    pub(super) fn run(self) {
+        if let (Err(ended), Ok(writer)) = (self.serve(), self.writer()) {
+            writer.tell_end(ended);
+        }
     }
-}
 
-struct Writer<'a> {
-    wal: Wal<FileDisk>,
-    /// A snapshot that found no space: the node waits for it before it makes another.
-    waiting: Option<SavedSnapshot>,
-    /// What the node was last told.
-    told: Space,
-    asked: Reading,
-    to_loop: &'a Inbox,
-    times: &'a SyncTimes,
-}
-
-/// Ends the thread: for an error, or because nobody listens any more.
-type Ended = Option<WriteError>;
-
-impl Writer<'_> {
-    fn serve(&mut self, jobs: &Receiver<ToDisk>) -> Result<(), Ended> {
+    fn serve(&self) -> Result<(), Ended> {
         // What is kept aside is made before anybody waits.
-        self.wal.restock()?;
-        self.tell()?;
+        self.writer()?.begin()?;
         loop {
-            let job = if self.is_short() {
-                match jobs.recv_timeout(SPACE_INTERVAL) {
+            let is_short = self.writer()?.is_short();
+            let job = if is_short {
+                match self.jobs.recv_timeout(SPACE_INTERVAL) {
                     Ok(job) => Some(job),
                     Err(RecvTimeoutError::Timeout) => None,
                     Err(RecvTimeoutError::Disconnected) => return Ok(()),
                 }
             } else {
-                let Ok(job) = jobs.recv() else { return Ok(()) };
+                let Ok(job) = self.jobs.recv() else { return Ok(()) };
                 Some(job)
             };
-            match job {
-                Some(ToDisk::Write(write)) => {
-                    let number = write.number;
-                    let began = leasehold_clock::read();
-                    let installs = write.install.is_some();
-                    self::write(&mut self.wal, write)?;
-                    self.times.add(leasehold_clock::read().since(began).smaller().as_micros());
-                    self.send(Input::Written { number })?;
-                    if installs && self.wal.space() == Space::Enough {
-                        self.wal.restock()?;
-                    }
-                }
-                Some(ToDisk::Snapshot { index, term, bytes }) => {
-                    self.waiting = Some(SavedSnapshot { index, term, bytes });
-                    self.save_waiting()?;
-                }
-                None => {}
-            }
-            // After the answer is on its way: the next segment is made before it is needed.
-            without_space(self.wal.prepare())?;
-            self.look_for_space()?;
-        }
-    }
-
-    fn is_short(&self) -> bool {
-        self.wal.space() == Space::Reserved || self.waiting.is_some()
-    }
-
-    fn look_for_space(&mut self) -> Result<(), Ended> {
-        let now = leasehold_clock::read();
-        if self.is_short() && now.since(self.asked).smaller() >= SPACE_INTERVAL {
-            self.asked = now;
-            self.save_waiting()?;
-            self.wal.restock()?;
-        }
-        self.tell()
-    }
-
-    /// Saves a snapshot if there is space for it. Without space the log goes on and grows.
-    fn save_waiting(&mut self) -> Result<(), Ended> {
-        let Some(SavedSnapshot { index, term, bytes }) = &self.waiting else { return Ok(()) };
-        let index = *index;
-        let saved =
-            self.wal.save_snapshot(SnapshotKind::Taken, Index(index), Term(*term), bytes, &[]).map(|_| ());
-        let is_over = match saved {
-            // One from another member took its place meanwhile.
-            Err(WriteError::OutOfOrder { .. }) => true,
-            saved => without_space(saved)?,
-        };
-        if is_over {
-            self.waiting = None;
-            self.send(Input::SnapshotSaved { index })?;
-            // The table may have grown since the last one, and with it what its next snapshot needs.
-            if self.wal.space() == Space::Enough {
-                self.wal.restock()?;
+            let is_queued = job.is_some();
+            self.writer()?.carry_out(job)?;
+            if is_queued {
+                self.queued.fetch_sub(1, Ordering::AcqRel);
             }
         }
-        Ok(())
     }
 
-    fn tell(&mut self) -> Result<(), Ended> {
-        let space = self.wal.space();
-        if space != self.told {
-            self.told = space;
-            self.send(Input::Space { enough: space == Space::Enough })?;
-        }
-        Ok(())
+    /// Nothing if the loop has panicked at it: what it left half done is for the next process to find.
+    fn writer(&self) -> Result<MutexGuard<'_, Writer>, Ended> {
+        self.writer.lock().map_err(|_| None)
     }
-
-    fn send(&self, input: Input) -> Result<(), Ended> {
-        self.to_loop.send(ToLoop::Node(input)).map_err(|_| None)
-    }
-}
-
-/// Whether it was done; that there was no space is no error.
-fn without_space(done: Result<(), WriteError>) -> Result<bool, WriteError> {
-    match done {
-        Ok(()) => Ok(true),
-        Err(WriteError::NoSpace { .. }) => Ok(false),
-        Err(error) => Err(error),
-    }
-}
-
-/// Does something that must be done, and waits for space if there is none.
-fn patiently(
-    wal: &mut Wal<FileDisk>,
-    mut act: impl FnMut(&mut Wal<FileDisk>) -> Result<(), WriteError>,
-) -> Result<(), WriteError> {
-    for _ in 0..WRITE_TRIES {
-        if without_space(act(wal))? {
-            return Ok(());
-        }
-        std::thread::sleep(WRITE_INTERVAL);
-        wal.restock()?;
-    }
-    act(wal)
-}
-
-/// Bytes of entries in one batch at most: a follower that catches up gets many megabytes at once, and a batch has a limit. It must fit a
-/// segment that was kept aside, with what else stands in that: a full disk gives no larger one.
-const MAX_BATCH_BYTES: usize = 3 * 1024 * 1024;
-
-/// Writes and syncs everything: first a snapshot that takes the place of what was before, then vote and entries.
-fn write(wal: &mut Wal<FileDisk>, mut write: LogWrite) -> Result<(), WriteError> {
-    if let Some(SavedSnapshot { index, term, bytes }) = write.install.take() {
-        let (index, term) = (Index(index), Term(term));
-        patiently(wal, |wal| {
-            wal.save_snapshot(SnapshotKind::Installed, index, term, &bytes, &[]).map(|_| ())
-        })?;
-    }
-    for batch in batches(write) {
-        patiently(wal, |wal| wal.append(&batch))?;
-    }
-    Ok(())
-}
-
-/// What is appended at once. Each batch says how far the log is committed, and none says more than it and those before it hold: a
-/// crash may fall between two of them.
-fn batches(write: LogWrite) -> Vec<Vec<Record>> {
-    let LogWrite { vote, entries, .. } = write;
-    let state = |last: Option<u64>| {
-        vote.map(|vote| {
-            Record::HardState(HardState {
-                term: Term(vote.term),
-                vote: (vote.vote != 0).then_some(NodeId(vote.vote)),
-                commit: Index(last.map_or(vote.commit, |last| vote.commit.min(last))),
-            })
-        })
-    };
-    let mut parts: Vec<Vec<LogEntry>> = vec![Vec::new()];
-    let mut bytes = 0;
-    for entry in entries {
-        let last = parts.last_mut().expect("there is always one");
-        if bytes + entry.payload.len() > MAX_BATCH_BYTES && !last.is_empty() {
-            bytes = entry.payload.len();
-            parts.push(vec![entry]);
-        } else {
-            bytes += entry.payload.len();
-            last.push(entry);
-        }
-    }
-    let batch = |part: Vec<LogEntry>| {
-        let state = state(part.last().map(|entry| entry.index));
-        state.into_iter().chain(part.into_iter().map(record)).collect::<Vec<_>>()
-    };
-    parts.into_iter().map(batch).filter(|batch| !batch.is_empty()).collect()
-}
-
-fn record(entry: LogEntry) -> Record {
-    Record::Entry(Entry {
-        index: Index(entry.index),
-        term: Term(entry.term),
-        kind: entry.kind,
-        payload: entry.payload,
-    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use leasehold_node::Vote;
+    use crate::driver::ToLoop;
+    use crate::inbox::{Arrivals, inbox};
+    use leasehold_node::{Input, LogEntry};
+    use leasehold_wal::{Identity, Options};
+    use std::time::Duration;
+    use writer::{QUICK, QUICK_WRITES};
 
-    fn entry(index: u64, bytes: usize) -> LogEntry {
-        LogEntry { index, term: 3, kind: 0, payload: vec![7; bytes] }
+    struct Bench {
+        disk: Disk,
+        jobs: Jobs,
+        arrivals: Arrivals,
+        _directory: tempfile::TempDir,
     }
 
-    fn commits(batch: &[Record]) -> Vec<u64> {
-        let commit = |record: &Record| match record {
-            Record::HardState(state) => Some(state.commit.0),
-            _ => None,
-        };
-        batch.iter().filter_map(commit).collect()
+    /// A disk without its thread: what is written is written by whoever asks.
+    fn bench() -> Bench {
+        let directory = tempfile::tempdir().unwrap();
+        let files = FileDisk::open(directory.path()).unwrap();
+        let (wal, _) = Wal::open(files, Identity { lock_inode: 1 }, Options::default()).unwrap();
+        let (to_loop, arrivals) = inbox();
+        let (disk, jobs) = disk(wal, to_loop, SyncTimes::new());
+        Bench { disk, jobs, arrivals, _directory: directory }
     }
 
-    #[test]
-    fn no_batch_says_that_more_is_committed_than_is_written_by_then() {
-        let vote = Some(Vote { term: 3, vote: 1, commit: 12 });
-        let entries = (10..14).map(|index| entry(index, MAX_BATCH_BYTES / 2 + 1)).collect();
-        let batches = batches(LogWrite { number: 1, install: None, vote, entries });
-        assert_eq!(batches.iter().map(|batch| commits(batch)).collect::<Vec<_>>(), [[10], [11], [12], [12]]);
-        assert!(batches.iter().all(|batch| batch.len() == 2));
+    fn write(number: u64, bytes: usize) -> LogWrite {
+        let entry = LogEntry { index: number, term: 1, kind: 0, payload: vec![7; bytes] };
+        LogWrite { number, install: None, vote: None, entries: vec![entry] }
     }
 
-    #[test]
-    fn a_vote_alone_is_a_batch_and_nothing_is_none() {
-        let vote = Some(Vote { term: 3, vote: 1, commit: 12 });
-        let batches_of = |vote| batches(LogWrite { number: 1, install: None, vote, entries: Vec::new() });
-        assert_eq!(commits(&batches_of(vote)[0]), [12]);
-        assert!(batches_of(None).is_empty());
-    }
-    #[test]
-    fn on_a_full_disk_the_largest_batch_fits_a_segment_that_was_kept_aside() {
-        use leasehold_wal::mem::MemDisk;
-        use leasehold_wal::{Identity, Options, RESERVE_SEGMENTS};
-        let entries = (1..50).map(|index| entry(index, MAX_BATCH_BYTES / 6)).collect();
-        let batches = batches(LogWrite { number: 1, install: None, vote: None, entries });
-        assert!(batches.len() > RESERVE_SEGMENTS as usize);
-        let options = Options { reserve_segments: RESERVE_SEGMENTS, ..Options::default() };
-        let mut disk = MemDisk::new();
-        let (mut wal, _) = Wal::open(&mut disk, Identity { lock_inode: 1 }, options).unwrap();
-        wal.restock().unwrap();
-        wal.disk_mut().set_full(true);
-        for batch in &batches[..RESERVE_SEGMENTS as usize] {
-            wal.append(batch).unwrap();
+    impl Bench {
+        fn took(&self, length: Duration, times: u32) {
+            let mut writer = self.jobs.writer().unwrap_or_else(|_| panic!("nobody has panicked at it"));
+            (0..times).for_each(|_| writer.note(length));
         }
+
+        fn written(&mut self) -> Vec<u64> {
+            std::iter::from_fn(|| self.arrivals.try_recv())
+                .filter_map(|message| match message {
+                    ToLoop::Node(Input::Written { number }) => Some(number),
+                    _ => None,
+                })
+                .collect()
+        }
+
+        fn queued(&self) -> usize {
+            self.disk.queued.load(Ordering::Relaxed)
+        }
+    }
+
+    #[test]
+    fn a_small_write_is_written_by_the_loop_once_the_disk_was_quick_often_enough() {
+        let mut bench = bench();
+        bench.took(QUICK / 2, QUICK_WRITES - 1);
+        bench.disk.write_at_once(write(1, 100));
+        assert_eq!((bench.written(), bench.queued()), (vec![], 1), "not yet");
+        let mut bench = self::bench();
+        bench.took(QUICK / 2, QUICK_WRITES);
+        bench.disk.write_at_once(write(1, 100));
+        bench.disk.write_at_once(write(2, 100));
+        assert_eq!((bench.written(), bench.queued()), (vec![1, 2], 0));
+    }
+
+    #[test]
+    fn a_slow_write_leaves_the_next_ones_to_the_thread() {
+        let mut bench = bench();
+        bench.took(QUICK / 2, 10 * QUICK_WRITES);
+        bench.took(QUICK, 1);
+        bench.took(QUICK / 2, QUICK_WRITES - 1);
+        bench.disk.write_at_once(write(1, 100));
+        assert_eq!((bench.written(), bench.queued()), (vec![], 1));
+    }
+
+    #[test]
+    fn nothing_overtakes_what_the_thread_has_to_do() {
+        let mut bench = bench();
+        bench.took(QUICK / 2, QUICK_WRITES);
+        bench.disk.write(write(1, 100));
+        bench.disk.write_at_once(write(2, 100));
+        assert_eq!((bench.written(), bench.queued()), (vec![], 2));
+        let Bench { disk, jobs, mut arrivals, _directory } = bench;
+        drop(disk);
+        jobs.run();
+        let numbers = std::iter::from_fn(|| arrivals.try_recv()).filter_map(|message| match message {
+            ToLoop::Node(Input::Written { number }) => Some(number),
+            ToLoop::Failed(why) => panic!("{why}"),
+            _ => None,
+        });
+        assert_eq!(numbers.collect::<Vec<_>>(), [1, 2]);
+    }
+
+    #[test]
+    fn a_large_write_is_the_threads_and_so_is_everything_while_it_has_the_log() {
+        let mut bench = bench();
+        bench.took(QUICK / 2, QUICK_WRITES);
+        bench.disk.write_at_once(write(1, SMALL_BYTES + 1));
+        assert_eq!((bench.written(), bench.queued()), (vec![], 1));
+        let mut bench = self::bench();
+        bench.took(QUICK / 2, QUICK_WRITES);
+        let writer = Arc::clone(&bench.disk.writer);
+        let kept = writer.lock().unwrap();
+        bench.disk.write_at_once(write(1, 100));
+        drop(kept);
+        assert_eq!((bench.written(), bench.queued()), (vec![], 1));
+    }
+
+    #[test]
+    fn the_thread_is_told_to_make_the_next_segment_before_it_is_needed() {
+        let mut bench = bench();
+        bench.took(QUICK / 2, QUICK_WRITES);
+        let mut number = 0;
+        while bench.queued() == 0 {
+            number += 1;
+            assert!(number < 1_000_000, "a segment has an end");
+            bench.took(QUICK / 2, QUICK_WRITES);
+            bench.disk.write_at_once(write(number, SMALL_BYTES));
+        }
+        assert_eq!(bench.written().len() as u64, number, "it was written all the same");
+        assert!(bench.jobs.writer().is_ok_and(|writer| writer.has_to_look()));
     }
 }

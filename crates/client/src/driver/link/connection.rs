@@ -6,7 +6,10 @@ use leasehold_core::protocol::{Request, RequestId, ToClient};
 use leasehold_wire::{
     FrameReader, Hello, OpeningError, OpeningReader, decode_server_frame, encode_client, encode_opening,
 };
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::net::tcp;
+#[cfg(feature = "embedded")]
+use tokio::net::unix;
 
 use crate::error::Unreachable;
 
@@ -37,24 +40,40 @@ pub(crate) struct Incoming {
     buffer: Vec<u8>,
 }
 
-/// What goes out on a connection.
-pub(crate) struct Outgoing {
-    write: Box<dyn AsyncWrite + Send + Unpin>,
+/// What goes out on a connection. Whoever has it may write, from any thread.
+#[derive(Debug)]
+pub(crate) enum Outgoing {
+    Tcp(tcp::OwnedWriteHalf),
+    #[cfg(feature = "embedded")]
+    Unix(unix::OwnedWriteHalf),
+}
+
+impl From<tcp::OwnedWriteHalf> for Outgoing {
+    fn from(half: tcp::OwnedWriteHalf) -> Self {
+        Self::Tcp(half)
+    }
+}
+
+#[cfg(feature = "embedded")]
+impl From<unix::OwnedWriteHalf> for Outgoing {
+    fn from(half: unix::OwnedWriteHalf) -> Self {
+        Self::Unix(half)
+    }
 }
 
 impl Connection {
     /// Says hello, with the life of the state that is known, and waits for the other side's. Which life that one names makes no
     /// difference here.
-    pub(super) async fn open<R, W>(mut read: R, mut write: W, known: &str) -> io::Result<Self>
+    pub(super) async fn open<R>(mut read: R, write: impl Into<Outgoing>, known: &str) -> io::Result<Self>
     where
         R: AsyncRead + Send + Unpin + 'static,
-        W: AsyncWrite + Send + Unpin + 'static,
     {
+        let outgoing = write.into();
         let mut bytes = Vec::new();
         let program = concat!("leasehold ", env!("CARGO_PKG_VERSION"));
         let own = Hello::new(program, std::process::id(), known);
         encode_opening(&own, &mut bytes).map_err(io::Error::other)?;
-        write.write_all(&bytes).await?;
+        outgoing.send(&bytes).await?;
         let mut opening = OpeningReader::new();
         let mut buffer = vec![0; READ_BYTES];
         loop {
@@ -62,7 +81,6 @@ impl Connection {
                 hello.check_service().map_err(io::Error::other)?;
                 let frames = opening.into_frames().map_err(io::Error::other)?;
                 let incoming = Incoming { read: Box::new(read), frames, buffer };
-                let outgoing = Outgoing { write: Box::new(write) };
                 return Ok(Self { hello, met: None, incoming, outgoing });
             }
             match read.read(&mut buffer).await? {
@@ -110,8 +128,36 @@ impl Incoming {
 
 impl Outgoing {
     /// Sends bytes that [`encode`] made.
-    pub(crate) async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.write.write_all(bytes).await
+    pub(crate) async fn send(&self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            match self.try_send(bytes) {
+                Ok(written) => bytes = &bytes[written..],
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.writable().await?,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends as many of them as the system takes at once, and says how many that are.
+    pub(super) fn try_send(&self, bytes: &[u8]) -> io::Result<usize> {
+        let written = match self {
+            Self::Tcp(half) => half.try_write(bytes),
+            #[cfg(feature = "embedded")]
+            Self::Unix(half) => half.try_write(bytes),
+        };
+        match written {
+            Ok(0) if !bytes.is_empty() => Err(io::ErrorKind::WriteZero.into()),
+            written => written,
+        }
+    }
+
+    async fn writable(&self) -> io::Result<()> {
+        match self {
+            Self::Tcp(half) => half.writable().await,
+            #[cfg(feature = "embedded")]
+            Self::Unix(half) => half.writable().await,
+        }
     }
 }
 

@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use leasehold_core::client::{Outcome, SessionEnd, WaitOver};
 use leasehold_core::{Answer, CommandNumber, Grant, Op};
-use tokio::sync::mpsc;
 
 use super::{Slot, Wanted};
 use crate::driver::feed::Feed;
-use crate::driver::{Key, SessionRef, ToDriver};
+use crate::driver::{Key, SessionRef, WeakDriverHandle};
 use crate::error::Error;
 use crate::lease::{Lease, Shared};
 use crate::time::Time;
@@ -17,7 +16,7 @@ use crate::time::Time;
 pub(super) struct Handles<'a> {
     pub(super) key: Key,
     pub(super) pid: u32,
-    pub(super) to_driver: &'a mpsc::WeakUnboundedSender<ToDriver>,
+    pub(super) to_driver: &'a WeakDriverHandle,
     pub(super) time: &'a Time,
 }
 
