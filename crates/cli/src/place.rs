@@ -75,6 +75,10 @@ impl Place {
                 "store {given:?} begins with ~, which no shell has replaced here; write the whole path"
             )));
         }
+        if path.contains('?') {
+            // The library refuses it, with words about what to do. Nobody looks for a directory of that name before.
+            return Ok(Self { url: format!("dir:{path}"), directory: None, exposed: false, timeout });
+        }
         // Absolute, because the command that gets it in its environment may stand elsewhere.
         let absolute = std::path::absolute(path)
             .map_err(|source| Trouble::System { what: "cannot find the present directory", source })?;
@@ -191,6 +195,14 @@ mod tests {
     #[test]
     fn another_scheme_is_left_to_the_library() {
         assert_eq!(url("leasehold://host:4570"), "leasehold://host:4570");
+    }
+
+    #[test]
+    fn a_directory_with_a_query_is_left_to_the_library_which_refuses_it() {
+        for given in ["dir:/x?token_floor=8", "/x?token_floor=8"] {
+            let place = Place::new(given, Duration::ZERO).unwrap();
+            assert_eq!((place.url.as_str(), place.directory), ("dir:/x?token_floor=8", None));
+        }
     }
 
     #[test]

@@ -32,7 +32,6 @@
 
 mod ended;
 
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -152,8 +151,7 @@ impl Fence {
     }
 
     async fn make(&self, stamp: &Stamp, write: &Write, seals: bool) -> Result<(), Error> {
-        // A number that no other write has: the hasher has fresh random keys.
-        let id = RandomState::new().build_hasher().finish().cast_signed();
+        let id = own_number().map_err(|error| Error::failed(&self.place, error))?;
         let mut is_first = false;
         for _ in 0..TRIES {
             let made = match self.send(stamp, id, write, is_first).await {
@@ -256,6 +254,12 @@ type FenceRow = (Option<i64>, Option<String>, Option<i64>);
 struct Made {
     applied: bool,
     token: Option<u64>,
+}
+
+/// A number that no other write has. The system draws it, for each write: whatever a process has drawn once and counts on from, as the keys of the
+/// hashers of the standard library, a forked child has too, and would find the parent's write in the place of its own.
+fn own_number() -> Result<i64, getrandom::Error> {
+    getrandom::u64().map(u64::cast_signed)
 }
 
 /// Whoever sends twice does not know which of the two was refused.

@@ -120,7 +120,8 @@ impl Fence {
     /// tried again a few times, and the authority is asked each time.
     ///
     /// # Errors
-    /// [`Error::Failed`] also when a condition of the caller's items does not hold.
+    /// [`Error::Failed`] also when a condition of the caller's items does not hold, or when one of them would write a fence item of
+    /// this table, of whatever name; nothing is sent then. A condition on the fence of another name is let through.
     pub async fn transact(
         &self,
         authority: &impl Authority,
@@ -131,8 +132,27 @@ impl Fence {
                 format!("{} items are above the limit of {MOST_ITEMS}; write them in parts", items.len());
             return self.counts.write(&self.place, Err(Error::failed(&self.place, words)));
         }
+        if let Some(fence) = items.iter().find_map(|item| self.fence_written_by(item)) {
+            let words =
+                format!("an item would write {fence:?}, which is a fence; leave it out, or seal to raise it");
+            return self.counts.write(&self.place, Err(Error::failed(&self.place, words)));
+        }
         let write = patiently(authority, |stamp| self.transact_once(stamp, items.clone()));
         self.counts.writing(&self.place, write).await
+    }
+
+    /// The fence item that a caller's item would write. Whoever lowered, replaced or deleted one would let in all who are late.
+    fn fence_written_by<'a>(&self, item: &'a TransactWriteItem) -> Option<&'a str> {
+        let put = item.put().map(|put| (put.table_name(), put.item()));
+        let update = item.update().map(|update| (update.table_name(), update.key()));
+        let delete = item.delete().map(|delete| (delete.table_name(), delete.key()));
+        [put, update, delete].into_iter().flatten().find_map(|(table, attributes)| {
+            let text = |attribute: &String| attributes.get(attribute)?.as_s().ok().map(String::as_str);
+            let key = text(&self.partition_key)?;
+            // Of a table with a sort key only one item of such a partition is the fence.
+            let is_fence = self.sort_key.as_ref().is_none_or(|sort| text(sort) == Some(key));
+            (is_fence && key.starts_with(KEY_PREFIX) && is_table(table, &self.table)).then_some(key)
+        })
     }
 
     async fn transact_once(&self, stamp: Stamp, items: Vec<TransactWriteItem>) -> Result<(), Ended> {
@@ -221,6 +241,13 @@ fn place(client: &Client, table: &str) -> String {
         Some(region) => format!("dynamodb:{region}/{table}"),
         None => format!("dynamodb:{table}"),
     }
+}
+
+/// Whether both name one table: each by its name, or by an ARN that ends with it. Those of two accounts or regions are taken for one too, since a name
+/// does not say which is meant.
+fn is_table(one: &str, other: &str) -> bool {
+    let [one, other] = [one, other].map(|table| table.rsplit_once(":table/").map_or(table, |(_, name)| name));
+    one == other
 }
 
 fn names([token, holder]: [&str; 2]) -> HashMap<String, String> {

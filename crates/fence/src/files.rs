@@ -15,7 +15,8 @@
 //! a write that is cut off: it has two places for what it knows, and overwrites the older one.
 //!
 //! **What it needs.** A local file system that honours `flock`, `rename` and `fsync`, such as ext4, XFS or btrfs. All writers go through this.
-//! The sidecar stays: it is never replaced, and whoever removes it removes the fence.
+//! The sidecar stays: it is never replaced, and whoever removes it removes the fence. A `FILE.fence.making-...` is of somebody who makes it, or was killed at that:
+//! it is no fence, and is removed with the first token.
 //!
 //! **What it does not cover.** *Writers that do not ask*, for a file cannot refuse. *NFS*: `flock` is kept by the server there only from
 //! version 4 on and without the option `local_lock`, a client that the server has given up on may still write, and an answer to `rename` may be lost; keep the

@@ -53,7 +53,7 @@ use crate::counts::Counts;
 use crate::error::{Error, Stale};
 use crate::pending::Pending;
 use crate::reach::reach;
-use crate::receiver::{Answer, Receiver, Seen};
+use crate::receiver::{Answer, Hazard, Receiver, Seen};
 use crate::stamp::{Authority, Stamp};
 use check::Checked;
 use schema::Known;
@@ -389,6 +389,15 @@ impl Receiver for Fence {
             let mut conn =
                 reach(&self.pool, self.pool.acquire()).await.map_err(|error| self.failed(error))?;
             refusals::look(&mut conn, name).await.map_err(|error| self.failed(error))
+        })
+    }
+
+    /// Looks at the engine of the fence table and at `innodb_flush_log_at_trx_commit`.
+    fn hazards(&self) -> Answer<'_, Vec<Hazard>> {
+        Box::pin(async move {
+            let mut conn =
+                reach(&self.pool, self.pool.acquire()).await.map_err(|error| self.failed(error))?;
+            schema::hazards(&mut conn).await.map_err(|error| self.failed(error))
         })
     }
 }

@@ -30,6 +30,15 @@ pub trait Receiver: Debug + Send + Sync {
     /// # Errors
     /// When the receiver cannot be asked.
     fn look<'a>(&'a self, name: &'a str) -> Answer<'a, Seen>;
+
+    /// What is set such that the receiver may forget a token that it has acknowledged, or cannot compare one. Asked of the receiver, for
+    /// people: nothing is refused for it. A receiver that answers nothing has found nothing, or has no such settings, or does not look.
+    ///
+    /// # Errors
+    /// When the receiver cannot be asked. One that may not be asked for its settings says [`Hazard::NotKnown`].
+    fn hazards(&self) -> Answer<'_, Vec<Hazard>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
 }
 
 /// What a receiver knows of a fence name.
@@ -48,6 +57,34 @@ pub struct Mark {
     pub token: u64,
     /// Who brought it, if it said so.
     pub holder: Option<String>,
+}
+
+/// A setting of a receiver, and what it does to the fence. Its words say what to do.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Hazard {
+    /// It is set such that the fence may be lost.
+    #[error("{setting} is {found}: {so}; set it to {wanted}")]
+    Setting {
+        /// What the receiver calls it.
+        setting: &'static str,
+        /// How it is set.
+        found: String,
+        /// What follows.
+        so: &'static str,
+        /// How it should be set.
+        wanted: &'static str,
+    },
+    /// The receiver does not tell.
+    #[error("{setting} is not known: {why}; look at the server itself, it should be {wanted}")]
+    NotKnown {
+        /// What the receiver calls it.
+        setting: &'static str,
+        /// Why it is not known.
+        why: String,
+        /// How it should be set.
+        wanted: &'static str,
+    },
 }
 
 /// A write or seal that was refused for its token.

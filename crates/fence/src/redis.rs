@@ -16,7 +16,7 @@
 //! **What it needs.** Redis 5 or later, or Valkey. In a cluster all keys of a write share the slot of the fence, which is that of
 //! `{NAME}`: [`Fence::key`] makes such keys. `appendonly yes` with `appendfsync always`, or a server that is killed may forget the last
 //! raise; without a log it forgets all of them. A `maxmemory-policy` that does not evict keys without expiry: `noeviction` or `volatile-...`.
-//! A connection that never sends a command twice: that of [`Fence::open`] does not, one of a cluster does unless it was built with `retries(0)`.
+//! [`Receiver::hazards`] says which of these are not so. A connection that never sends a command twice: that of [`Fence::open`] does not, one of a cluster does unless it was built with `retries(0)`.
 //!
 //! **What it does not cover.** *Failover*: replication is asynchronous, so a replica that takes over may not know the last raise, and takes a
 //! stale write until somebody seals again. *Half a write*: Redis rolls nothing back. A command that fails
@@ -25,6 +25,7 @@
 //! through a double, and is rounded above 2^53; what is stored is exact. *Others*: whoever writes without this script is not fenced off.
 
 mod commands;
+mod settings;
 
 use std::fmt;
 use std::sync::LazyLock;
@@ -35,7 +36,7 @@ use redis::{Cmd, ErrorKind, Pipeline, RedisError, Script, ServerErrorKind, Value
 
 use crate::counts::Counts;
 use crate::error::{Error, Stale};
-use crate::receiver::{Answer, Mark, Receiver, Refused, Seen};
+use crate::receiver::{Answer, Hazard, Mark, Receiver, Refused, Seen};
 use crate::stamp::{Authority, Stamp};
 
 static ENTER: LazyLock<(String, Script)> = LazyLock::new(|| {
@@ -240,6 +241,14 @@ impl<C: ConnectionLike + Clone + Send + Sync> Receiver for Fence<C> {
 
     fn look<'a>(&'a self, name: &'a str) -> Answer<'a, Seen> {
         Box::pin(async move { self.try_look(name).await.map_err(|error| self.failed(error)) })
+    }
+
+    /// Asks for `appendonly`, `appendfsync`, `maxmemory-policy` and `maxmemory`; of a cluster, some node of it.
+    fn hazards(&self) -> Answer<'_, Vec<Hazard>> {
+        Box::pin(async move {
+            let mut connection = self.connection.clone();
+            settings::hazards(&mut connection).await.map_err(|error| self.failed(error))
+        })
     }
 }
 

@@ -13,7 +13,7 @@ mod world;
 #[path = "dynamodb/wrong_way.rs"]
 mod wrong_way;
 
-use aws_sdk_dynamodb::types::{AttributeValue, ConditionCheck, TransactWriteItem};
+use aws_sdk_dynamodb::types::{AttributeValue, ConditionCheck, Delete, Put, TransactWriteItem, Update};
 use leasehold_fence::conformance::{self, Load, Violation};
 use leasehold_fence::{
     Authority, Counts, Error, LARGEST_TOKEN, Mark, NoAuthority, Outcome, Receiver, Seen, Stamp,
@@ -123,6 +123,53 @@ async fn a_condition_of_the_caller_that_does_not_hold_is_failed_and_not_stale() 
     assert_eq!(error.outcome(), Outcome::Failed, "{error}");
     let error = item.update(&stamp("b", 4), other).await.unwrap_err();
     assert!(matches!(&error, Error::Stale(stale) if stale.highest == Some(5)), "{error}");
+}
+
+/// Whoever wrote one would let in those who are late, of this name or another.
+#[tokio::test]
+async fn an_item_that_would_write_a_fence_is_refused_and_nothing_is_sent() {
+    let world = World::new().await;
+    let (fence, token) = (world.fence(), stamp("a", 1));
+    fence.seal(&stamp("b", 34)).await.unwrap();
+    let arn = format!("arn:aws:dynamodb:eu-north-1:000000000000:table/{}", world.table);
+    for (name, table) in [("b", &world.table), ("b", &arn), ("a", &world.table)] {
+        let key = key(&format!("leasehold-fence#{name}"));
+        let put = Put::builder().table_name(table).set_item(Some(key.clone().into()));
+        let delete = Delete::builder().table_name(table).set_key(Some(key.clone().into()));
+        let update = Update::builder().table_name(table).set_key(Some(key.into()));
+        let update = update.update_expression("REMOVE holder");
+        for item in [
+            TransactWriteItem::builder().put(put.build().unwrap()),
+            TransactWriteItem::builder().delete(delete.build().unwrap()),
+            TransactWriteItem::builder().update(update.build().unwrap()),
+        ] {
+            let items = vec![world.add(&token, "x"), item.build()];
+            let error = fence.transact(&token, items).await.unwrap_err();
+            let words = format!(
+                "an item would write \"leasehold-fence#{name}\", which is a fence; leave it out, or seal to raise it"
+            );
+            assert!(error.to_string().ends_with(&words), "{error}");
+            assert_eq!(error.outcome(), Outcome::Failed);
+        }
+    }
+    assert!(world.log("a").await.is_empty());
+    assert_eq!(fence.look("b").await.unwrap().highest.unwrap().token, 34);
+}
+
+#[tokio::test]
+async fn the_fence_of_another_name_may_be_a_condition_and_its_key_an_item_of_another_table() {
+    let (world, other) = (World::new().await, World::new().await);
+    let (fence, token) = (world.fence(), stamp("a", 1));
+    fence.seal(&stamp("b", 34)).await.unwrap();
+    let check = ConditionCheck::builder()
+        .table_name(&world.table)
+        .set_key(Some(key("leasehold-fence#b").into()))
+        .condition_expression("attribute_exists(pk)");
+    let check = TransactWriteItem::builder().condition_check(check.build().unwrap()).build();
+    let put = Put::builder().table_name(&other.table).set_item(Some(key("leasehold-fence#b").into()));
+    let put = TransactWriteItem::builder().put(put.build().unwrap()).build();
+    fence.transact(&token, vec![world.add(&token, "x"), check, put]).await.unwrap();
+    assert_eq!(world.tokens("a").await, [1]);
 }
 
 #[tokio::test]

@@ -29,8 +29,7 @@ use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
 use sqlx::{ConnectOptions as _, Connection as _, Executor as _, MySqlConnection, MySqlPool};
 use tokio::sync::{RwLock, RwLockReadGuard};
 
-/// One server for all tests. Those that kill it have it for themselves. More than one would share a directory for temporary files,
-/// which each empties when it starts, and a server whose temporary files vanish crashes.
+/// One server for all tests, because it takes seconds to make one. Those that kill it have it for themselves.
 static SERVER: LazyLock<RwLock<mariadb::Server>> =
     LazyLock::new(|| RwLock::new(mariadb::Server::start().unwrap()));
 

@@ -16,5 +16,7 @@ mod guide;
 mod halfway;
 #[path = "redis/order.rs"]
 mod order;
+#[path = "redis/settings.rs"]
+mod settings;
 #[path = "redis/wrong_ways.rs"]
 mod wrong_ways;

@@ -47,7 +47,7 @@ impl Server {
         let program = programs::program("mariadbd", "mariadb")?;
         let (directory, port) = (Directory::new("mariadb")?, port::free()?);
         let data = directory.path().join("data");
-        make_data(&data)?;
+        make_data(&data, directory.path())?;
         let mut arguments: Vec<OsString> =
             ["--no-defaults", "--bind-address=127.0.0.1", "--skip-name-resolve"].map(Into::into).into();
         arguments.extend([option("--datadir", &data), option("--socket", &directory.path().join("socket"))]);
@@ -83,10 +83,11 @@ impl Receiver for Server {
     }
 }
 
-fn make_data(data: &Path) -> Result<()> {
+/// It starts a server of its own for this, which also empties the place of temporary files.
+fn make_data(data: &Path, temporary: &Path) -> Result<()> {
     let mut make = Command::new(programs::program("mariadb-install-db", "mariadb")?);
     make.args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-name-resolve"]);
-    make.arg(option("--datadir", data));
+    make.arg(option("--datadir", data)).env("TMPDIR", temporary);
     if rustix::process::geteuid().is_root() {
         make.arg("--user=root");
     }

@@ -11,6 +11,7 @@ pub mod calls;
 pub mod errors;
 pub mod excerpts;
 pub mod guarantees;
+pub mod guides;
 pub mod limits;
 pub mod links;
 pub mod manifests;
@@ -28,7 +29,7 @@ pub type Complaint = String;
 pub type Rule = (&'static str, fn(&Tree) -> Vec<Complaint>);
 
 /// Every rule of the tree.
-pub const RULES: [Rule; 11] = [
+pub const RULES: [Rule; 12] = [
     ("files have one idea each", sizes::check),
     ("banned calls are not made", calls::check),
     ("nothing of one machine or person is in the tree", words::check),
@@ -39,6 +40,7 @@ pub const RULES: [Rule; 11] = [
     ("every limit is documented", limits::check),
     ("every transcript is run or says why not", transcript::check),
     ("every excerpt stands where it is from", excerpts::check),
+    ("every guide to a fence says what to depend on and what to import", guides::check),
     ("every test that a promise rests on is there", guarantees::check),
 ];
 

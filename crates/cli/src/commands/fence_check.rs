@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::core::table::HoldingState;
-use leasehold::fence::{Error as FenceError, Receiver, Seen};
+use leasehold::fence::{Answer, Error as FenceError, Receiver, Seen};
 use leasehold::{ResourceName, Store};
 use tokio::time::timeout;
 
@@ -40,8 +40,8 @@ pub(super) async fn run(
     let asking: Vec<_> = asked.into_iter().map(ask).collect();
     let mut answers = Vec::new();
     for (place, asking) in asking {
-        let seen = asking.await.unwrap_or_else(|error| Err(error.to_string()));
-        answers.push(Asked { place, seen });
+        let (seen, warnings) = asking.await.unwrap_or_else(|error| (Err(error.to_string()), Vec::new()));
+        answers.push(Asked { place, seen, warnings });
     }
     // Last: whatever a receiver has seen was granted before. The other way round a grant in between would look as if tokens had fallen.
     let known = from_store(place, &args.name).await;
@@ -50,9 +50,26 @@ pub(super) async fn run(
     Ok(if report.is_well() { Exit::OK } else { Exit::FAILURE })
 }
 
-async fn ask(receiver: Arc<dyn Receiver>, name: Arc<str>, patience: Duration) -> Result<Seen, String> {
-    match timeout(patience, receiver.look(&name)).await {
-        Ok(Ok(seen)) => Ok(seen),
+/// What a receiver knows of the name, and what is said against its settings.
+async fn ask(
+    receiver: Arc<dyn Receiver>,
+    name: Arc<str>,
+    patience: Duration,
+) -> (Result<Seen, String>, Vec<String>) {
+    let (seen, hazards) =
+        tokio::join!(in_time(receiver.look(&name), patience), in_time(receiver.hazards(), patience),);
+    let warnings = match (&seen, hazards) {
+        // Why it cannot be asked is said once.
+        (Err(_), _) => Vec::new(),
+        (Ok(_), Ok(hazards)) => hazards.iter().map(ToString::to_string).collect(),
+        (Ok(_), Err(why)) => vec![format!("its settings are not known: {why}")],
+    };
+    (seen, warnings)
+}
+
+async fn in_time<T>(answer: Answer<'_, T>, patience: Duration) -> Result<T, String> {
+    match timeout(patience, answer).await {
+        Ok(Ok(answered)) => Ok(answered),
         // Where it is stands beside it, and that a look has written nothing is no news.
         Ok(Err(FenceError::Failed { source, .. })) => Err(source.to_string()),
         Ok(Err(error)) => Err(error.to_string()),

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use leasehold::fence::{Error, Receiver, Stamp};
-use leasehold_receivers::{Receiver as _, mariadb, s3};
+use leasehold_receivers::{Receiver as _, mariadb, redis, s3};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -155,6 +155,41 @@ fn an_object_is_sealed_before_a_command_and_its_highest_token_is_shown() {
     assert_eq!(said.code, Some(1), "{}", said.err);
     assert!(said.err.contains("could not be sealed") && !said.err.contains(PASSWORD), "{}", said.err);
     assert_eq!(looked_at(&other, 1, &url).0["standing"], "ahead");
+}
+
+/// They change neither what is sealed nor how it ends.
+#[test]
+fn settings_that_lose_a_fence_are_warned_of() {
+    let (stage, cache) = (Stage::new(), redis::Server::start_fast().unwrap());
+    stage.good(&["run", "job", "--seal-at", &cache.url(), "--", "true"]);
+    let (receiver, _) = looked_at(&stage, 0, &cache.url());
+    assert_eq!(receiver["standing"], "idle");
+    let warning = receiver["warnings"][0].as_str().unwrap_or_else(|| panic!("{receiver}"));
+    assert!(
+        warning.starts_with("appendonly is no: a server that is killed or restarted forgets"),
+        "{warning}"
+    );
+    let text = stage.good(&["fence-check", "job", "--receiver", &cache.url()]);
+    assert!(
+        text.contains(&format!(
+            "\nwarnings about redis://127.0.0.1:{}/0\n  appendonly is no: ",
+            cache.port()
+        )),
+        "{text}"
+    );
+
+    let keeps = redis::Server::start().unwrap();
+    assert!(looked_at(&stage, 0, &keeps.url()).0.get("warnings").is_none());
+
+    let (database, url) = mariadb();
+    database.sql("ALTER TABLE leasehold_fence ENGINE = MyISAM").unwrap();
+    let (receiver, _) = looked_at(&stage, 0, &url);
+    let warnings = receiver["warnings"].to_string();
+    assert!(
+        warnings.contains("the engine of table leasehold_fence is MyISAM: it does not lock rows")
+            && warnings.contains("innodb_flush_log_at_trx_commit is 2"),
+        "{receiver}"
+    );
 }
 
 #[test]

@@ -67,6 +67,18 @@ fn bad_stores() {
     refused(&["get", "a", "--store", ""], &["store is empty"]);
     refused(&["get", "a", "--store", "dir:"], &["store is empty"]);
     refused(&["get", "a", "--store", "ftp:x"], &["\"ftp:x\"", "dir:PATH"]);
+    // What fence-check prints looks as if it belonged there.
+    for command in [&["get", "a"][..], &["run", "a"]] {
+        let command = [
+            command,
+            &["--store", "dir:leases?token_floor=8"],
+            if command[0] == "run" { &["--", "true"] } else { &[] },
+        ];
+        refused(
+            &command.concat(),
+            &["\"?token_floor=8\"", "a directory has none", "recover --data leases --above TOKEN"],
+        );
+    }
 }
 
 #[test]

@@ -145,7 +145,9 @@ impl Locked {
         names.insert(name.to_owned(), known);
         let number = self.newest.number + 1;
         if self.newest.number == 0 {
-            // Whoever made the sidecar may have died before its name was on the disk.
+            // Whoever made the sidecar may have died before its name was on the disk, and before it had cleared up. What cannot be cleared
+            // away, because there are no rights to look, harms nobody.
+            let _ = clear(&self.path);
             sync_directory(&self.path)?;
         }
         let (sum, bytes) = written(number, &names)?;
@@ -178,29 +180,69 @@ impl Locked {
 
 const NO_LINK: i32 = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
 
+/// What stands between the name of a sidecar and the letters of whoever makes it.
+const MAKING: &str = ".making-";
+
 /// Makes a sidecar with a good first record. If somebody else was faster, theirs stays.
 fn make(path: &Path) -> io::Result<()> {
-    let own = super::with_ending(path, &format!(".{}-{:?}", std::process::id(), std::thread::current().id()));
-    match std::fs::remove_file(&own) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
+    let own = being_made(path)?;
     let file = OpenOptions::new().write(true).create_new(true).open(&own)?;
     let made = file.write_all_at(&written(0, &Names::new())?.1, 0).and_then(|()| file.sync_all());
-    // A link is made only if nobody has the name; a rename would replace theirs.
-    let linked = made.and_then(|()| std::fs::hard_link(&own, path));
-    std::fs::remove_file(&own)?;
-    match linked {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-        _ => {}
-    }
+    let named = made.and_then(|()| give_name(&own, path));
+    remove(&own)?;
+    named?;
     sync_directory(path)
+}
+
+/// A link is made only if nobody has the name; a rename would replace theirs. Whoever was faster may also have cleared this one away.
+fn give_name(own: &Path, path: &Path) -> io::Result<()> {
+    match std::fs::hard_link(own, path) {
+        Err(error) if ![io::ErrorKind::AlreadyExists, io::ErrorKind::NotFound].contains(&error.kind()) => {
+            Err(error)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A name that nobody else has. Drawn by chance: processes of two containers that share the directory may have one number, and one of
+/// them would link what the other has only begun to write.
+fn being_made(path: &Path) -> io::Result<PathBuf> {
+    let own = getrandom::u64().map_err(io::Error::other)?;
+    Ok(super::with_ending(path, &format!("{MAKING}{own:016x}")))
+}
+
+/// Removes what those have left who were killed while they made this sidecar, which is there: nobody needs it any more, and whoever is about to link such a
+/// file finds it gone and takes the sidecar instead. One that is begun and left only after this stays.
+fn clear(path: &Path) -> io::Result<()> {
+    let Some(name) = path.file_name() else { return Ok(()) };
+    let mut begins = name.as_encoded_bytes().to_vec();
+    begins.extend(MAKING.bytes());
+    for entry in std::fs::read_dir(directory_of(path))? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let letters = name.as_encoded_bytes().strip_prefix(&*begins);
+        if letters.is_some_and(|letters| letters.len() == 16 && letters.iter().all(u8::is_ascii_hexdigit)) {
+            remove(&entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes a file, unless somebody else was faster.
+fn remove(path: &Path) -> io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn directory_of(file: &Path) -> &Path {
+    file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Makes the names in a file's directory durable.
 pub(super) fn sync_directory(file: &Path) -> io::Result<()> {
-    let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(directory)?.sync_all()
+    File::open(directory_of(file))?.sync_all()
 }
 
 fn lock(file: &File, path: &Path, patience: Duration) -> io::Result<()> {
@@ -340,6 +382,40 @@ mod tests {
                 assert_eq!(token(&disk), Some(nth as u64 + 1));
             }
         }
+    }
+
+    /// In two containers a process and a thread of one number make the same sidecar.
+    #[test]
+    fn what_somebody_else_is_making_is_neither_taken_nor_removed() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("data.fence");
+        let theirs = [being_made(&path).unwrap(), {
+            let of_this_thread = format!(".{}-{:?}", std::process::id(), std::thread::current().id());
+            super::super::with_ending(&path, &of_this_thread)
+        }];
+        for theirs in &theirs {
+            std::fs::write(theirs, "begun").unwrap();
+        }
+        make(&path).unwrap();
+        for theirs in &theirs {
+            assert_eq!(std::fs::read_to_string(theirs).unwrap(), "begun");
+        }
+        assert!(look(&path).unwrap().is_empty());
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 3, "nothing else is left");
+    }
+
+    #[test]
+    fn what_killed_makers_left_is_cleared_away_with_the_first_record_and_nothing_else_is() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("data.fence");
+        let (left, other) = (being_made(&path).unwrap(), directory.path().join("data.fence.making-notes"));
+        std::fs::write(&left, "left by somebody who was killed").unwrap();
+        std::fs::write(&other, "of no maker").unwrap();
+        Locked::open(&path, Duration::ZERO, &Synced::default()).unwrap().put("a", Known::default()).unwrap();
+        assert!(!left.exists() && other.exists());
+        // A maker that is not dead, only late.
+        give_name(&left, &path).unwrap();
+        assert_eq!(look(&path).unwrap().len(), 1);
     }
 
     #[test]

@@ -8,6 +8,8 @@ use std::time::Duration;
 use sqlx::mysql::MySqlRow;
 use sqlx::{Executor as _, MySqlConnection, Row as _};
 
+use crate::receiver::Hazard;
+
 /// A seal that waited in vain is followed by one that waits twice as long, and so on, at most so many times. Whoever waits has a place in the queue of
 /// writers and loses it with the wait; where that queue is longer than the patience, no repetition of the same wait would ever come to its end.
 const MOST_DOUBLINGS: u32 = 4;
@@ -120,6 +122,33 @@ impl Known {
         // What is behind the lock is right whenever somebody panics: a set of names that can be made again.
         act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
+}
+
+/// What could make this server forget a fence, or keep it from comparing.
+pub(super) async fn hazards(conn: &mut MySqlConnection) -> Result<Vec<Hazard>, BadTable> {
+    let mut found = Vec::new();
+    match look(conn).await {
+        Ok(()) => {}
+        Err(BadTable::Engine { engine }) => found.push(Hazard::Setting {
+            setting: "the engine of table leasehold_fence",
+            found: engine,
+            so: "it does not lock rows to the end of a transaction, so every seal and write of the library is refused there, and others are not fenced",
+            wanted: "InnoDB, with ALTER TABLE leasehold_fence ENGINE = InnoDB",
+        }),
+        Err(other) => return Err(other),
+    }
+    let flush: Option<i64> = sqlx::query_scalar("SELECT CAST(@@innodb_flush_log_at_trx_commit AS SIGNED)")
+        .fetch_optional(conn)
+        .await?;
+    if let Some(flush) = flush.filter(|flush| *flush != 1) {
+        found.push(Hazard::Setting {
+            setting: "innodb_flush_log_at_trx_commit",
+            found: flush.to_string(),
+            so: "a power cut takes back the last second of raises and writes",
+            wanted: "1",
+        });
+    }
+    Ok(found)
 }
 
 /// Looks whether the fence table protects anything. Not by `information_schema`, where a server opens the tables of all databases

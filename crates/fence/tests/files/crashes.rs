@@ -41,6 +41,10 @@ fn killed_at(before: Option<&str>, step: (&str, usize)) -> bool {
     assert_eq!(contents(&directory), found, "after {step:?}");
     fence.write_blocking(stamp("a", 34), b"again").unwrap();
     assert_eq!(contents(&directory).as_deref(), Some("again"));
+    let of_the_test = ["child.pid", "strace.log", "data", "data.fence"];
+    let left = std::fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    let left: Vec<_> = left.filter(|name| !of_the_test.iter().any(|known| name == known)).collect();
+    assert!(left.is_empty(), "{left:?} is left after {step:?}");
     true
 }
 

@@ -1,9 +1,12 @@
 //! What stands in the guide.
 
-use leasehold_fence::kafka::{Fence, Record};
-use leasehold_fence::{Authority, Error, Receiver as _};
+use leasehold_fence::Receiver as _;
 
 use crate::world::{World, highest, stamp};
+
+// From here to the end of the function.
+use leasehold_fence::kafka::{Fence, Record};
+use leasehold_fence::{Authority, Error};
 
 async fn report(fence: &Fence, guard: impl Authority, topic: &str) -> Result<(), Error> {
     let done = Record::to(topic).key("reports/nightly").value("done");

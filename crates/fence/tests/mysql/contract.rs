@@ -287,3 +287,31 @@ async fn the_place_has_no_password() {
     let pool = sqlx::mysql::MySqlPoolOptions::new().connect_lazy_with(options);
     assert_eq!(Fence::new(pool).place(), "mysql://db.example:3307/shop");
 }
+
+#[tokio::test]
+async fn an_engine_without_transactions_and_a_lazy_log_are_hazards() {
+    let (pool, fence, _alive) = database(2).await;
+    let settings = async || -> Vec<String> {
+        let found = fence.hazards().await.unwrap();
+        found.iter().map(ToString::to_string).filter(|words| !words.starts_with("innodb_flush")).collect()
+    };
+    assert_eq!(settings().await, [] as [&str; 0]);
+    pool.execute("ALTER TABLE leasehold_fence ENGINE = MyISAM").await.unwrap();
+    let found = settings().await;
+    assert!(
+        found.len() == 1
+            && found[0].starts_with("the engine of table leasehold_fence is MyISAM: it does not lock rows")
+            && found[0].ends_with("set it to InnoDB, with ALTER TABLE leasehold_fence ENGINE = InnoDB"),
+        "{found:?}"
+    );
+    // A server of its own: this one is a setting of all databases.
+    let lazy = leasehold_receivers::mariadb::Server::start_fast().unwrap();
+    let (_, fence) = super::database_on(&leasehold_receivers::Receiver::url(&lazy), 2).await;
+    let found = fence.hazards().await.unwrap();
+    assert_eq!(
+        found.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        [
+            "innodb_flush_log_at_trx_commit is 2: a power cut takes back the last second of raises and writes; set it to 1"
+        ]
+    );
+}

@@ -86,3 +86,24 @@ async fn a_seal_that_is_tried_again_outwaits_a_queue_that_is_longer_than_its_pat
     assert_eq!(ends.last(), Some(&Outcome::Accepted), "{ends:?}");
     while writers.join_next().await.is_some() {}
 }
+
+/// The pool takes a refused connection for a server that is about to start, and would only say after half a minute that there was none in time.
+#[tokio::test]
+async fn a_server_that_is_down_is_said_to_be_down_and_soon() {
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let fence = Fence::new(sqlx::MySqlPool::connect_lazy(&format!("mysql://root@{nobody}/test")).unwrap());
+    // It takes a second, and more on a machine that has much else to do.
+    let soon = Duration::from_secs(5);
+    let stamp = stamp("a", 34);
+    for said in [
+        tokio::time::timeout(soon, fence.seal(&stamp)).await.expect("it is said soon"),
+        tokio::time::timeout(soon, fence.transaction(&stamp, async |_| Ok(()))).await.expect("soon"),
+        tokio::time::timeout(soon, fence.look("a")).await.expect("soon").map(drop),
+        tokio::time::timeout(soon, fence.hazards()).await.expect("soon").map(drop),
+        tokio::time::timeout(soon, fence.migrate()).await.expect("soon"),
+    ] {
+        let error = said.unwrap_err();
+        assert_eq!(error.outcome(), Outcome::Failed);
+        assert!(error.to_string().contains("Connection refused"), "{error}");
+    }
+}

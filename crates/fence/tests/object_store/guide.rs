@@ -1,14 +1,18 @@
 //! What stands in the guide.
 
-use std::sync::Arc;
-
-use leasehold_fence::object_store::Fence;
-use leasehold_fence::{Authority, Error, Receiver as _};
-use object_store::aws::{AmazonS3, S3ConditionalPut};
+use leasehold_fence::Receiver as _;
+use object_store::aws::S3ConditionalPut;
 
 use crate::common::{contents, highest, stamp};
 use crate::http::Http;
 use crate::s3::store;
+
+// From here to the end of the function.
+use std::sync::Arc;
+
+use leasehold_fence::object_store::Fence;
+use leasehold_fence::{Authority, Error};
+use object_store::aws::AmazonS3;
 
 async fn report(s3: Arc<AmazonS3>, guard: impl Authority) -> Result<(), Error> {
     let fence = Fence::new(s3, "reports/nightly.json");

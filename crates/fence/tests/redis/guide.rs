@@ -1,9 +1,12 @@
 //! What stands in the guide.
 
-use leasehold_fence::redis::Fence;
-use leasehold_fence::{Authority, Error, Receiver as _};
+use leasehold_fence::Receiver as _;
 
 use crate::common::{get, highest, stamp, url};
+
+// From here to the end of the function.
+use leasehold_fence::redis::Fence;
+use leasehold_fence::{Authority, Error};
 
 async fn report(fence: &Fence, guard: impl Authority) -> Result<(), Error> {
     let last = fence.key("reports/nightly", "last");

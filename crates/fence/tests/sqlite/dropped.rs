@@ -66,3 +66,27 @@ async fn a_write_that_is_given_up_at_any_step_is_written_whole_or_not_at_all() {
     }
     panic!("it does not end");
 }
+
+/// The connection is the caller's, who goes on with it: what is written there is committed by itself, as the driver says that it is. The driver's thread
+/// is often so fast that several steps are one, so it is tried until it was given up in the middle many times.
+#[tokio::test]
+async fn an_entry_without_a_transaction_that_is_given_up_at_any_step_begins_none() {
+    let file = wal().await;
+    let stamp = &stamp("a", 1);
+    let (mut written, mut given_up) = (0, 0);
+    while given_up < 20 {
+        assert!(written < 1_000, "it was given up half way {given_up} times only");
+        for polls in 1..1_000 {
+            let mut conn = file.pool.acquire().await.unwrap();
+            let has_ended = dropped_after(polls, file.fence.enter(&mut conn, stamp)).await;
+            insert(&mut conn, stamp, "after").await.unwrap();
+            written += 1;
+            let seen = tokens(&file.pool, "a").await.len();
+            assert_eq!(seen, written, "what came after {polls} polls is not committed");
+            if has_ended {
+                break;
+            }
+            given_up += 1;
+        }
+    }
+}

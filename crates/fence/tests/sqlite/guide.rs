@@ -1,10 +1,13 @@
 //! What `docs/guides/fence-sql.md` shows, run.
 
-use leasehold_fence::sqlite::Fence;
-use leasehold_fence::{Authority, Error, Receiver};
+use leasehold_fence::Receiver as _;
 use sqlx::SqlitePool;
 
 use super::{highest, stamp, wal};
+
+// From here to the end of the function.
+use leasehold_fence::sqlite::Fence;
+use leasehold_fence::{Authority, Error};
 
 async fn in_a_transaction(fence: &Fence, guard: &impl Authority) -> Result<(), Error> {
     fence

@@ -19,6 +19,8 @@ pub(super) struct Known {
 pub(super) struct Asked {
     pub(super) place: String,
     pub(super) seen: Result<Seen, String>,
+    /// What is said against its settings.
+    pub(super) warnings: Vec<String>,
 }
 
 /// Where a receiver stands.
@@ -86,6 +88,12 @@ impl Report {
 
     pub(super) fn below(&self) -> String {
         let mut text = String::new();
+        for asked in self.asked.iter().filter(|asked| !asked.warnings.is_empty()) {
+            text.push_str(&format!("\nwarnings about {}\n", asked.place));
+            for warning in &asked.warnings {
+                text.push_str(&format!("  {warning}\n"));
+            }
+        }
         for (place, refusals) in self.refusals().filter(|(_, refusals)| !refusals.is_empty()) {
             text.push_str(&format!("\nlast refusals at {place}\n"));
             for refused in refusals {
@@ -187,6 +195,8 @@ struct ReceiverJson<'a> {
     holder: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<&'a str>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    warnings: &'a [String],
     /// Nothing if the receiver keeps none.
     #[serde(skip_serializing_if = "Option::is_none")]
     refusals: Option<Vec<RefusedJson<'a>>>,
@@ -232,6 +242,7 @@ impl Report {
             highest: mark.map(|mark| mark.token.to_string()),
             holder: mark.and_then(|mark| mark.holder.as_deref()),
             error: seen.err().map(String::as_str),
+            warnings: &asked.warnings,
             refusals: refusals.map(|refusals| refusals.iter().map(refused).collect()),
         }
     }
@@ -244,7 +255,8 @@ mod tests {
 
     fn asked(place: &str, highest: Option<u64>) -> Asked {
         let highest = highest.map(|token| Mark { token, holder: Some("b".to_owned()) });
-        Asked { place: place.to_owned(), seen: Ok(Seen { highest, refusals: Some(Vec::new()) }) }
+        let seen = Ok(Seen { highest, refusals: Some(Vec::new()) });
+        Asked { place: place.to_owned(), seen, warnings: Vec::new() }
     }
 
     fn report(present: Option<u64>, greatest: Option<u64>, highest: Option<u64>) -> Report {
@@ -279,12 +291,25 @@ mod tests {
     #[test]
     fn who_cannot_be_asked_is_named_and_is_not_well() {
         let mut report = report(Some(7), Some(7), Some(7));
-        report.asked.push(Asked { place: "redis://c".to_owned(), seen: Err("refused".to_owned()) });
+        let seen = Err("refused".to_owned());
+        report.asked.push(Asked { place: "redis://c".to_owned(), seen, warnings: Vec::new() });
         assert!(!report.is_well());
         let json = serde_json::to_value(report.json()).unwrap();
         assert_eq!(json["receivers"][1]["standing"], "not-asked");
         assert_eq!(json["receivers"][1]["error"], "refused");
         assert_eq!(json["token_floor"], "8");
+    }
+
+    #[test]
+    fn warnings_are_told_below_and_leave_it_well() {
+        let mut report = report(Some(7), Some(7), Some(7));
+        assert!(serde_json::to_value(report.json()).unwrap()["receivers"][0].get("warnings").is_none());
+        report.asked[0].warnings = vec!["appendonly is no".to_owned()];
+        assert!(
+            report.is_well() && report.below().contains("\nwarnings about file:/x\n  appendonly is no\n")
+        );
+        let json = serde_json::to_value(report.json()).unwrap();
+        assert_eq!(json["receivers"][0]["warnings"], serde_json::json!(["appendonly is no"]));
     }
 
     #[test]

@@ -52,6 +52,16 @@ fn directory(path: &str) -> Result<Address, String> {
     if path.is_empty() {
         return Err("the path is missing; a directory is dir:PATH".into());
     }
+    // Taken for a part of the name it would make another store, beside the one that is meant, whose tokens begin anew.
+    if let Some(at) = path.find('?') {
+        let (path, query) = path.split_at(at);
+        let path = if path.is_empty() { "PATH" } else { path };
+        let next = match query.starts_with("?token_floor") {
+            true => format!("its tokens are raised with `leasehold recover --data {path} --above TOKEN`"),
+            false => format!("write dir:{path}"),
+        };
+        return Err(format!("it has a query, {query:?}; a directory has none: {next}"));
+    }
     std::path::absolute(path).map(Address::Directory).map_err(|error| error.to_string())
 }
 
@@ -219,6 +229,24 @@ mod tests {
         assert_eq!(shown("dir:/a/b:c"), "/a/b:c");
         assert!(shown("dir:a").starts_with('/'));
         assert!(shown("dir:").contains("path is missing"));
+    }
+
+    #[cfg(feature = "embedded")]
+    #[test]
+    fn a_directory_with_a_query_is_refused_with_the_next_step() {
+        for (url, why) in [
+            (
+                "dir:?token_floor",
+                "\"?token_floor\"; a directory has none: its tokens are raised with `leasehold recover --data PATH --above TOKEN`",
+            ),
+            (
+                "dir:/a?token_floor=8",
+                "\"?token_floor=8\"; a directory has none: its tokens are raised with `leasehold recover --data /a --above TOKEN`",
+            ),
+            ("dir:/a?x=1?", "\"?x=1?\"; a directory has none: write dir:/a"),
+        ] {
+            assert_eq!(shown(url), format!("bad: it has a query, {why}"), "{url}");
+        }
     }
 
     #[cfg(not(feature = "embedded"))]

@@ -1,0 +1,67 @@
+//! Guides to fences: whoever copies an example has to know what it depends on and what it imports.
+//!
+//! A guide has the line of the manifest, with the feature. An example in Rust has its `use` lines in it, or the words above it say which they are.
+
+use crate::{Complaint, File, Tree};
+
+const GUIDES: &str = "docs/guides/fence-";
+const DEPENDS: &str = "leasehold-fence = { version = ";
+
+/// Guides without a dependency, and examples without imports.
+pub fn check(tree: &Tree) -> Vec<Complaint> {
+    tree.ending(".md").filter(|file| file.path.starts_with(GUIDES)).flat_map(check_guide).collect()
+}
+
+fn check_guide(guide: &File) -> Vec<Complaint> {
+    let mut complaints = Vec::new();
+    let depends = |line: &str| line.starts_with(DEPENDS) && line.contains("features = [\"");
+    if !guide.lines().any(|(_, line)| depends(line)) {
+        complaints.push(format!("{}: no line says `{DEPENDS}..., features = [...] }}`", guide.path));
+    }
+    // Words since the last block, and the block that is open: where it began, and whether it imports.
+    let (mut says, mut open) = (false, None);
+    for (number, line) in guide.lines() {
+        match (line.strip_prefix("```"), open) {
+            (Some(language), None) => open = Some((number, language != "rust" || says)),
+            (Some(_), Some((began, imports))) => {
+                if !imports {
+                    complaints.push(format!("{}:{began}: which `use` lines does it need?", guide.path));
+                }
+                (says, open) = (false, None);
+            }
+            (None, None) => says |= line.contains("`use"),
+            (None, Some((began, imports))) => {
+                open = Some((began, imports || line.starts_with("use leasehold_fence::")));
+            }
+        }
+    }
+    complaints
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(guide: &str) -> usize {
+        check(&Tree::of(&[("docs/guides/fence-a.md", guide), ("docs/guides/b.md", "```rust\nx\n```\n")]))
+            .len()
+    }
+
+    const MANIFEST: &str = "```text\nleasehold-fence = { version = \"0.1\", features = [\"a\"] }\n```\n";
+
+    #[test]
+    fn an_example_imports_or_the_words_above_it_say_what() {
+        let imports = "```rust\nuse leasehold_fence::a::Fence;\n\nx();\n```\n";
+        assert_eq!(found(&format!("{MANIFEST}{imports}")), 0);
+        assert_eq!(found(&format!("{MANIFEST}With the same `use` lines:\n```rust\nx();\n```\n")), 0);
+        assert_eq!(found(&format!("{MANIFEST}{imports}```rust\nx();\n```\n")), 1);
+        assert_eq!(found(&format!("{MANIFEST}Words.\n```rust\nx();\n```\n")), 1);
+    }
+
+    #[test]
+    fn a_guide_has_the_line_of_the_manifest_with_the_feature() {
+        assert_eq!(found("Words.\n"), 1);
+        assert_eq!(found("leasehold-fence = { version = \"0.1\" }\n"), 1);
+        assert_eq!(found(MANIFEST), 0);
+    }
+}
