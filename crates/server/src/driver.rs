@@ -17,13 +17,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use leasehold_core::holder::Reading;
 use leasehold_core::protocol::{Request, RequestId, Response, ToClient};
 use leasehold_core::{Millis, Revision};
 use leasehold_node::{CALLS, ConnectionId, Input, Membership, Node, Output, SavedSnapshot};
 use leasehold_wal::Wal;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc as async_mpsc, oneshot};
-use tokio::time::{Instant, Sleep};
+use tokio::time::Sleep;
 
 use crate::caller::Inspection;
 use crate::directory::Locked;
@@ -120,6 +121,8 @@ pub(crate) fn start(
             story: Story::default(),
             pulse: Pulse::new(),
             alarm: Box::pin(tokio::time::sleep(Duration::ZERO)),
+            rings: None,
+            turned: leasehold_clock::read(),
             times,
         };
         let stopped = event_loop.run(&locked).await;
@@ -171,8 +174,12 @@ struct Loop {
     /// What the log was told of the cluster.
     story: Story,
     pulse: Pulse,
-    /// Wakes the loop when nothing arrives.
+    /// Wakes the loop when nothing arrives,
     alarm: Pin<Box<Sleep>>,
+    /// at this point, if it has not yet.
+    rings: Option<Reading>,
+    /// When the last turn began.
+    turned: Reading,
     times: SyncTimes,
 }
 
@@ -219,6 +226,7 @@ impl Loop {
                 }
             }
             let now = leasehold_clock::read();
+            self.turned = now;
             self.pulse.turns(now);
             self.pulse.look(&mut self.node, now);
             match self.node.turn(now, inputs) {
@@ -240,9 +248,10 @@ impl Loop {
         let sleep = self.node.sleep().duration();
         self.pulse.sleeps(sleep);
         // An alarm that rings too early costs a turn; one that is set anew in every turn costs the runtime a call of the system each time.
-        let wake = Instant::now() + sleep;
-        if self.alarm.is_elapsed() || self.alarm.deadline() > wake {
-            self.alarm.as_mut().reset(wake);
+        let wake = self.turned.plus(sleep);
+        if self.rings.is_none_or(|rings| !rings.is_before(wake)) {
+            self.alarm.set(tokio::time::sleep(sleep));
+            self.rings = Some(wake);
         }
         let mut next = tokio::select! {
             biased;
@@ -250,7 +259,10 @@ impl Loop {
                 Some(first) => Some(first),
                 None => return Some(Stopped::AsAsked),
             },
-            () = &mut self.alarm => None,
+            () = &mut self.alarm => {
+                self.rings = None;
+                None
+            }
         };
         let mut taken = 0;
         while let Some(message) = next {

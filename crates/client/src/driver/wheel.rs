@@ -4,6 +4,7 @@
 //! somebody else's turn, and that a thread of the library, the attendant's, takes the turns whose time has come without anybody's asking. What
 //! it deliberately does not do: it does not read sockets, and it decides nothing. The interleavings stand in decision 0029.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -159,10 +160,16 @@ impl Wheel {
         let mut alarm = pin!(time.sleep(Duration::ZERO));
         let mut rings: Option<Reading> = None;
         loop {
-            if self.left.swap(false, Ordering::AcqRel) {
-                self.steer();
-            } else {
-                self.take();
+            let turns = catch_unwind(AssertUnwindSafe(|| {
+                if self.left.swap(false, Ordering::AcqRel) {
+                    self.steer();
+                } else {
+                    self.take();
+                }
+            }));
+            if turns.is_err() {
+                // The wheel was left to this one again, and the next turn finds it spoiled.
+                continue;
             }
             if self.ended.load(Ordering::Acquire) {
                 self.meter.end();
@@ -233,9 +240,13 @@ impl Wheel {
     }
 
     fn turn(&self) {
-        let Ok(mut place) = self.driver.lock() else {
-            // A turn has panicked: nothing that stands there can be relied on.
-            return self.end(None);
+        let mut place = match self.driver.lock() {
+            Ok(place) => place,
+            // A turn has panicked: nothing that stands there can be relied on. Whoever waits is told by its being dropped.
+            Err(poisoned) => {
+                *poisoned.into_inner() = None;
+                return self.end(None);
+            }
         };
         // Looked at before the messages are: after the last handle nothing is sent.
         let abandoned = self.abandoned.load(Ordering::Acquire);
@@ -300,176 +311,4 @@ impl Drop for Spoiled<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::driver::{Key, Reply};
-    use crate::error::Error;
-    use leasehold_core::{Answer, Op};
-    use std::panic::{AssertUnwindSafe, catch_unwind};
-    use std::sync::Barrier;
-    use std::task::{Context, Wake, Waker};
-    use std::thread::JoinHandle;
-    use tokio::sync::mpsc;
-
-    const LONG: Duration = Duration::from_secs(20);
-
-    fn put_behind_a_wheel() -> (DriverHandle, Arc<Wheel>) {
-        let (reconnect, _) = mpsc::unbounded_channel();
-        let meter = Meter::new(&Time::Machine, LONG);
-        wheel(Time::Machine, meter.clone(), |handle| {
-            Driver::new(handle, Time::Machine, meter, "nowhere:", LONG, reconnect, None)
-        })
-    }
-
-    fn attended() -> (DriverHandle, Arc<Wheel>, JoinHandle<()>) {
-        let (handle, wheel) = put_behind_a_wheel();
-        let attendant = Arc::clone(&wheel);
-        let thread = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-            runtime.block_on(attendant.attend());
-        });
-        (handle, wheel, thread)
-    }
-
-    /// Something that a turn answers at once: no session has this key.
-    fn question(reply: Reply<Answer>) -> ToDriver {
-        ToDriver::Submit { key: Key(u64::MAX), op: Op::Close, reply: Some(reply) }
-    }
-
-    fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-        let began = leasehold_clock::read();
-        while !is_so() {
-            assert!(leasehold_clock::read().since(began).greater() < LONG, "{what}");
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    }
-
-    #[test]
-    fn whoever_asks_is_answered_by_a_turn_of_its_own() {
-        let (handle, wheel) = put_behind_a_wheel();
-        let (reply, mut answer) = oneshot::channel();
-        handle.send(question(reply)).unwrap();
-        // There is no attendant: nobody else can have done it.
-        assert!(matches!(answer.try_recv(), Ok(Err(Error::SessionEnded(_)))));
-        assert_eq!(wheel.asked.load(Ordering::Relaxed), 0);
-    }
-
-    #[test]
-    fn every_message_of_many_threads_is_followed_by_a_turn() {
-        let (handle, _, attendant) = attended();
-        let start = Arc::new(Barrier::new(8));
-        let threads: Vec<_> = (0..8)
-            .map(|_| {
-                let (handle, start) = (handle.clone(), Arc::clone(&start));
-                std::thread::spawn(move || {
-                    start.wait();
-                    for asked in 0..20_000 {
-                        let (reply, answer) = oneshot::channel();
-                        handle.send(question(reply)).unwrap();
-                        let (done, heard) = std::sync::mpsc::channel();
-                        drop(handle.clone());
-                        let mut answer = answer;
-                        if answer.try_recv().is_ok() {
-                            continue;
-                        }
-                        // Somebody else has the turn.
-                        let waiter = Told(done);
-                        let waker = Waker::from(Arc::new(waiter));
-                        let mut context = Context::from_waker(&waker);
-                        while std::pin::Pin::new(&mut answer).poll(&mut context).is_pending() {
-                            assert!(heard.recv_timeout(LONG).is_ok(), "question {asked} was left lying");
-                        }
-                    }
-                })
-            })
-            .collect();
-        threads.into_iter().for_each(|thread| thread.join().unwrap());
-        drop(handle);
-        attendant.join().unwrap();
-    }
-
-    struct Told(std::sync::mpsc::Sender<()>);
-
-    impl Wake for Told {
-        fn wake(self: Arc<Self>) {
-            let _ = self.0.send(());
-        }
-    }
-
-    #[test]
-    fn the_attendant_ends_with_the_last_handle_and_late_messages_are_refused() {
-        let (handle, wheel, attendant) = attended();
-        let weak = handle.downgrade();
-        drop(handle);
-        attendant.join().unwrap();
-        assert!(weak.upgrade().is_none());
-        assert!(wheel.ended.load(Ordering::Relaxed));
-    }
-
-    /// Does something when it is told.
-    struct Then(Box<dyn Fn() + Send + Sync>);
-
-    impl Wake for Then {
-        fn wake(self: Arc<Self>) {
-            (self.0)();
-        }
-    }
-
-    /// Asks, with something to happen in the turn that answers.
-    fn ask_and_then(handle: &DriverHandle, then: impl Fn() + Send + Sync + 'static) {
-        let (reply, mut answer) = oneshot::channel();
-        let waker = Waker::from(Arc::new(Then(Box::new(then))));
-        assert!(std::pin::Pin::new(&mut answer).poll(&mut Context::from_waker(&waker)).is_pending());
-        let sent = handle.send(question(reply));
-        assert!(sent.is_ok());
-    }
-
-    #[test]
-    fn a_waker_that_asks_in_a_turn_is_answered_by_the_next_one() {
-        let (handle, _) = put_behind_a_wheel();
-        let (again, answers) = (handle.clone(), Arc::new(Mutex::new(None)));
-        let kept = Arc::clone(&answers);
-        ask_and_then(&handle, move || {
-            let (reply, answer) = oneshot::channel();
-            again.send(question(reply)).unwrap();
-            *kept.lock().unwrap() = Some(answer);
-        });
-        let mut answer = answers.lock().unwrap().take().unwrap();
-        assert!(matches!(answer.try_recv(), Ok(Err(Error::SessionEnded(_)))));
-    }
-
-    #[test]
-    fn a_turn_that_panics_ends_the_driver_and_whoever_waits_is_told() {
-        let (handle, wheel, attendant) = attended();
-        let panics =
-            catch_unwind(AssertUnwindSafe(|| ask_and_then(&handle, || panic!("a waker that panics"))));
-        assert!(panics.is_err());
-        wait_until("it has not ended", || handle.is_closed());
-        let (reply, mut answer) = oneshot::channel();
-        assert!(handle.send(question(reply)).is_err());
-        assert!(answer.try_recv().is_err());
-        attendant.join().unwrap();
-        assert!(wheel.messages().is_empty());
-    }
-
-    #[cfg(feature = "testing")]
-    #[test]
-    fn a_turn_that_names_an_earlier_point_calls_the_attendant() {
-        use crate::driver::Wire;
-        let (handle, wheel, attendant) = attended();
-        let rings = || wheel.lock(&wheel.alarm).rings;
-        wait_until("it does not sleep", || rings().is_some());
-        let (sender, mut sent) = mpsc::unbounded_channel();
-        handle.send(ToDriver::Connected { wire: Wire::Memory(sender), leaderless: None }).unwrap();
-        let before = leasehold_clock::read().plus(Duration::from_millis(300));
-        *wheel.lock(&wheel.alarm) = Alarm { point: before, rings: Some(before.plus(LONG)), slept: None };
-        let (reply, _) = oneshot::channel();
-        handle.send(question(reply)).unwrap();
-        wait_until("it sleeps too long", || {
-            rings().is_some_and(|rings| rings.is_before(before.plus(LONG / 2)))
-        });
-        assert!(sent.try_recv().is_err());
-        drop(handle);
-        attendant.join().unwrap();
-    }
-}
+mod tests;
