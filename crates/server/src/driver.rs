@@ -1,7 +1,7 @@
 //! The node's loop, a task beside those of its connections, and its disk on a thread of its own.
 //!
 //! The loop wakes at least every 20 ms. It reads the clocks only after it has taken in everything that has arrived, and hands
-//! out what the node says in order. Neither disk nor network ever blocks it: their queues are unbounded towards the loop, and
+//! out what the node says in order. It waits for nothing but small writes to a disk that is quick: queues are unbounded towards the loop, and
 //! bounded towards a client, whose connection ends when it does not read. It shares its thread with the connections, whose tasks do a bounded
 //! piece of work each and never wait: a request that was read is at the loop without waking anybody.
 
@@ -251,7 +251,8 @@ impl Loop {
         let wake = self.turned.plus(sleep);
         if self.rings.is_none_or(|rings| !rings.is_before(wake)) {
             self.alarm.set(tokio::time::sleep(sleep));
-            self.rings = Some(wake);
+            // Not from the beginning of the turn, which may have been long: it would ring later than is noted.
+            self.rings = Some(leasehold_clock::read().plus(sleep));
         }
         let mut next = tokio::select! {
             biased;
@@ -305,8 +306,9 @@ impl Loop {
     }
 
     fn carry_out(&mut self, mut outputs: Vec<Output>) {
-        // Nobody waits for anything but this write.
-        if matches!(outputs.as_slice(), [Output::Write(_)])
+        // Nobody waits for anything but this write, and no other node for a sign of life.
+        if self.node.is_only_member()
+            && matches!(outputs.as_slice(), [Output::Write(_)])
             && let Some(Output::Write(write)) = outputs.pop()
         {
             self.disk.write_at_once(write);

@@ -1,7 +1,7 @@
 //! Drivers around the node: files, sockets and clocks, the embedded mode made of them, and what a service is made of.
 //!
-//! The node decides; this crate carries out. Its loop runs beside its connections on one thread that neither the disk nor the network ever
-//! blocks: writes go to a disk thread, frames to tasks that never wait, and both come back as inputs.
+//! The node decides; this crate carries out. Its loop runs beside its connections on one thread that waits for no network, and for a disk only where
+//! that is quick and nobody else waits: writes go to a disk thread, frames to tasks that never wait, and both come back as inputs.
 
 mod caller;
 mod directory;

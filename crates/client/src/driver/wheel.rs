@@ -1,7 +1,7 @@
 //! The wheel: a driver's turns are taken by whoever brings it something, so that nobody has to be woken for it.
 //!
-//! Promises that one turn is taken after the other, that a message is followed by a turn that takes it in, that nobody ever waits for
-//! somebody else's turn, and that a thread of the library, the attendant's, takes the turns whose time has come without anybody's asking. What
+//! Promises that one turn is taken after the other, that a message is followed by a turn that takes it in, that nobody waits until
+//! somebody else's turn is over, and that a thread of the library, the attendant's, takes the turns whose time has come without anybody's asking. What
 //! it deliberately does not do: it does not read sockets, and it decides nothing. The interleavings stand in decision 0029.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -56,7 +56,8 @@ impl DriverHandle {
         self.put(message)?;
         let wheel = &self.0.wheel;
         if wheel.alone.load(Ordering::Acquire) {
-            wheel.take();
+            // What panics in a turn is no business of whoever has just asked for something, or is dropping a lease: the driver ends.
+            let _ = catch_unwind(AssertUnwindSafe(|| wheel.take()));
         } else {
             wheel.attendant.notify_one();
         }
@@ -66,15 +67,19 @@ impl DriverHandle {
     /// Brings the driver a message from the attendant's own thread, and takes the turn.
     pub(crate) fn bring(&self, message: ToDriver) -> Result<(), Gone> {
         self.put(message)?;
-        self.0.wheel.take();
+        let wheel = &self.0.wheel;
+        wheel.note_lateness();
+        wheel.take();
         Ok(())
     }
 
     fn put(&self, message: ToDriver) -> Result<(), Gone> {
+        let mut messages = self.0.wheel.messages();
+        // Asked under the lock: behind the end nothing is put where nobody looks any more.
         if self.is_closed() {
             return Err(Gone);
         }
-        self.0.wheel.messages().push(message);
+        messages.push(message);
         Ok(())
     }
 
@@ -102,7 +107,7 @@ pub(crate) struct Wheel {
     messages: Mutex<Vec<ToDriver>>,
     /// How often a turn was asked for since the wheel was last let go of; more than zero means that somebody has it.
     asked: AtomicUsize,
-    /// Whether everything that was sent was answered, and that by itself: whoever asks next seems to be the only one.
+    /// Whether the last thing on the connection was a single message from the service: whoever asks next seems to be the only one.
     alone: AtomicBool,
     /// Whether whoever had the wheel has left it to the attendant.
     left: AtomicBool,
@@ -160,6 +165,7 @@ impl Wheel {
         let mut alarm = pin!(time.sleep(Duration::ZERO));
         let mut rings: Option<Reading> = None;
         loop {
+            self.note_lateness();
             let turns = catch_unwind(AssertUnwindSafe(|| {
                 if self.left.swap(false, Ordering::AcqRel) {
                     self.steer();
@@ -205,8 +211,9 @@ impl Wheel {
         }
     }
 
-    /// Notes how late it is for the attendant, by whoever comes first after its time: what is taken in next is judged by that.
-    fn note_lateness(&self, now: Reading) {
+    /// Notes how late the attendant's thread is, by whatever runs on it first: what is taken in next is judged by that.
+    fn note_lateness(&self) {
+        let now = self.time.now();
         let mut alarm = self.lock(&self.alarm);
         if let (Some(slept), Some(rings)) = (alarm.slept, alarm.rings)
             && now.has_reached(rings)
@@ -254,7 +261,6 @@ impl Wheel {
         let Some(driver) = place.as_mut() else { return };
         // What was received is never judged by a reading from before it was there.
         let now = self.time.now();
-        self.note_lateness(now);
         let turned = driver.turn(messages, now);
         self.alone.store(driver.is_alone(), Ordering::Release);
         match turned {
@@ -269,7 +275,8 @@ impl Wheel {
             Turned::GoesOn(point) => {
                 let mut alarm = self.lock(&self.alarm);
                 alarm.point = point;
-                if alarm.rings.is_some_and(|rings| !is_in_time(rings, point)) {
+                let sleeps_too_long = |rings| self.time.keeps_alarms() && !is_in_time(rings, point);
+                if alarm.rings.is_some_and(sleeps_too_long) {
                     self.attendant.notify_one();
                 }
             }
@@ -277,10 +284,15 @@ impl Wheel {
     }
 
     fn end(&self, closing: Option<oneshot::Sender<()>>) {
-        self.ended.store(true, Ordering::Release);
+        // Before the end is to be seen: the attendant takes it then.
         *self.lock(&self.closing) = closing;
-        // Whoever sent something since is told by its being dropped.
-        self.messages().clear();
+        let rest = {
+            let mut messages = self.messages();
+            self.ended.store(true, Ordering::Release);
+            std::mem::take(&mut *messages)
+        };
+        // Whoever sent something since is told by its being dropped, and may ask again in that.
+        drop(rest);
         self.attendant.notify_one();
     }
 

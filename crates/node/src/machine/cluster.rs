@@ -224,6 +224,11 @@ impl Node {
         }
     }
 
+    /// Whether nobody else is a member, so that nobody waits for a sign of life.
+    pub fn is_only_member(&self) -> bool {
+        self.is_alone() && self.roster.members.len() <= 1
+    }
+
     /// How the cluster stands, as its leader sees it.
     pub(super) fn cluster_view(&self) -> ClusterView {
         let me = self.id();

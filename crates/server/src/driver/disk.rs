@@ -199,6 +199,7 @@ mod tests {
         let mut bench = self::bench();
         bench.took(QUICK / 2, QUICK_WRITES);
         bench.disk.write_at_once(write(1, 100));
+        bench.took(QUICK / 2, QUICK_WRITES);
         bench.disk.write_at_once(write(2, 100));
         assert_eq!((bench.written(), bench.queued()), (vec![1, 2], 0));
     }

@@ -55,15 +55,17 @@ fn whoever_asks_is_answered_by_a_turn_of_its_own() {
 
 #[test]
 fn every_message_of_many_threads_is_followed_by_a_turn() {
-    let (handle, _, attendant) = attended();
+    let (handle, wheel, attendant) = attended();
     let start = Arc::new(Barrier::new(8));
     let threads: Vec<_> = (0..8)
         .map(|_| {
-            let (handle, start) = (handle.clone(), Arc::clone(&start));
+            let (handle, wheel, start) = (handle.clone(), Arc::clone(&wheel), Arc::clone(&start));
             std::thread::spawn(move || {
                 start.wait();
                 for asked in 0..20_000 {
                     let (reply, answer) = oneshot::channel();
+                    // Sometimes it is left to the attendant.
+                    wheel.alone.store(asked % 3 > 0, Ordering::Relaxed);
                     handle.send(question(reply)).unwrap();
                     let (done, heard) = std::sync::mpsc::channel();
                     drop(handle.clone());
@@ -102,7 +104,10 @@ fn the_attendant_ends_with_the_last_handle_and_late_messages_are_refused() {
     drop(handle);
     attendant.join().unwrap();
     assert!(weak.upgrade().is_none());
-    assert!(wheel.ended.load(Ordering::Relaxed));
+    let late = DriverHandle(Arc::new(Held { wheel, pid: std::process::id() }));
+    let (reply, mut answer) = oneshot::channel();
+    assert!(late.send(question(reply)).is_err());
+    assert!(answer.try_recv().is_err());
 }
 
 /// Does something when it is told.
@@ -155,8 +160,8 @@ fn end_by_a_panic(own_turn: bool) {
     let rests = || wheel.lock(&wheel.alarm).rings.is_some() && wheel.asked.load(Ordering::Relaxed) == 0;
     wait_until("the attendant does not come to rest", rests);
     wheel.alone.store(own_turn, Ordering::Relaxed);
-    let panics = catch_unwind(AssertUnwindSafe(|| ask_and_then(&handle, || panic!("a waker that panics"))));
-    assert_eq!(panics.is_err(), own_turn);
+    // Whoever asked goes on, also if the turn was its own.
+    let _asked = ask_and_then(&handle, || panic!("a waker that panics"));
     wait_until("it has not ended", || handle.is_closed());
     wait_until("nobody is told", || matches!(waiting.try_recv(), Err(oneshot::error::TryRecvError::Closed)));
     let (reply, mut answer) = oneshot::channel();
@@ -166,21 +171,48 @@ fn end_by_a_panic(own_turn: bool) {
     assert!(wheel.messages().is_empty());
 }
 
-#[cfg(feature = "testing")]
 #[test]
 fn a_turn_that_names_an_earlier_point_calls_the_attendant() {
-    use crate::driver::Wire;
-    let (handle, wheel, attendant) = attended();
-    let rings = || wheel.lock(&wheel.alarm).rings;
-    wait_until("it does not sleep", || rings().is_some());
-    let (sender, mut sent) = mpsc::unbounded_channel();
-    handle.send(ToDriver::Connected { wire: Wire::Memory(sender), leaderless: None }).unwrap();
-    let before = leasehold_clock::read().plus(Duration::from_millis(300));
-    *wheel.lock(&wheel.alarm) = Alarm { point: before, rings: Some(before.plus(LONG)), slept: None };
-    let (reply, _) = oneshot::channel();
-    handle.send(question(reply)).unwrap();
-    wait_until("it sleeps too long", || rings().is_some_and(|rings| rings.is_before(before.plus(LONG / 2))));
-    assert!(sent.try_recv().is_err());
-    drop(handle);
-    attendant.join().unwrap();
+    let (handle, wheel) = put_behind_a_wheel();
+    let is_called = || {
+        let mut called = pin!(wheel.attendant.notified());
+        called.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready()
+    };
+    let sleeps_until = |rings| wheel.lock(&wheel.alarm).rings = Some(rings);
+    for (sleeps, called) in [(LONG, true), (Duration::from_millis(100), false)] {
+        sleeps_until(leasehold_clock::read().plus(sleeps));
+        let (reply, _) = oneshot::channel();
+        handle.send(question(reply)).unwrap();
+        assert_eq!(is_called(), called, "it sleeps for {sleeps:?}");
+    }
+}
+
+#[test]
+fn whoever_closes_is_told_and_nobody_who_asks_meanwhile_is_forgotten() {
+    for round in 0..300 {
+        let (handle, wheel, attendant) = attended();
+        let asking = handle.clone();
+        let asker = std::thread::spawn(move || {
+            let mut answers = Vec::new();
+            loop {
+                let (reply, answer) = oneshot::channel();
+                wheel.alone.store(false, Ordering::Relaxed);
+                if asking.send(question(reply)).is_err() {
+                    return answers;
+                }
+                answers.push(answer);
+            }
+        });
+        let (reply, told) = oneshot::channel();
+        handle.send(ToDriver::Close { reply }).unwrap();
+        attendant.join().unwrap();
+        let mut answers = asker.join().unwrap();
+        // The attendant of a test tells nobody, but it has whom to tell, and drops it.
+        assert!(told.blocking_recv().is_err());
+        let is_open = |answer: &mut oneshot::Receiver<_>| {
+            matches!(answer.try_recv(), Err(oneshot::error::TryRecvError::Empty))
+        };
+        let open = answers.iter_mut().map(is_open).filter(|open| *open);
+        assert_eq!(open.count(), 0, "round {round}");
+    }
 }
