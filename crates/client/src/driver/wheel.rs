@@ -68,7 +68,7 @@ impl DriverHandle {
     pub(crate) fn bring(&self, message: ToDriver) -> Result<(), Gone> {
         self.put(message)?;
         let wheel = &self.0.wheel;
-        wheel.note_lateness();
+        wheel.note_lateness(wheel.time.now());
         wheel.take();
         Ok(())
     }
@@ -165,7 +165,7 @@ impl Wheel {
         let mut alarm = pin!(time.sleep(Duration::ZERO));
         let mut rings: Option<Reading> = None;
         loop {
-            self.note_lateness();
+            self.note_lateness(time.now());
             let turns = catch_unwind(AssertUnwindSafe(|| {
                 if self.left.swap(false, Ordering::AcqRel) {
                     self.steer();
@@ -212,8 +212,7 @@ impl Wheel {
     }
 
     /// Notes how late the attendant's thread is, by whatever runs on it first: what is taken in next is judged by that.
-    fn note_lateness(&self) {
-        let now = self.time.now();
+    fn note_lateness(&self, now: Reading) {
         let mut alarm = self.lock(&self.alarm);
         if let (Some(slept), Some(rings)) = (alarm.slept, alarm.rings)
             && now.has_reached(rings)
@@ -261,6 +260,9 @@ impl Wheel {
         let Some(driver) = place.as_mut() else { return };
         // What was received is never judged by a reading from before it was there.
         let now = self.time.now();
+        if !self.time.keeps_alarms() {
+            self.note_lateness(now);
+        }
         let turned = driver.turn(messages, now);
         self.alone.store(driver.is_alone(), Ordering::Release);
         match turned {
@@ -275,6 +277,10 @@ impl Wheel {
             Turned::GoesOn(point) => {
                 let mut alarm = self.lock(&self.alarm);
                 alarm.point = point;
+                if !self.time.keeps_alarms() {
+                    // Whoever moves the clock by hand calls at every step: the whole driver sleeps from now until then.
+                    (alarm.slept, alarm.rings) = (Some(now), Some(point));
+                }
                 let sleeps_too_long = |rings| self.time.keeps_alarms() && !is_in_time(rings, point);
                 if alarm.rings.is_some_and(sleeps_too_long) {
                     self.attendant.notify_one();
