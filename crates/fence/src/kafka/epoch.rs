@@ -18,6 +18,9 @@ use crate::stamp::Stamp;
 /// How long it is waited for deliveries before it is asked whether the transaction has failed meanwhile: the client library does not
 /// tell by itself.
 const SLICE: Duration = Duration::from_millis(20);
+/// How long one look for deliveries takes at most. The client library's own flush looks for as long as it is given, also when all has been
+/// delivered in its first moment.
+const LOOK: Duration = Duration::from_millis(1);
 /// How long an abort may take that nobody depends on: the next epoch aborts what is left.
 const COURTESY: Duration = Duration::from_millis(500);
 
@@ -105,9 +108,12 @@ impl Epoch {
     fn flush(&self) -> Result<(), Trouble> {
         let mut ended = Ok(());
         for _ in 0..slices(self.patience) {
-            ended = self.producer.flush(SLICE);
-            if ended.is_ok() {
-                return Ok(());
+            for _ in 0..SLICE.as_millis() / LOOK.as_millis() {
+                ended = self.producer.flush(Duration::ZERO);
+                if ended.is_ok() {
+                    return Ok(());
+                }
+                self.producer.poll(LOOK);
             }
             if let Some(error) = self.failure() {
                 return Err(self.trouble(error));
