@@ -309,7 +309,7 @@ impl Driver {
         }
     }
 
-    /// Whether nothing was sent that was not answered, and no more than one was answered at once.
+    /// Whether whoever asks next seems to be the only one: nothing was sent since a single message came in.
     fn is_alone(&self) -> bool {
         self.alone
     }
