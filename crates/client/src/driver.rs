@@ -346,7 +346,7 @@ impl Driver {
             self.alone = false;
             self.unheard_since.get_or_insert(now);
             // A connection that has just ended says so by itself.
-            connection.send(outgoing);
+            connection.send(&outgoing);
         }
     }
 

@@ -24,12 +24,12 @@ pub(crate) enum Wire {
 
 impl Wire {
     /// Sends what a turn has to say.
-    pub(crate) fn send(&self, requests: Vec<(RequestId, Request)>) {
+    pub(crate) fn send(&self, requests: &[(RequestId, Request)]) {
         match self {
-            Self::Stream(sending) => sending.send(&requests),
+            Self::Stream(sending) => sending.send(requests),
             #[cfg(feature = "testing")]
             Self::Memory(sender) => {
-                let _ = sender.send(requests);
+                let _ = sender.send(requests.to_vec());
             }
         }
     }
