@@ -15,8 +15,8 @@ use crate::name::{Label, Reason, RegisterKey, ResourceName, Value};
 use crate::table::Config;
 use crate::time::{LogTime, Millis};
 
+pub(crate) use encoding::decode_versioned;
 pub use encoding::{DecodeError, encode_behind};
-pub(crate) use encoding::{decode_versioned, encode_versioned};
 
 /// One entry of the log: commands that share one point in log time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -45,5 +45,5 @@ pub use id::{
 };
 pub use limits::Limits;
 pub use name::{Label, Reason, RegisterKey, ResourceName, TextError, Value};
-pub use table::{Config, LeaseTable};
+pub use table::{Config, LeaseTable, TableImage};
 pub use time::{Drift, LogTime, Millis};

@@ -64,6 +64,7 @@ pub use read::{
 };
 use resource::Resource;
 use session::Session;
+pub use snapshot::TableImage;
 pub use version::{COUNTS_GAPS, FIRST_VERSION, SHOWS_DRAINS, needs, refusal_of, stands_in};
 
 /// The choices made when a log begins.
@@ -97,7 +98,7 @@ pub struct Counters {
 }
 
 /// Sessions, resources and everything that is promised about them.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 pub struct LeaseTable {
     config: Config,
     epoch: Epoch,

@@ -169,8 +169,8 @@ impl World {
         for output in &self.node.turn(self.now, inputs).expect("the node goes on") {
             match output {
                 Output::Write(write) => self.written.push(Input::Written { number: write.number }),
-                Output::SaveSnapshot { index, .. } => {
-                    self.written.push(Input::SnapshotSaved { index: *index });
+                Output::SaveSnapshot(image) => {
+                    self.written.push(Input::SnapshotSaved { index: image.index() });
                 }
                 Output::Send { message, .. } => self.hear(message),
                 _ => {}

@@ -31,7 +31,7 @@ pub struct ChangeLog {
 /// Room for that which is kept from one entry to the next. Larger ones are rare.
 const MOST_ROOM: usize = 256 * 1024;
 
-/// The changes of one entry. Their bytes are made once: a snapshot is taken inside a turn of the loop, which must stay short.
+/// The changes of one entry. Their bytes are made once, and every snapshot has them.
 #[derive(Debug, Clone)]
 struct Batch {
     changes: Arc<Changes>,

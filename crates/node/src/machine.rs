@@ -20,7 +20,7 @@ use leasehold_core::measure::RoundTrips;
 use leasehold_core::planted::{Bug, planted};
 use leasehold_core::protocol::{MemberId, Request, RequestId, Status};
 use leasehold_core::{Config, LeaseTable, LogTime, Millis};
-use raft::eraftpb::Message;
+use raft::eraftpb::{ConfState, Message};
 use raft::{RawNode, StateRole};
 
 use crate::anchor::Anchor;
@@ -118,6 +118,8 @@ pub struct Node {
     found: Option<Config>,
     cut_before: Millis,
     since_snapshot: SinceSnapshot,
+    /// The last entry of a snapshot that is being made for another member, and the members that it knows.
+    making: Option<(u64, ConfState)>,
     holds: Holds,
     hints: Hints,
     changes: ChangeLog,
@@ -223,7 +225,7 @@ impl Node {
         self.handle_ready(&mut out)?;
         self.answer_reads(&mut out);
         self.snapshot_if_due(&mut out);
-        self.offer_snapshot();
+        self.make_wanted_snapshot(&mut out);
         self.answer_visitors(&mut out);
         Ok(out)
     }
@@ -290,7 +292,7 @@ impl Node {
 
     /// Everything that a backup needs, as of the last entry applied, and that entry.
     pub fn snapshot(&self) -> SavedSnapshot {
-        SavedSnapshot { index: self.applied, term: self.applied_term, bytes: self.snapshot_bytes() }
+        self.image().save()
     }
 
     /// The last changes of the table.

@@ -80,6 +80,8 @@ impl MemoryLog {
 
     /// A snapshot for followers.
     pub(crate) fn offer_snapshot(&mut self, snapshot: Snapshot) {
+        // Whoever asked meanwhile asks again, and gets this one.
+        self.snapshot_wanted.set(false);
         self.snapshot = Some(snapshot);
     }
 
@@ -171,7 +173,7 @@ impl Storage for MemoryLog {
         if let Some(snapshot) = self.snapshot.as_ref().filter(fits) {
             return Ok(snapshot.clone());
         }
-        // Making one takes a whole look at the table: once per turn is enough, and raft asks again.
+        // Making one takes long, and one at a time is enough: raft asks again.
         self.snapshot_wanted.set(true);
         Err(raft::Error::Store(StorageError::SnapshotTemporarilyUnavailable))
     }

@@ -7,7 +7,8 @@ use std::time::Duration;
 use leasehold_core::protocol::MemberId;
 use leasehold_core::protocol::{Failure, Request, RequestId, Response};
 use leasehold_core::{Millis, Revision};
-use leasehold_node::{Buckets, GapPattern, Leaderless, Membership, NodeStats, SavedSnapshot};
+use leasehold_node::payload::SnapshotImage;
+use leasehold_node::{Buckets, GapPattern, Leaderless, Membership, NodeStats};
 use tokio::sync::oneshot;
 
 use crate::driver::ToLoop;
@@ -113,8 +114,8 @@ impl Caller {
         &self.hub
     }
 
-    /// Everything that a backup needs, as of the last entry applied; nothing when the node has ended.
-    pub async fn snapshot(&self) -> Option<SavedSnapshot> {
+    /// Everything that a backup needs, as of the last entry applied, to be made into bytes; nothing when the node has ended.
+    pub async fn snapshot(&self) -> Option<Box<SnapshotImage>> {
         let (reply, answer) = oneshot::channel();
         self.inbox.send(ToLoop::Snapshot(reply)).ok()?;
         answer.await.ok()

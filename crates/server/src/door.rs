@@ -1,7 +1,7 @@
 //! A connection of the session stream, whatever carries it: what comes in, what goes out, and the watches it has begun.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -11,9 +11,10 @@ use leasehold_wire::{HeardRequest, Hello};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 
-use crate::driver::{MAX_OUTGOING, Outgoing, ToLoop};
+use crate::driver::{Outgoing, ToLoop};
 use crate::hub::{Hub, Watcher};
 use crate::inbox::{Ended, Inbox};
+use crate::unread::{Unread, weight_of};
 
 /// Watches of one connection, unless it was chosen otherwise.
 pub(crate) const MAX_WATCHES: usize = 64;
@@ -88,15 +89,17 @@ impl Door {
     /// When the service has stopped.
     pub fn open(&self) -> Result<(Inbound, Outbound), Ended> {
         let connection = ConnectionId(self.next.fetch_add(1, Ordering::Relaxed));
-        let (sender, answers) = mpsc::channel(MAX_OUTGOING);
+        let (sender, answers) = mpsc::unbounded_channel();
         let (own, watched) = mpsc::channel(MAX_WATCHED);
         // Only the loop keeps these: when it lets go, the connection ends, also one whose client does not read.
         let (open, let_go) = oneshot::channel();
-        let waiting = Arc::new(AtomicUsize::new(0));
-        let outgoing = Outgoing { sender, waiting: Arc::clone(&waiting), _open: open };
+        let unread = Arc::new(Unread::default());
+        let outgoing = Outgoing { sender, unread: Arc::clone(&unread), _open: open };
         self.inbox.send(ToLoop::Connected(connection, outgoing))?;
-        let inbound = Inbound { door: self.clone(), connection, own, watches: HashMap::new() };
-        Ok((inbound, Outbound { answers, waiting, watched, let_go: Some(let_go) }))
+        let own_unread = Arc::clone(&unread);
+        let inbound = Inbound { door: self.clone(), connection, own, unread, watches: HashMap::new() };
+        let outbound = Outbound { answers, unread: own_unread, taken: 0, watched, let_go: Some(let_go) };
+        Ok((inbound, outbound))
     }
 }
 
@@ -106,12 +109,14 @@ pub struct Inbound {
     door: Door,
     connection: ConnectionId,
     own: mpsc::Sender<Vec<ToClient>>,
+    /// What is on its way out.
+    unread: Arc<Unread>,
     watches: HashMap<RequestId, AbortHandle>,
 }
 
 impl Inbound {
     /// Takes in a request, or why it is not understood. Waits while the service has too much to do, and while a client does not
-    /// read what it was told of its mistakes.
+    /// read what it was told, up to the time that a write may take.
     ///
     /// # Errors
     /// When the connection or the service has ended.
@@ -128,6 +133,10 @@ impl Inbound {
                 return Ok(());
             }
             Ok(request) => {
+                if self.unread.is_much() {
+                    let less = self.unread.wait_until_less();
+                    tokio::time::timeout(self.door.write_time, less).await.map_err(|_| Ended)?;
+                }
                 let input = Input::Request { connection: self.connection, id, request };
                 return self.door.inbox.send_when_there_is_room(ToLoop::Node(input)).await;
             }
@@ -170,36 +179,37 @@ impl Drop for Inbound {
 /// What goes out.
 #[derive(Debug)]
 pub struct Outbound {
-    answers: mpsc::Receiver<Vec<ToClient>>,
-    /// Answers on the way.
-    waiting: Arc<AtomicUsize>,
+    answers: mpsc::UnboundedReceiver<Vec<ToClient>>,
+    /// What is on the way, with what was taken out and may not be written yet.
+    unread: Arc<Unread>,
+    taken: usize,
     watched: mpsc::Receiver<Vec<ToClient>>,
     let_go: Option<oneshot::Receiver<()>>,
 }
 
 impl Outbound {
-    /// The next messages; nothing when the connection is over. Answers go before changes.
+    /// The next messages; nothing when the connection is over. Answers go before changes. Whoever asks has written what was given before.
     pub async fn next(&mut self) -> Option<Vec<ToClient>> {
+        self.unread.remove(std::mem::take(&mut self.taken));
         tokio::select! {
             biased;
-            answers = self.answers.recv() => answers.inspect(|answers| self.took(answers)),
+            answers = self.answers.recv() => {
+                self.taken += answers.as_deref().map_or(0, weight_of);
+                answers
+            }
             Some(watched) = self.watched.recv() => Some(watched),
         }
     }
 
-    /// More messages, if there are any now.
+    /// More messages for the same writing, if there are any now.
     pub fn try_next(&mut self) -> Option<Vec<ToClient>> {
         match self.answers.try_recv() {
             Ok(answers) => {
-                self.took(&answers);
+                self.taken += weight_of(&answers);
                 Some(answers)
             }
             Err(_) => self.watched.try_recv().ok(),
         }
-    }
-
-    fn took(&self, answers: &[ToClient]) {
-        self.waiting.fetch_sub(answers.len(), Ordering::Relaxed);
     }
 
     /// Ends when the service has let go of this connection: what is still to be sent gets a moment, and no more. Can be asked for

@@ -2,24 +2,25 @@
 //!
 //! The loop wakes at least every 20 ms. It reads the clocks only after it has taken in everything that has arrived, and hands
 //! out what the node says in order. It waits for nothing but small writes to a disk that is quick: queues are unbounded towards the loop, and
-//! bounded towards a client, whose connection ends when it does not read. It shares its thread with the connections, whose tasks do a bounded
+//! bounded in bytes towards a client: one that does not read is not read from, and its connection ends. It shares its thread with the connections, whose tasks do a bounded
 //! piece of work each and never wait: a request that was read is at the loop without waking anybody.
 
 mod disk;
 mod notices;
 mod pulse;
+mod snapshots;
 mod story;
 
 use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use leasehold_core::holder::Reading;
 use leasehold_core::protocol::{Request, RequestId, Response, ToClient};
 use leasehold_core::{Millis, Revision};
+use leasehold_node::payload::SnapshotImage;
 use leasehold_node::{CALLS, ConnectionId, Input, Membership, Node, Output, SavedSnapshot};
 use leasehold_wal::Wal;
 use tokio::runtime::Handle;
@@ -33,6 +34,7 @@ use crate::door::Present;
 use crate::hub::Hub;
 use crate::inbox::{Arrivals, Inbox};
 use crate::peers::{ToPeers, Work};
+use crate::unread::Unread;
 
 use disk::{Disk, SyncTimes};
 use notices::Notices;
@@ -43,11 +45,6 @@ use story::Story;
 const MAX_INPUTS_PER_TURN: usize = 8_192;
 /// How often the loop makes sure that its lock file is still the one in the directory, in turns of at most 20 ms.
 const TURNS_PER_LOCK_CHECK: u32 = 50;
-/// Batches of messages that may wait for a client that does not read before its connection is ended; it attaches anew.
-pub(crate) const MAX_OUTGOING: usize = 256;
-/// Messages in them: a turn may have thousands for one connection, and a client that does not read must cost little memory.
-const MAX_OUTGOING_MESSAGES: usize = 32_768;
-
 /// What reaches the loop.
 #[derive(Debug)]
 pub(crate) enum ToLoop {
@@ -62,7 +59,9 @@ pub(crate) enum ToLoop {
     /// Numbers are wanted.
     Inspect(oneshot::Sender<Box<Inspection>>),
     /// A copy of everything is wanted.
-    Snapshot(oneshot::Sender<SavedSnapshot>),
+    Snapshot(oneshot::Sender<Box<SnapshotImage>>),
+    /// The bytes of a snapshot that is to be saved are made.
+    Save(SavedSnapshot),
     /// The disk has failed, or this node may not go on: nothing more can be promised.
     Failed(String),
     /// Take in nothing more, finish what was taken in, and stop.
@@ -91,12 +90,13 @@ pub(crate) fn start(
 ) -> std::io::Result<JoinHandle<Stopped>> {
     let times = SyncTimes::new();
     let (disk, jobs) = disk::disk(wal, to_loop.clone(), times.clone());
+    let own_inbox = to_loop.clone();
     let (tell, how) = std::sync::mpsc::channel();
     // The lock is given up by whoever ends last: if the loop panics, the disk may still be writing.
     let locked = Arc::new(locked);
     let disk_lock = Arc::clone(&locked);
     let ended = std::thread::Builder::new().name("leasehold-disk".into()).spawn(move || {
-        let _alarm = Alarm(to_loop);
+        let _alarm = Alarm(to_loop, "the disk thread panicked");
         jobs.run();
         // Whoever tells how the loop ended has let go of everything before.
         let stopped = how.recv().unwrap_or_else(|_| Stopped::Failed("the node's loop panicked".into()));
@@ -111,6 +111,7 @@ pub(crate) fn start(
             node,
             inbox,
             disk,
+            to_loop: own_inbox,
             connections: HashMap::new(),
             calls: HashMap::new(),
             hub: Arc::clone(&outside.hub),
@@ -135,13 +136,13 @@ pub(crate) fn start(
     Ok(ended)
 }
 
-/// Tells the loop when the disk thread panics: it would wait for ever for the write on its way.
-struct Alarm(Inbox);
+/// Tells the loop when a thread panics that it waits for: it would do so for ever.
+struct Alarm(Inbox, &'static str);
 
 impl Drop for Alarm {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let _ = self.0.send(ToLoop::Failed("the disk thread panicked".into()));
+            let _ = self.0.send(ToLoop::Failed(self.1.into()));
         }
     }
 }
@@ -160,6 +161,8 @@ struct Loop {
     node: Node,
     inbox: Arrivals,
     disk: Disk,
+    /// For those who make something for it.
+    to_loop: Inbox,
     connections: HashMap<ConnectionId, Outgoing>,
     /// Who waits for the answers to single requests.
     calls: HashMap<RequestId, oneshot::Sender<Response>>,
@@ -186,9 +189,9 @@ struct Loop {
 /// The way to a client. Its connection ends when the loop drops this.
 #[derive(Debug)]
 pub(crate) struct Outgoing {
-    pub(crate) sender: async_mpsc::Sender<Vec<ToClient>>,
-    /// Messages on the way. Whoever takes them out counts them out.
-    pub(crate) waiting: Arc<AtomicUsize>,
+    pub(crate) sender: async_mpsc::UnboundedSender<Vec<ToClient>>,
+    /// What is on the way. Whoever has written it counts it out.
+    pub(crate) unread: Arc<Unread>,
     /// Noticed by the connection even while it cannot write.
     pub(crate) _open: oneshot::Sender<()>,
 }
@@ -198,18 +201,17 @@ struct NotRead;
 
 impl Outgoing {
     fn send(&self, messages: Vec<ToClient>) -> Result<(), NotRead> {
-        let waiting = self.waiting.fetch_add(messages.len(), Ordering::Relaxed);
-        // What one turn has to say goes out, however much it is.
-        if waiting > 0 && waiting + messages.len() > MAX_OUTGOING_MESSAGES {
+        if !self.unread.add(&messages) {
             return Err(NotRead);
         }
-        self.sender.try_send(messages).map_err(|_| NotRead)
+        self.sender.send(messages).map_err(|_| NotRead)
     }
 }
 
 impl Loop {
     async fn run(&mut self, locked: &Locked) -> Stopped {
         let mut turns_until_check = TURNS_PER_LOCK_CHECK;
+        let mut has_yielded = true;
         let membership = self.node.membership();
         self.story = Story::of(&membership.members);
         self.show_members(&membership);
@@ -229,15 +231,26 @@ impl Loop {
             self.turned = now;
             self.pulse.turns(now);
             self.pulse.look(&mut self.node, now);
-            match self.node.turn(now, inputs) {
-                Ok(outputs) => self.carry_out(outputs),
+            let taken = inputs.len();
+            let wrote;
+            let said = match self.node.turn(now, inputs) {
+                Ok(outputs) => {
+                    let said = outputs.len();
+                    let turned = leasehold_clock::read();
+                    wrote = self.carry_out(outputs);
+                    (said, turned)
+                }
                 Err(fatal) => return Stopped::Failed(fatal.to_string()),
-            }
+            };
+            pulse::warn_of_a_long_turn(now, taken, said);
             if self.node.is_drained() {
                 return Stopped::AsAsked;
             }
-            // Others on this thread have their turn, whatever arrives from elsewhere.
-            if !self.inbox.is_empty() {
+            // Others on this thread have their turn, whatever arrives from elsewhere. What was just written is answered before that, once:
+            // somebody waits for it, and for a look at all sockets beside.
+            let answers_first = wrote && has_yielded;
+            has_yielded = !answers_first;
+            if has_yielded && !self.inbox.is_empty() {
                 tokio::task::yield_now().await;
             }
         }
@@ -290,8 +303,9 @@ impl Loop {
                     let _ = reply.send(Box::new(self.inspect()));
                 }
                 ToLoop::Snapshot(reply) => {
-                    let _ = reply.send(self.node.snapshot());
+                    let _ = reply.send(Box::new(self.node.image()));
                 }
+                ToLoop::Save(snapshot) => self.disk.save(snapshot),
                 ToLoop::Drain => inputs.push(Input::Drain),
                 ToLoop::Failed(why) => return Some(Stopped::Failed(why)),
                 ToLoop::Stop => return Some(Stopped::AsAsked),
@@ -305,13 +319,15 @@ impl Loop {
         None
     }
 
-    fn carry_out(&mut self, mut outputs: Vec<Output>) {
+    /// Does what the node says, in order. Says whether something is on disk by that and can be answered.
+    fn carry_out(&mut self, mut outputs: Vec<Output>) -> bool {
+        let mut wrote = false;
         // Nobody waits for anything but this write, and no other node for a sign of life.
         if self.node.is_only_member()
             && matches!(outputs.as_slice(), [Output::Write(_)])
             && let Some(Output::Write(write)) = outputs.pop()
         {
-            self.disk.write_at_once(write);
+            wrote = self.disk.write_at_once(write);
         }
         let mut outgoing: Vec<(ConnectionId, Vec<ToClient>)> = Vec::new();
         let mut places: HashMap<ConnectionId, usize> = HashMap::new();
@@ -319,8 +335,9 @@ impl Loop {
         for output in outputs {
             match output {
                 Output::Write(write) => self.disk.write(write),
-                Output::SaveSnapshot { index, term, bytes } => {
-                    self.disk.save(SavedSnapshot { index, term, bytes });
+                Output::SaveSnapshot(image) => snapshots::make(image, &self.to_loop, ToLoop::Save),
+                Output::MakeSnapshot(image) => {
+                    snapshots::make(image, &self.to_loop, |made| ToLoop::Node(Input::SnapshotMade(made)));
                 }
                 Output::Changed(changes) => changed.push(changes),
                 Output::Send { connection: CALLS, message } => {
@@ -373,13 +390,18 @@ impl Loop {
             let to_client = self.connections.get(&connection);
             if to_client.is_some_and(|to_client| to_client.send(messages).is_err()) {
                 // Gone, or not reading: the connection ends, and the client attaches anew.
-                self.connections.remove(&connection);
+                if let Some(to_client) = self.connections.remove(&connection)
+                    && !to_client.sender.is_closed()
+                {
+                    tracing::warn!("a client leaves too much unread: its connection ends");
+                }
             }
         }
         // Last: what was said before still goes out.
         for connection in closed {
             self.connections.remove(&connection);
         }
+        wrote
     }
 
     fn show_members(&mut self, membership: &Membership) {

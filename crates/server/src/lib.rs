@@ -20,6 +20,7 @@ mod peers;
 mod repeats;
 mod served;
 mod thread;
+mod unread;
 
 pub use caller::{Caller, Inspection, Steadiness};
 pub use directory::{DirectoryError, LockHolder, connect_path, lock_holder};

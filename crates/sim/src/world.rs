@@ -22,6 +22,7 @@ mod wire;
 
 use leasehold_core::protocol::{MemberId, Request, RequestId, Response, ToClient};
 use leasehold_node::PeerMessage;
+use leasehold_node::payload::SnapshotImage;
 
 use crate::plan::Plan;
 use crate::queue::Queue;
@@ -53,6 +54,8 @@ enum Event {
     PeerLost { at: usize, life: u32, peer: MemberId },
     /// The sender of a snapshot hears of its fate.
     SnapshotSent { at: usize, life: u32, to: MemberId, arrived: bool },
+    /// The bytes of a snapshot are made, for the disk or for another member.
+    SnapshotMade { at: usize, life: u32, image: Box<SnapshotImage>, for_disk: bool },
     /// What a disk was doing is done.
     DiskDone { at: usize, life: u32, job: u64 },
     /// A disk without space is looked at again.
@@ -227,6 +230,9 @@ impl World {
             Event::LinkTimesOut { from, to, link } => self.link_times_out(from, to, link),
             Event::PeerLost { at, life, peer } => self.peer_lost(at, life, peer),
             Event::SnapshotSent { at, life, to, arrived } => self.snapshot_sent(at, life, to, arrived),
+            Event::SnapshotMade { at, life, image, for_disk } => {
+                self.snapshot_made(at, life, &image, for_disk);
+            }
             Event::DiskDone { at, life, job } => self.disk_done(at, life, job),
             Event::DiskLooks { at, life } => self.disk_looks(at, life),
             Event::Starts { at, life } => self.starts(at, life),

@@ -33,11 +33,6 @@ pub enum DecodeError {
     },
 }
 
-/// Bytes of `value` behind a version byte.
-pub(crate) fn encode_versioned<T: Serialize>(version: u8, value: &T) -> Vec<u8> {
-    encode_behind(alloc::vec![version], value)
-}
-
 /// The bytes of `value` behind others, which may have room for them already.
 ///
 /// # Panics
@@ -70,7 +65,7 @@ impl postcard::ser_flavors::Flavor for Behind {
     }
 }
 
-/// Reads what [`encode_versioned`] wrote.
+/// Reads what [`encode_behind`] wrote behind a version byte.
 pub(crate) fn decode_versioned<T: for<'de> Deserialize<'de>>(
     what: &'static str,
     known: u8,

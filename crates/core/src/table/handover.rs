@@ -1,5 +1,6 @@
 //! Handover: an offer reserves, an accept marks the successor ready, and only the holder's release swaps.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use super::LeaseTable;
@@ -33,7 +34,7 @@ impl LeaseTable {
         let from = self.sessions[&id].label.clone();
         let holder = self.resources.get_mut(name).and_then(|resource| resource.holder_mut(*token));
         holder.expect("a lease that is held has its place").offer =
-            Some(OfferMade { to, until, ready: None, told: false });
+            Some(Box::new(OfferMade { to, until, ready: None, told: false }));
         self.lower_due(name, until);
         let (resource, token, length) = (name.clone(), *token, *length);
         self.push_item(out, to, ItemKind::Offered { resource, token, from, length });

@@ -4,9 +4,12 @@
 //! small table says, by a mixture of the key's bits, at which places the keys were that were last looked at. What it says is compared with
 //! the key before it counts, so it decides nothing: a key that is not found there is looked up in the tree. That is also why nobody gains
 //! anything by names that mix alike. Iterating, and the bytes of a snapshot, go by the order of keys alone.
+//!
+//! An [`Image`] of it is taken by counting alone, and shares all values with it. What is changed afterwards is copied first, so an image stays
+//! what it was, and whoever has it may look at it on another thread.
 
-use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 use core::ops::{Index, RangeBounds};
@@ -58,8 +61,8 @@ impl Mixed for ResourceName {
 pub(super) struct Known<K, V> {
     /// Where each value is.
     order: BTreeMap<K, u32>,
-    /// The values at their places, each with its key. Boxed, so that making room for more moves none of them.
-    places: Vec<Option<Box<(K, V)>>>,
+    /// The values at their places, each with its key. Behind a pointer, so that making room for more moves none of them, and shared with images.
+    places: Vec<Option<Arc<(K, V)>>>,
     free: Vec<u32>,
     /// Places of keys that were looked at lately: [`WAYS`] for keys that mix alike. Of a power of two, or empty.
     recent: Vec<u32>,
@@ -71,7 +74,7 @@ impl<K, V> Default for Known<K, V> {
     }
 }
 
-impl<K: Mixed, V> Known<K, V> {
+impl<K: Mixed, V: Clone> Known<K, V> {
     pub(super) fn len(&self) -> usize {
         self.order.len()
     }
@@ -98,7 +101,7 @@ impl<K: Mixed, V> Known<K, V> {
             Some(place) => place,
             None => self.remembered(key)?,
         };
-        self.places[place as usize].as_mut().map(|entry| &mut entry.1)
+        self.places[place as usize].as_mut().map(own)
     }
 
     /// The place of a key that was not looked at lately; now it was.
@@ -114,10 +117,7 @@ impl<K: Mixed, V> Known<K, V> {
             Some(place) => place,
             None => self.add(key, make()),
         };
-        self.places[place as usize]
-            .as_mut()
-            .map(|entry| &mut entry.1)
-            .expect("it was there, or was put there")
+        self.places[place as usize].as_mut().map(own).expect("it was there, or was put there")
     }
 
     pub(super) fn insert(&mut self, key: &K, value: V) {
@@ -136,7 +136,7 @@ impl<K: Mixed, V> Known<K, V> {
             u32::try_from(self.places.len() - 1).expect("limits keep the table far below 2^32 of anything")
         });
         self.order.insert(key.clone(), place);
-        self.places[place as usize] = Some(Box::new((key.clone(), value)));
+        self.places[place as usize] = Some(Arc::new((key.clone(), value)));
         self.make_room();
         self.remember(key, place);
         place
@@ -145,7 +145,7 @@ impl<K: Mixed, V> Known<K, V> {
     pub(super) fn remove(&mut self, key: &K) -> Option<V> {
         let place = self.order.remove(key)?;
         self.free.push(place);
-        self.places[place as usize].take().map(|entry| entry.1)
+        self.places[place as usize].take().map(|entry| Arc::unwrap_or_clone(entry).1)
     }
 
     pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = (&K, &V)> {
@@ -162,11 +162,17 @@ impl<K: Mixed, V> Known<K, V> {
 
     /// In an order that means nothing.
     pub(super) fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
-        self.places.iter_mut().flatten().map(|entry| &mut entry.1)
+        self.places.iter_mut().flatten().map(own)
     }
 
     pub(super) fn range(&self, range: impl RangeBounds<K>) -> impl Iterator<Item = (&K, &V)> {
         self.order.range(range).map(|(key, place)| (key, self.of(*place)))
+    }
+
+    /// What it is now, for however long somebody wants to look at it.
+    pub(super) fn image(&self) -> Image<K, V> {
+        // Place by place, as they lie in memory: in the order of keys each of very many would be waited for.
+        Image { order: self.order.values().copied().collect(), places: self.places.clone() }
     }
 
     fn at(&self, place: u32) -> Option<&V> {
@@ -214,7 +220,34 @@ impl<K: Mixed, V> Known<K, V> {
     }
 }
 
-impl<K: Mixed, V> Index<&K> for Known<K, V> {
+/// The value, to be changed: an image that shares it keeps what it was.
+#[inline]
+fn own<K: Clone, V: Clone>(entry: &mut Arc<(K, V)>) -> &mut V {
+    &mut Arc::make_mut(entry).1
+}
+
+/// What a map was at some moment, in the order of keys.
+#[derive(Debug, Clone)]
+pub(super) struct Image<K, V> {
+    /// The places in the order of keys.
+    order: Vec<u32>,
+    places: Vec<Option<Arc<(K, V)>>>,
+}
+
+impl<K, V> Image<K, V> {
+    pub(super) fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
+        self.order.iter().map(|place| {
+            let entry = self.places[*place as usize].as_ref().expect("what the order names is there");
+            (&entry.0, &entry.1)
+        })
+    }
+}
+
+impl<K: Mixed, V: Clone> Index<&K> for Known<K, V> {
     type Output = V;
 
     fn index(&self, key: &K) -> &V {
@@ -223,9 +256,9 @@ impl<K: Mixed, V> Index<&K> for Known<K, V> {
 }
 
 /// All at once: one after the other would look up each of very many keys that are not there.
-impl<K: Mixed, V> From<BTreeMap<K, V>> for Known<K, V> {
+impl<K: Mixed, V: Clone> From<BTreeMap<K, V>> for Known<K, V> {
     fn from(entries: BTreeMap<K, V>) -> Self {
-        let places: Vec<_> = entries.into_iter().map(|entry| Some(Box::new(entry))).collect();
+        let places: Vec<_> = entries.into_iter().map(|entry| Some(Arc::new(entry))).collect();
         let keys = places.iter().flatten().zip(0..);
         let order = keys.map(|(entry, place)| (entry.0.clone(), place)).collect();
         let mut known = Self { order, places, free: Vec::new(), recent: Vec::new() };
@@ -239,14 +272,14 @@ impl<K: Mixed, V> From<BTreeMap<K, V>> for Known<K, V> {
     }
 }
 
-impl<K: Mixed + fmt::Debug, V: fmt::Debug> fmt::Debug for Known<K, V> {
+impl<K: Mixed + fmt::Debug, V: Clone + fmt::Debug> fmt::Debug for Known<K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_map().entries(self.iter()).finish()
     }
 }
 
-/// As a map in the order of keys.
-impl<K: Mixed + Serialize, V: Serialize> Serialize for Known<K, V> {
+/// As a map.
+impl<K: Serialize, V: Serialize> Serialize for Image<K, V> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         use serde::ser::SerializeMap;
         let mut map = serializer.serialize_map(Some(self.len()))?;
@@ -257,7 +290,7 @@ impl<K: Mixed + Serialize, V: Serialize> Serialize for Known<K, V> {
     }
 }
 
-impl<'de, K: Mixed + Deserialize<'de>, V: Deserialize<'de>> Deserialize<'de> for Known<K, V> {
+impl<'de, K: Mixed + Deserialize<'de>, V: Clone + Deserialize<'de>> Deserialize<'de> for Known<K, V> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         BTreeMap::deserialize(deserializer).map(Self::from)
     }
@@ -280,22 +313,32 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_the_map_that_a_tree_is(steps in proptest::collection::vec((0_u8..4, any::<u8>(), any::<u32>()), 0..400)) {
-            let (mut known, mut tree) = (Known::default(), BTreeMap::new());
+        fn it_is_the_map_that_a_tree_is(steps in proptest::collection::vec((0_u8..6, any::<u8>(), any::<u32>()), 0..400)) {
+            let (mut known, mut tree) = (Known::<Alike, u32>::default(), BTreeMap::new());
+            let mut images = Vec::new();
             for (what, key, value) in steps {
                 let key = Alike(key);
                 match what {
+                    4 => images.push((known.image(), tree.clone())),
+                    5 => known.values_mut().chain(tree.values_mut()).for_each(|value| *value = value.wrapping_add(1)),
                     0 => drop((known.insert(&key, value), tree.insert(key.clone(), value))),
                     1 => assert_eq!(known.remove(&key), tree.remove(&key)),
-                    2 => assert_eq!(known.get_mut(&key), tree.get_mut(&key)),
+                    2 => {
+                        assert_eq!(known.get_mut(&key), tree.get_mut(&key));
+                        known.get_mut(&key).into_iter().chain(tree.get_mut(&key)).for_each(|present| *present = value);
+                    }
                     _ => assert_eq!(known.get_or_insert_with(&key, || value), tree.entry(key.clone()).or_insert(value)),
                 }
                 assert_eq!((known.get(&key), known.len()), (tree.get(&key), tree.len()));
             }
             assert!(known.iter().eq(tree.iter()) && known.values().eq(tree.values()) && known.keys().eq(tree.keys()));
+            for (image, tree) in images {
+                assert!(image.iter().eq(tree.iter()), "an image is what the map was when it was taken");
+                assert_eq!(image.len(), tree.len());
+            }
             let from = Alike(100);
             assert!(known.range(from.clone()..).eq(tree.range(from..)));
-            let bytes = postcard::to_allocvec(&known).unwrap();
+            let bytes = postcard::to_allocvec(&known.image()).unwrap();
             assert_eq!(&bytes, &postcard::to_allocvec(&tree).unwrap());
             let read: Known<Alike, u32> = postcard::from_bytes(&bytes).unwrap();
             assert!(read.iter().eq(tree.iter()) && tree.iter().all(|(key, value)| read.get(key) == Some(value)));

@@ -79,7 +79,8 @@ pub(super) struct Holder {
     pub(super) since: LogTime,
     pub(super) command: CommandNumber,
     pub(super) standing: Standing,
-    pub(super) offer: Option<OfferMade>,
+    /// Few holders ever have one, and there are very many holders.
+    pub(super) offer: Option<Box<OfferMade>>,
     pub(super) asks: u32,
     /// What the holder says of its drain. Behind the table in a snapshot, so that one without it is what it was before.
     #[serde(skip)]

@@ -5,17 +5,20 @@
 //! [`check_invariants`](LeaseTable::check_invariants).
 
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
+use super::alarms::Alarm;
 use super::gaps::{Gaps, Outage, Sign};
+use super::known::Image;
 use super::resource::{Draining, Holder, Kind, Readiness, Resource, Standing};
 use super::session::Session;
-use super::{Counters, LeaseTable};
-use crate::command::{DecodeError, Mode, SessionKind, decode_versioned, encode_behind, encode_versioned};
-use crate::id::{SessionId, Token};
+use super::version::{COUNTS_GAPS, SHOWS_DRAINS};
+use super::{Config, Counters, LeaseTable};
+use crate::command::{DecodeError, Mode, SessionKind, decode_versioned, encode_behind};
+use crate::id::{Epoch, SessionId, Token};
 use crate::limits::{LONGEST_MAX_TTL, MAX_ALARMS, MAX_OUTAGES, MAX_POLICY};
 use crate::name::ResourceName;
 use crate::time::{Drift, LogTime};
@@ -60,55 +63,51 @@ struct Gapped {
     outages: VecDeque<Outage>,
 }
 
-impl LeaseTable {
-    /// The table as bytes. Equal tables give equal bytes.
+/// What a table was at some moment, to be made into bytes later, or elsewhere. It shares with the table what has not changed since.
+///
+/// Its fields are those of [`LeaseTable`], in the same order: this is how a table is written, and that is how it is read.
+#[derive(Debug, Clone, Serialize)]
+pub struct TableImage {
+    config: Config,
+    epoch: Epoch,
+    counter: u64,
+    last_at: LogTime,
+    granting_after: Option<LogTime>,
+    next_place: u64,
+    sessions: Image<SessionId, Session>,
+    resources: Image<ResourceName, Resource>,
+    counters: Counters,
+    alarms: BTreeMap<ResourceName, Alarm>,
+    #[serde(skip)]
+    outages: VecDeque<Outage>,
+    #[serde(skip)]
+    version: u32,
+}
+
+/// Bytes of a session or a resource in a snapshot, roughly: what was made room for is not moved while it grows.
+const USUAL_BYTES: usize = 96;
+
+impl TableImage {
+    /// The bytes of the table behind others. Equal tables give equal bytes.
     ///
     /// Until the log is of a version that shows drains, these are bytes that releases from before can read: one of them may be a
     /// member still, and be sent this.
-    pub fn encode(&self) -> Vec<u8> {
-        if !self.shows_drains() {
-            return encode_versioned(BEFORE_DRAINS, self);
+    pub fn encode_behind(&self, mut bytes: Vec<u8>) -> Vec<u8> {
+        bytes.reserve((self.sessions.len() + self.resources.len()) * USUAL_BYTES);
+        let (shows_drains, counts_gaps) = (self.version >= SHOWS_DRAINS, self.version >= COUNTS_GAPS);
+        bytes.push(match (shows_drains, counts_gaps) {
+            (false, _) => BEFORE_DRAINS,
+            (true, false) => BEFORE_GAPS,
+            (true, true) => SNAPSHOT_VERSION,
+        });
+        let mut bytes = encode_behind(bytes, self);
+        if shows_drains {
+            bytes = encode_behind(bytes, &self.later());
         }
-        let version = if self.counts_gaps() { SNAPSHOT_VERSION } else { BEFORE_GAPS };
-        let bytes = add(encode_versioned(version, self), &self.later());
-        if self.counts_gaps() { add(bytes, &self.gapped()) } else { bytes }
-    }
-
-    /// Reads a table that [`encode`](Self::encode) wrote.
-    ///
-    /// # Errors
-    /// When the bytes were written by a later release or are not a snapshot.
-    pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
-        let damaged = |why| DecodeError::Damaged { what: "snapshot", why };
-        let contradicts = || damaged(postcard::Error::DeserializeBadEncoding);
-        let mut table: Self = match bytes.split_first() {
-            Some((1, body)) => {
-                let no_alarms = [&[BEFORE_DRAINS], body, &[0]].concat();
-                decode_versioned("snapshot", BEFORE_DRAINS, &no_alarms)?
-            }
-            Some((&version @ (BEFORE_GAPS | SNAPSHOT_VERSION), body)) => {
-                let (mut table, rest): (Self, _) = postcard::take_from_bytes(body).map_err(damaged)?;
-                let (later, mut rest) = postcard::take_from_bytes(rest).map_err(damaged)?;
-                table.take_later(later).ok_or_else(contradicts)?;
-                if version == SNAPSHOT_VERSION {
-                    let (gapped, behind) = postcard::take_from_bytes(rest).map_err(damaged)?;
-                    table.take_gapped(gapped).ok_or_else(contradicts)?;
-                    rest = behind;
-                }
-                // Any other would have been written in another format.
-                if !rest.is_empty() || table.counts_gaps() != (version == SNAPSHOT_VERSION) {
-                    return Err(contradicts());
-                }
-                table
-            }
-            _ => decode_versioned("snapshot", SNAPSHOT_VERSION, bytes)?,
-        };
-        if !table.is_whole() {
-            return Err(contradicts());
+        if shows_drains && counts_gaps {
+            bytes = encode_behind(bytes, &self.gapped());
         }
-        table.misread();
-        table.rebuild_index();
-        Ok(table)
+        bytes
     }
 
     fn places(&self) -> impl Iterator<Item = (&ResourceName, &Holder)> {
@@ -151,6 +150,68 @@ impl LeaseTable {
             gaps: gaps.map(|(name, gaps)| (name.clone(), (**gaps).clone())).collect(),
             outages: self.outages.clone(),
         }
+    }
+}
+
+impl LeaseTable {
+    /// What the table is now. Takes a look at every session and resource, and copies none.
+    pub fn image(&self) -> TableImage {
+        TableImage {
+            config: self.config.clone(),
+            epoch: self.epoch,
+            counter: self.counter,
+            last_at: self.last_at,
+            granting_after: self.granting_after,
+            next_place: self.next_place,
+            sessions: self.sessions.image(),
+            resources: self.resources.image(),
+            counters: self.counters,
+            alarms: self.alarms.clone(),
+            outages: self.outages.clone(),
+            version: self.version,
+        }
+    }
+
+    /// The table as bytes. Equal tables give equal bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        self.image().encode_behind(Vec::new())
+    }
+
+    /// Reads a table that [`encode`](Self::encode) wrote.
+    ///
+    /// # Errors
+    /// When the bytes were written by a later release or are not a snapshot.
+    pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let damaged = |why| DecodeError::Damaged { what: "snapshot", why };
+        let contradicts = || damaged(postcard::Error::DeserializeBadEncoding);
+        let mut table: Self = match bytes.split_first() {
+            Some((1, body)) => {
+                let no_alarms = [&[BEFORE_DRAINS], body, &[0]].concat();
+                decode_versioned("snapshot", BEFORE_DRAINS, &no_alarms)?
+            }
+            Some((&version @ (BEFORE_GAPS | SNAPSHOT_VERSION), body)) => {
+                let (mut table, rest): (Self, _) = postcard::take_from_bytes(body).map_err(damaged)?;
+                let (later, mut rest) = postcard::take_from_bytes(rest).map_err(damaged)?;
+                table.take_later(later).ok_or_else(contradicts)?;
+                if version == SNAPSHOT_VERSION {
+                    let (gapped, behind) = postcard::take_from_bytes(rest).map_err(damaged)?;
+                    table.take_gapped(gapped).ok_or_else(contradicts)?;
+                    rest = behind;
+                }
+                // Any other would have been written in another format.
+                if !rest.is_empty() || table.counts_gaps() != (version == SNAPSHOT_VERSION) {
+                    return Err(contradicts());
+                }
+                table
+            }
+            _ => decode_versioned("snapshot", SNAPSHOT_VERSION, bytes)?,
+        };
+        if !table.is_whole() {
+            return Err(contradicts());
+        }
+        table.misread();
+        table.rebuild_index();
+        Ok(table)
     }
 
     /// The same for what gaps are made from.
@@ -239,9 +300,4 @@ impl LeaseTable {
                 session.is_some_and(|session| session.waits.contains_key(&waiting.command))
             })
     }
-}
-
-/// The bytes with these behind them.
-fn add<T: Serialize>(bytes: Vec<u8>, value: &T) -> Vec<u8> {
-    encode_behind(bytes, value)
 }

@@ -76,6 +76,7 @@ impl Node {
                 self.raft.mut_store().compact(index, alone);
                 self.since_snapshot.saving = false;
             }
+            Input::SnapshotMade(made) => self.offer_snapshot(made),
             Input::Peer { from, message } => self.take_peer(out, from, message),
             Input::PeerLost(peer) => self.lose_peer(out, peer),
             Input::SnapshotSent { to, arrived } => {

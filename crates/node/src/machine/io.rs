@@ -9,7 +9,7 @@ use crate::anchor::{Machine, ResumeError};
 use crate::hints::RENEWALS_AT_ONCE;
 use crate::members::{CLUSTER_VERSION, Membership};
 use crate::meter::GapPattern;
-use crate::payload::PayloadError;
+use crate::payload::{PayloadError, SnapshotImage};
 use crate::peer::PeerMessage;
 use crate::routes::ConnectionId;
 
@@ -46,6 +46,8 @@ pub enum Input {
         /// The last entry it covers.
         index: u64,
     },
+    /// The bytes of a snapshot that was to be made.
+    SnapshotMade(SavedSnapshot),
     /// Another member says something.
     Peer {
         /// Who.
@@ -92,15 +94,10 @@ pub enum Output {
     },
     /// An applied entry changed something that is watched. Comes before every answer that depends on it.
     Changed(Arc<Changes>),
-    /// Save a snapshot, then say so with [`Input::SnapshotSaved`].
-    SaveSnapshot {
-        /// The last entry it covers.
-        index: u64,
-        /// The term of that entry.
-        term: u64,
-        /// The bytes.
-        bytes: Vec<u8>,
-    },
+    /// Make this into bytes and save it, then say so with [`Input::SnapshotSaved`]. Making it takes long: not on the thread of the loop.
+    SaveSnapshot(Box<SnapshotImage>),
+    /// Make this into bytes, as above, and give them back with [`Input::SnapshotMade`].
+    MakeSnapshot(Box<SnapshotImage>),
     /// Send to another member.
     SendPeer {
         /// To whom.

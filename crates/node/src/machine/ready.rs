@@ -13,7 +13,7 @@ use super::start::{check_version, from_conf_state, to_conf_state};
 use super::{Fatal, LogEntry, LogWrite, Node, Output, SavedSnapshot, SinceSnapshot, Vote};
 use crate::changes::ChangeLog;
 use crate::clock::STALL_CAP;
-use crate::payload::{NodeSnapshot, Payload};
+use crate::payload::{Head, NodeSnapshot, Payload, SnapshotImage};
 use crate::peer::PeerMessage;
 
 /// A node whose disk has not finished a write for so long says nothing any more: it counts as gone.
@@ -233,7 +233,6 @@ impl Node {
         if !due || self.since_snapshot.saving {
             return;
         }
-        let bytes = self.snapshot_bytes();
         self.stats.snapshots += 1;
         self.since_snapshot = SinceSnapshot { entries: 0, bytes: 0, saving: true };
         let (mut index, mut term) = (self.applied, self.applied_term);
@@ -242,24 +241,49 @@ impl Node {
         {
             (index, term) = (index - 1, before);
         }
-        out.push(Output::SaveSnapshot { index, term, bytes });
+        out.push(Output::SaveSnapshot(Box::new(self.image_as(index, term))));
     }
 
-    pub(super) fn snapshot_bytes(&self) -> Vec<u8> {
-        let voters = from_conf_state(self.raft.store().conf_state());
-        let stamped = self.stamped.clone();
-        NodeSnapshot::encode(voters, &self.roster, self.outcomes, stamped, &self.changes, &self.table)
+    fn image_as(&self, index: u64, term: u64) -> SnapshotImage {
+        let head = Head {
+            voters: from_conf_state(self.raft.store().conf_state()),
+            stamped: self.stamped.clone(),
+            roster: self.roster.clone(),
+            outcomes: self.outcomes,
+        };
+        SnapshotImage::new((index, term), head, self.changes.clone(), self.table.image())
     }
 
-    /// Makes a snapshot for a member that needs more than the log has, if raft has asked for one.
-    pub(super) fn offer_snapshot(&mut self) {
-        if !self.raft.mut_store().takes_wanted_snapshot() {
+    /// Everything that a backup needs, as of the last entry applied, to be made into bytes by whoever wants them.
+    pub fn image(&self) -> SnapshotImage {
+        self.image_as(self.applied, self.applied_term)
+    }
+
+    /// Has a snapshot made for a member that needs more than the log has, if raft has asked for one.
+    pub(super) fn make_wanted_snapshot(&mut self, out: &mut Vec<Output>) {
+        if self.making.is_some() || !self.raft.mut_store().takes_wanted_snapshot() {
             return;
         }
-        let mut snapshot = Snapshot { data: self.snapshot_bytes().into(), ..Snapshot::default() };
+        self.making = Some((self.applied, self.raft.store().conf_state().clone()));
+        out.push(Output::MakeSnapshot(Box::new(self.image())));
+    }
+
+    /// A snapshot that was wanted is made. Raft asks again for one that is of no use any more.
+    pub(super) fn offer_snapshot(&mut self, made: SavedSnapshot) {
+        let SavedSnapshot { index, term, bytes } = made;
+        let Some((_, conf)) = self.making.take_if(|making| making.0 == index) else { return };
+        // Nobody asks one that does not lead any more, and it may be many megabytes.
+        if !self.is_leader() {
+            return;
+        }
+        // It would not know those that came since, and it may be one of those that it is meant for.
+        if conf != *self.raft.store().conf_state() {
+            return;
+        }
+        let mut snapshot = Snapshot { data: bytes.into(), ..Snapshot::default() };
         let meta = snapshot.mut_metadata();
-        (meta.index, meta.term) = (self.applied, self.applied_term);
-        meta.set_conf_state(self.raft.store().conf_state().clone());
+        (meta.index, meta.term) = (index, term);
+        meta.set_conf_state(conf);
         self.raft.mut_store().offer_snapshot(snapshot);
     }
 }

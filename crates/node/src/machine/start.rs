@@ -162,6 +162,7 @@ impl Node {
             cut_before: Millis::ZERO,
             // What the files held behind the snapshot counts when it is applied.
             since_snapshot: SinceSnapshot::default(),
+            making: None,
             holds: Holds::default(),
             hints,
             changes,

@@ -109,6 +109,25 @@ fn an_older_snapshot_of_its_own_does_not_replace_the_one_it_was_sent() {
     assert!(world.node(behind).applied() >= applied);
 }
 
+/// Somebody else joins while a snapshot is being made for one that is gone by then: that one would not find itself in it.
+#[test]
+fn a_snapshot_made_before_the_members_changed_is_sent_to_nobody() {
+    let mut world = World::cluster(1);
+    busy(&mut world, 0, 1, 3);
+    world.processes[0].makes_nothing = true;
+    let gone = world.add_process(None);
+    order(&mut world, 0, ClusterCommand::Add(member(gone)));
+    world.run_until(2_000, |world| world.processes[0].making.is_some());
+    order(&mut world, 0, ClusterCommand::Remove { name: member(gone).name });
+    let comes = world.add_process(None);
+    order(&mut world, 0, ClusterCommand::Add(member(comes)));
+    world.run(300);
+    world.processes[0].makes_nothing = false;
+    world.run_until(3_000, |world| world.processes[comes].replaced > 0);
+    world.run(300);
+    assert_eq!(world.node(comes).applied(), world.checks.applied());
+}
+
 #[test]
 fn a_replica_that_came_to_something_else_stops() {
     let mut world = short_logs();

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use leasehold_node::payload::SnapshotImage;
 use leasehold_node::{LogEntry, LogWrite, Recovered, SavedSnapshot, Vote};
 
 use crate::mistake::Mistake;
@@ -14,7 +15,8 @@ pub(crate) struct Disk {
     snapshot: Option<SavedSnapshot>,
     /// Handed over, each with the time at which it is synced unless the disk stands still.
     in_flight: VecDeque<(u64, LogWrite)>,
-    saving: Option<SavedSnapshot>,
+    /// Its bytes are made when it is saved.
+    saving: Option<Box<SnapshotImage>>,
     /// Nothing is synced while this is so.
     pub(crate) stuck: bool,
     pub(crate) mistake: Mistake,
@@ -70,7 +72,7 @@ impl Disk {
         self.log.extend(write.entries.into_iter().map(|entry| (entry.index, entry)));
     }
 
-    pub(crate) fn save(&mut self, snapshot: SavedSnapshot) {
+    pub(crate) fn save(&mut self, snapshot: Box<SnapshotImage>) {
         assert!(self.saving.is_none(), "one snapshot is saved at a time");
         self.saving = Some(snapshot);
     }
@@ -80,7 +82,7 @@ impl Disk {
         if self.stuck {
             return None;
         }
-        let snapshot = self.saving.take()?;
+        let snapshot = self.saving.take()?.save();
         let index = snapshot.index;
         if self.covered() < index {
             self.log = self.log.split_off(&(index + 1));

@@ -8,6 +8,7 @@ use std::time::Duration;
 use leasehold_core::Config;
 use leasehold_core::holder::Reading;
 use leasehold_core::protocol::{Member, MemberId, ToClient};
+use leasehold_node::payload::SnapshotImage;
 use leasehold_node::{
     CALLS, ConnectionId, Fatal, Input, LogWrite, Membership, Node, Options, Output, PeerMessage, Place,
     SavedSnapshot, Setup, Start, founding_snapshot,
@@ -38,6 +39,10 @@ pub(crate) struct Process {
     /// By how many millionths its clocks run fast.
     pub(crate) rate: i64,
     pub(crate) inbox: Vec<Input>,
+    /// A snapshot that is wanted by another, whose bytes are not made yet.
+    pub(crate) making: Option<Box<SnapshotImage>>,
+    /// Nor are they while this is so.
+    pub(crate) makes_nothing: bool,
     /// Its loop stands still.
     pub(crate) stalled: bool,
     pub(crate) fatal: Option<Fatal>,
@@ -129,6 +134,8 @@ impl World {
             clock: Reading { boot: 9_000_000_123 + offset, raw: 5_000_000_777 + offset / 2 },
             rate: 0,
             inbox: Vec::new(),
+            making: None,
+            makes_nothing: false,
             stalled: false,
             fatal: None,
             members: None,
@@ -182,6 +189,7 @@ impl World {
         assert!(own.node.is_none(), "it runs already");
         own.starts += 1;
         own.inbox.clear();
+        own.making = None;
         own.stalled = false;
         own.checked = own.disk.covered().max(1);
         own.told = self.checks.told_by(own.checked);
@@ -304,12 +312,20 @@ impl World {
                 let told = self.processes[process].told;
                 self.processes[process].told = self.checks.changed(told, &changes);
             }
-            Output::SaveSnapshot { index, term, bytes } => {
-                self.processes[process].disk.save(SavedSnapshot { index, term, bytes });
-            }
+            Output::SaveSnapshot(image) => self.processes[process].disk.save(image),
+            Output::MakeSnapshot(image) => self.processes[process].making = Some(image),
             Output::SendPeer { to, message } => {
                 if let PeerMessage::Raft(message) = &message {
                     self.checks.raft(message);
+                    let knows = message.get_snapshot().get_metadata().get_conf_state();
+                    let known =
+                        [&knows.voters, &knows.learners, &knows.voters_outgoing, &knows.learners_next];
+                    if message.get_snapshot().get_metadata().index > 0
+                        && !known.iter().any(|ids| ids.contains(&to.0))
+                    {
+                        self.checks
+                            .violated(format!("member {} is sent a snapshot that does not know it", to.0));
+                    }
                 }
                 let to = process_of(to);
                 if to >= self.processes.len() {
@@ -374,6 +390,8 @@ impl World {
             own.inbox.push(Input::Written { number });
         }
         own.inbox.extend(own.disk.saved().map(|index| Input::SnapshotSaved { index }));
+        let made = own.making.take_if(|_| !own.makes_nothing);
+        own.inbox.extend(made.map(|image| Input::SnapshotMade(image.save())));
         own.inbox.len() > before
     }
 

@@ -208,7 +208,7 @@ fn a_snapshot_that_is_cut_short_or_of_a_later_version_is_refused() {
         actor.take(&mut world, &format!("r{number}"));
         number += 1;
     }
-    let bytes = world.disk.saving.as_ref().expect("it is being saved").bytes.clone();
+    let bytes = world.disk.saving.as_ref().expect("it is being saved").save().bytes;
     assert_eq!(NodeSnapshot::decode(&bytes).unwrap().changes.expect("it has them").kept().count(), number);
     for length in 0..bytes.len() {
         assert!(NodeSnapshot::decode(&bytes[..length]).is_err(), "{length} of {} bytes", bytes.len());

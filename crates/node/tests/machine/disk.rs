@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use leasehold_node::payload::SnapshotImage;
 use leasehold_node::{LogEntry, LogWrite, Recovered, SavedSnapshot, Vote};
 
 /// What a crash leaves of writes that were handed over and not acknowledged.
@@ -13,20 +14,14 @@ pub(crate) enum Crash {
     KeepsWritten(usize),
 }
 
-/// A snapshot handed over and not reported as saved.
-pub(crate) struct Saving {
-    pub(crate) index: u64,
-    pub(crate) term: u64,
-    pub(crate) bytes: Vec<u8>,
-}
-
 #[derive(Default)]
 pub(crate) struct FakeDisk {
     pub(crate) vote: Vote,
     /// Every entry that was ever synced, from the first: snapshots drop nothing here, so that all can be compared.
     pub(crate) synced: Vec<LogEntry>,
     pub(crate) in_flight: VecDeque<LogWrite>,
-    pub(crate) saving: Option<Saving>,
+    /// A snapshot handed over and not reported as saved. Its bytes are made when it is.
+    pub(crate) saving: Option<Box<SnapshotImage>>,
     pub(crate) saved: Option<(u64, u64, Vec<u8>)>,
     /// Writes handed over so far.
     pub(crate) writes: usize,
@@ -62,7 +57,7 @@ impl FakeDisk {
 
     /// The snapshot is safe: its index and term.
     pub(crate) fn save_snapshot(&mut self) -> Option<(u64, u64)> {
-        let Saving { index, term, bytes } = self.saving.take()?;
+        let SavedSnapshot { index, term, bytes } = self.saving.take()?.save();
         self.saved = Some((index, term, bytes));
         Some((index, term))
     }

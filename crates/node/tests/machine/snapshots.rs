@@ -30,14 +30,14 @@ fn a_snapshot_is_asked_for_after_so_many_entries_and_once_at_a_time() {
     let mut actor = Actor::up(&mut world, 1, 60_000);
     until_snapshot(&mut world, &mut actor);
     let saving = world.disk.saving.as_ref().unwrap();
-    assert_eq!((saving.index, world.node.applied()), (10, 10));
+    assert_eq!((saving.index(), world.node.applied()), (10, 10));
     // The fake disk panics at a second one; until the first is safe none is due.
     for _ in 0..30 {
         actor.renewed(&mut world);
     }
     world.save_snapshot();
     world.rest();
-    assert_eq!(world.disk.saving.as_ref().map(|saving| saving.index), Some(40));
+    assert_eq!(world.disk.saving.as_ref().map(|saving| saving.index()), Some(40));
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn a_restart_with_many_entries_behind_the_snapshot_asks_for_one_of_them_all() {
     world.turn();
     assert!(world.disk.saving.is_none(), "nothing is applied yet");
     world.rest();
-    assert!(world.disk.saving.as_ref().is_some_and(|saving| saving.index > synced));
+    assert!(world.disk.saving.as_ref().is_some_and(|saving| saving.index() > synced));
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn a_snapshot_says_who_votes_and_which_clocks_it_was_stamped_by() {
     let mut world = World::begin(embedded(machine(1, 7), false), Config::default(), every(10)).up();
     let mut actor = Actor::up(&mut world, 1, 60_000);
     until_snapshot(&mut world, &mut actor);
-    let snapshot = NodeSnapshot::decode(&world.disk.saving.as_ref().unwrap().bytes).unwrap();
+    let snapshot = NodeSnapshot::decode(&world.disk.saving.as_ref().unwrap().save().bytes).unwrap();
     assert_eq!((snapshot.voters.voters, snapshot.voters.learners), (vec![1], vec![]));
     let (at, anchor) = snapshot.stamped.unwrap();
     let anchor = anchor.unwrap();

@@ -13,7 +13,7 @@ use leasehold_node::{
     ResumeError, Setup, Start,
 };
 
-use crate::disk::{Crash, FakeDisk, Saving};
+use crate::disk::{Crash, FakeDisk};
 use crate::oracle::Oracle;
 
 /// A write never takes this many turns in a row: if it does, the node writes without end.
@@ -158,14 +158,16 @@ impl World {
                     self.oracle.changed(&changes);
                     self.journal.push(Happening::Changed(changes));
                 }
-                Output::SaveSnapshot { index, term, bytes } => {
+                Output::SaveSnapshot(image) => {
+                    let index = image.index();
                     assert!(self.disk.saving.is_none(), "one snapshot is saved at a time");
                     let saved = self.disk.saved.as_ref().map_or(0, |(index, ..)| *index);
                     assert!(index > saved, "a snapshot up to {index} is no progress over {saved}");
                     self.journal.push(Happening::SavesSnapshot(index));
-                    self.disk.saving = Some(Saving { index, term, bytes });
+                    self.disk.saving = Some(image);
                 }
                 Output::SendPeer { message, .. } => panic!("there is nobody to send {message:?} to"),
+                Output::MakeSnapshot(image) => panic!("there is nobody to make {image:?} for"),
                 Output::Close(_) | Output::Members(_) | Output::Replaced => {
                     panic!("one voter never loses its leadership or its members")
                 }

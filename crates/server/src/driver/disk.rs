@@ -68,29 +68,42 @@ impl Disk {
         self.hand_over(ToDisk::Snapshot { index, term, bytes });
     }
 
-    /// Writes at once if that is quick, else on the disk's thread. For a loop that has nothing else to do: it waits for the sync.
-    pub(super) fn write_at_once(&self, write: LogWrite) {
+    /// Writes at once if that is quick, else on the disk's thread. For a loop that has nothing else to do: it waits for the sync. Says whether
+    /// it is written.
+    pub(super) fn write_at_once(&self, write: LogWrite) -> bool {
         let bytes: usize = write.entries.iter().map(|entry| entry.payload.len()).sum();
         if write.install.is_some() || bytes > SMALL_BYTES || self.queued.load(Ordering::Acquire) > 0 {
-            return self.write(write);
+            self.write(write);
+            return false;
         }
         // Somebody is at it, or has panicked at it and is about to be heard of.
-        let Ok(mut writer) = self.writer.try_lock() else { return self.write(write) };
+        let Ok(mut writer) = self.writer.try_lock() else {
+            self.write(write);
+            return false;
+        };
         if !writer.is_quick() {
             drop(writer);
-            return self.write(write);
+            self.write(write);
+            return false;
         }
         match writer.append_once(write) {
-            Ok(None) if !writer.has_to_look() => {}
             Ok(None) => {
+                let has_to_look = writer.has_to_look();
                 drop(writer);
-                self.hand_over(ToDisk::Look);
+                if has_to_look {
+                    self.hand_over(ToDisk::Look);
+                }
+                true
             }
             Ok(Some(again)) => {
                 drop(writer);
                 self.write(again);
+                false
             }
-            Err(ended) => writer.tell_end(ended),
+            Err(ended) => {
+                writer.tell_end(ended);
+                false
+            }
         }
     }
 
@@ -194,13 +207,13 @@ mod tests {
     fn a_small_write_is_written_by_the_loop_once_the_disk_was_quick_often_enough() {
         let mut bench = bench();
         bench.took(QUICK / 2, QUICK_WRITES - 1);
-        bench.disk.write_at_once(write(1, 100));
+        assert!(!bench.disk.write_at_once(write(1, 100)), "it is left to the thread");
         assert_eq!((bench.written(), bench.queued()), (vec![], 1), "not yet");
         let mut bench = self::bench();
         bench.took(QUICK / 2, QUICK_WRITES);
-        bench.disk.write_at_once(write(1, 100));
+        assert!(bench.disk.write_at_once(write(1, 100)), "it is written");
         bench.took(QUICK / 2, QUICK_WRITES);
-        bench.disk.write_at_once(write(2, 100));
+        assert!(bench.disk.write_at_once(write(2, 100)), "it is written");
         assert_eq!((bench.written(), bench.queued()), (vec![1, 2], 0));
     }
 

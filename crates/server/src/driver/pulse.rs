@@ -22,6 +22,19 @@ const PAUSE_BOUNDS: &[u64] = &[
     10_000_000, 60_000_000,
 ];
 
+/// A turn that takes so long is worth a line: two more, and followers would look for another leader.
+const LONG_TURN: Duration = Duration::from_millis(250);
+
+/// Says so when a turn took long: what was taken in, and what the node had to say when.
+pub(super) fn warn_of_a_long_turn(began: Reading, inputs: usize, (outputs, turned): (usize, Reading)) {
+    let ended = leasehold_clock::read();
+    if ended.since(began).greater() >= LONG_TURN {
+        let node_ms = turned.since(began).greater().as_millis();
+        let rest_ms = ended.since(turned).greater().as_millis();
+        tracing::warn!(inputs, outputs, node_ms, rest_ms, "a turn of this node's loop took long");
+    }
+}
+
 /// What was seen of the loop and the clocks.
 #[derive(Debug)]
 pub(super) struct Pulse {

@@ -15,7 +15,7 @@ const PIPE: usize = 64 * 1024;
 
 pub(crate) struct Peer {
     pub(crate) stream: DuplexStream,
-    frames: FrameReader,
+    pub(crate) frames: FrameReader,
     waiting: VecDeque<ToClient>,
     next: u64,
 }

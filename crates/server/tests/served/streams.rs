@@ -9,8 +9,8 @@ use leasehold_core::{
     Reply, Revision, Sequence, SessionCommand, SessionId,
 };
 use leasehold_server::{ServedOptions, serve};
-use leasehold_wire::encode_client;
-use tokio::io::AsyncWriteExt;
+use leasehold_wire::{decode_server_frame, encode_client};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::peer::{Peer, names};
 use crate::person::{PATIENCE, Person, acquire, look, served, until_waiting};
@@ -168,7 +168,8 @@ async fn plain_waits_of_a_stream_end_with_it() {
 #[tokio::test]
 async fn a_client_that_does_not_read_is_let_go() {
     let directory = tempfile::tempdir().unwrap();
-    let served = served(directory.path());
+    let options = ServedOptions { write_timeout: Duration::from_secs(1), ..ServedOptions::default() };
+    let served = serve(directory.path(), options).unwrap();
     let person = Person::open(served.caller()).await;
     let mut deaf = Peer::new(served.door()).await;
     let mut frame = Vec::new();
@@ -184,8 +185,46 @@ async fn a_client_that_does_not_read_is_let_go() {
     };
     tokio::time::timeout(PATIENCE, asking).await.expect("it is let go in time");
     println!("let go after {asked} questions");
+    // Some ten thousand answers wait, some sixteen thousand questions for the loop, and some thousands lie in the pipe.
+    assert!(asked < 60_000, "{asked} questions were taken in and no answer was read");
     assert_eq!(served.caller().inspect().await.unwrap().connections, 0);
     person.take("job").await;
+}
+
+/// Many times as much as may wait for it: nothing more is read from it until it has read, and nothing of it is lost.
+#[tokio::test]
+async fn a_client_that_reads_late_is_answered_everything_once_and_keeps_its_connection() {
+    const QUESTIONS: u64 = 100_000;
+    let directory = tempfile::tempdir().unwrap();
+    let served = served(directory.path());
+    let mut late = Peer::new(served.door()).await;
+    let mut questions = Vec::new();
+    for id in 1..=QUESTIONS {
+        encode_client(&[(RequestId(id), Request::Read(Query::Status))], &mut questions).unwrap();
+    }
+    let (mut read, mut write) = tokio::io::split(late.stream);
+    let asking = tokio::spawn(async move {
+        write.write_all(&questions).await.unwrap();
+        write
+    });
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert!(!asking.is_finished(), "all questions were taken in and no answer was read");
+    let mut heard = std::collections::BTreeSet::new();
+    let mut buffer = vec![0; 64 * 1024];
+    while (heard.len() as u64) < QUESTIONS {
+        let count =
+            tokio::time::timeout(PATIENCE, read.read(&mut buffer)).await.expect("more comes").unwrap();
+        assert!(count > 0, "it hung up after {} answers", heard.len());
+        late.frames.push(&buffer[..count]);
+        while let Some(frame) = late.frames.next_frame().unwrap() {
+            for message in decode_server_frame(frame).unwrap() {
+                let ToClient::Response { id, .. } = message else { panic!("{message:?}") };
+                assert!(heard.insert(id), "request {} was answered twice", id.0);
+            }
+        }
+    }
+    asking.await.unwrap();
+    assert_eq!(served.caller().inspect().await.unwrap().connections, 1);
 }
 
 /// A watcher whose client does not read costs a bounded amount and holds up nobody, and goes on where it was.

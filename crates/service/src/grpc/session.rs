@@ -1,7 +1,6 @@
 //! The session stream as a call: one connection of the node, carried by HTTP/2 instead of our own frames.
 //!
-//! Reading and writing do not wait for each other. A client that does not read is let go, as over TCP: its answers fill a bounded
-//! queue, or one message waits for too long. A client that has ended its side is still told what comes; it ends the call by
+//! A client that does not read is not read from, as over TCP, and is let go when that, or one message, takes too long. A client that has ended its side is still told what comes; it ends the call by
 //! cancelling it.
 
 use std::time::Duration;

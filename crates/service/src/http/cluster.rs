@@ -98,7 +98,7 @@ pub(super) async fn backup(
     let snapshot =
         state.plain().caller().snapshot().await.ok_or_else(|| not_now("the service has stopped"))?;
     let made = tokio::task::spawn_blocking(move || {
-        let file = backup_file(snapshot);
+        let file = backup_file(snapshot.save());
         let checksum = crc32c::crc32c(&file);
         (file, checksum)
     });

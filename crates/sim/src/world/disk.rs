@@ -1,5 +1,6 @@
 //! The disk's thread of a node, as the service has it: one write after the other, each synced before it is reported.
 
+use leasehold_node::payload::SnapshotImage;
 use leasehold_node::{Input, LogEntry, LogWrite, SavedSnapshot};
 use leasehold_wal::mem::MemDisk;
 use leasehold_wal::{Entry, HardState, Index, NodeId, Record, SnapshotKind, Space, Term, Wal, WriteError};
@@ -17,6 +18,8 @@ const WRITE_INTERVAL: u64 = 100 * MILLI;
 const WRITE_TRIES: u32 = 600;
 /// A process that dies after a job is gone this much later at most: before or after its loop hears that it is done.
 const LATER: u64 = 300 * MICRO;
+/// Making the bytes of a snapshot takes less than this.
+const SNAPSHOT_TIME: u64 = 200 * MILLI;
 /// The longest write that a candidate counts with, as nodes have it.
 const SLOWEST_VOTE: u64 = 2 * SECOND;
 /// Bytes of entries in one batch at most: few, so that many writes take several batches, and nodes die between them.
@@ -53,6 +56,25 @@ impl World {
         }
         disk.jobs.push_back(job);
         self.disk_begins(at);
+    }
+
+    /// Has the bytes of a snapshot made, which takes a while: they must be those of this moment all the same.
+    pub(super) fn make_snapshot(&mut self, at: usize, image: Box<SnapshotImage>, for_disk: bool) {
+        // As long as the moment says: a number that is drawn would change what all others are.
+        let takes = self.now % SNAPSHOT_TIME;
+        let life = self.processes[at].life;
+        self.queue.push(self.now + takes, Event::SnapshotMade { at, life, image, for_disk });
+    }
+
+    pub(super) fn snapshot_made(&mut self, at: usize, life: u32, image: &SnapshotImage, for_disk: bool) {
+        if self.processes[at].life != life || !self.processes[at].is_running() {
+            return;
+        }
+        if for_disk {
+            return self.hand_to_disk(at, Job::Snapshot(image.save()));
+        }
+        let soon = self.soon();
+        self.processes[at].push(Input::SnapshotMade(image.save()), soon);
     }
 
     /// How much longer an election may take because of writes that took long: a candidate waits for two votes of the slowest length that

@@ -348,9 +348,8 @@ impl World {
                     self.note_write(at, &write);
                     self.hand_to_disk(at, Job::Write(write));
                 }
-                Output::SaveSnapshot { index, term, bytes } => {
-                    self.hand_to_disk(at, Job::Snapshot(SavedSnapshot { index, term, bytes }));
-                }
+                Output::SaveSnapshot(image) => self.make_snapshot(at, image, true),
+                Output::MakeSnapshot(image) => self.make_snapshot(at, image, false),
                 Output::Changed(changes) => self.note_changes(at, changes),
                 Output::Send { connection: CALLS, message } => {
                     if let ToClient::Response { id, response } = message {

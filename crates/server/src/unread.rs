@@ -1,0 +1,147 @@
+//! What a client leaves unread: how much memory that is, roughly, and how to wait until it is less.
+//!
+//! Bytes are counted and not messages, since a page of leases with long values is a thousand times an answer to a renewal.
+
+use std::mem::size_of;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use leasehold_core::Item;
+use leasehold_core::gap::GapView;
+use leasehold_core::protocol::{ReadAnswer, Response, ToClient};
+use leasehold_core::table::{HolderView, LeaseView, PastView, SessionView, WaiterView};
+use tokio::sync::Notify;
+
+/// Bytes that a client may leave unread before nothing more is read from it: some ten thousand answers to renewals.
+pub(crate) const MAX_UNREAD: usize = 2 * 1024 * 1024;
+/// Bytes that may wait for a client before its connection is ended; it attaches anew. A connection is not read from while far less waits, so
+/// only what nobody asked for, or what was long on its way, comes near this.
+pub(crate) const MAX_OUTGOING: usize = 64 * 1024 * 1024;
+
+/// Bytes on their way to one client.
+#[derive(Debug, Default)]
+pub(crate) struct Unread {
+    bytes: AtomicUsize,
+    /// It became less than would keep a reader waiting.
+    less: Notify,
+}
+
+impl Unread {
+    /// Counts messages in, unless that would be too much. What one turn has to say goes out, however much it is.
+    pub(crate) fn add(&self, messages: &[ToClient]) -> bool {
+        let more: usize = messages.iter().map(weight).sum();
+        let before = self.bytes.fetch_add(more, Ordering::Relaxed);
+        before == 0 || before + more <= MAX_OUTGOING
+    }
+
+    /// Counts out what was written.
+    pub(crate) fn remove(&self, bytes: usize) {
+        let before = self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        if before >= MAX_UNREAD && before - bytes < MAX_UNREAD {
+            self.less.notify_one();
+        }
+    }
+
+    /// Waits while it is too much. For one that waits at a time.
+    pub(crate) async fn wait_until_less(&self) {
+        while self.is_much() {
+            let less = self.less.notified();
+            // What became less before this one listened is not told again.
+            if self.is_much() {
+                less.await;
+            }
+        }
+    }
+
+    pub(crate) fn is_much(&self) -> bool {
+        self.bytes.load(Ordering::Relaxed) >= MAX_UNREAD
+    }
+}
+
+/// Something that is shown with its name, which has 512 bytes at most, and a few numbers.
+const NAMED: usize = 1_024;
+
+/// What messages weigh together.
+pub(crate) fn weight_of(messages: &[ToClient]) -> usize {
+    messages.iter().map(weight).sum()
+}
+
+/// Bytes of memory of a message, roughly.
+fn weight(message: &ToClient) -> usize {
+    let beside = match message {
+        ToClient::Response { response: Response::Read { answer, .. }, .. } => weight_of_answer(answer),
+        ToClient::Items { items, .. } => items.len() * size_of::<Item>(),
+        ToClient::Response { .. } | ToClient::Hint { .. } | ToClient::Watched { .. } => 0,
+    };
+    size_of::<ToClient>() + beside
+}
+
+fn weight_of_answer(answer: &ReadAnswer) -> usize {
+    match answer {
+        ReadAnswer::Lease(lease) => lease.as_ref().map_or(0, weight_of_lease),
+        ReadAnswer::Leases { leases, .. } => leases.iter().map(weight_of_lease).sum(),
+        ReadAnswer::Sessions { sessions, .. } => sessions.len() * size_of::<SessionView>(),
+        ReadAnswer::History(past) => past.len() * size_of::<PastView>(),
+        ReadAnswer::Register(Some((value, _))) => value.as_bytes().len(),
+        ReadAnswer::Alarms(alarms) => alarms.len() * NAMED,
+        ReadAnswer::Gaps(gaps) => {
+            gaps.names.iter().map(|name| NAMED + name.gaps.len() * size_of::<GapView>()).sum()
+        }
+        // A few kilobytes at most.
+        ReadAnswer::Register(None)
+        | ReadAnswer::Check(_)
+        | ReadAnswer::Status(_)
+        | ReadAnswer::Cluster(_) => 0,
+    }
+}
+
+fn weight_of_lease(lease: &LeaseView) -> usize {
+    let values = lease.holders.iter().filter_map(|holder| holder.value.as_ref());
+    size_of::<LeaseView>()
+        + lease.holders.len() * size_of::<HolderView>()
+        + lease.queue.len() * size_of::<WaiterView>()
+        + values.map(|value| value.as_bytes().len()).sum::<usize>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use leasehold_core::protocol::{Failure, RequestId};
+    use leasehold_core::{Revision, Token, Value};
+    use std::time::Duration;
+
+    fn answers(count: usize, bytes: usize) -> Vec<ToClient> {
+        let value = Value::new(vec![1; bytes]).unwrap();
+        let answer = ReadAnswer::Register(Some((value, Token::from_u64(1))));
+        let response = Response::Read { revision: Revision::new(1), answer };
+        vec![ToClient::Response { id: RequestId(1), response }; count]
+    }
+
+    #[test]
+    fn long_values_weigh_what_they_are_and_short_answers_little() {
+        let failed = Response::Failed(Failure::OutcomeUnknown);
+        let short = weight_of(&[ToClient::Response { id: RequestId(1), response: failed }]);
+        assert!(short < 1_024);
+        assert!(weight_of(&answers(3, 65_536)) > 3 * 65_536);
+    }
+
+    #[tokio::test]
+    async fn a_reader_waits_until_there_is_less_and_no_longer() {
+        let unread = Unread::default();
+        let batch = answers(MAX_UNREAD / 65_536, 65_536);
+        assert!(unread.add(&batch) && unread.is_much());
+        let waits = unread.wait_until_less();
+        tokio::pin!(waits);
+        tokio::time::timeout(Duration::from_millis(20), &mut waits).await.expect_err("nothing was read");
+        unread.remove(weight_of(&batch));
+        tokio::time::timeout(Duration::from_secs(10), waits).await.expect("it goes on");
+        unread.wait_until_less().await;
+    }
+
+    #[test]
+    fn one_turn_may_say_what_it_likes_and_the_next_one_not_beyond_the_bound() {
+        let unread = Unread::default();
+        let batch = answers(MAX_OUTGOING / 65_536 + 1, 65_536);
+        assert!(unread.add(&batch), "what one turn has to say goes out");
+        assert!(!unread.add(&answers(1, 1)));
+    }
+}
