@@ -1,5 +1,7 @@
 //! A store: where leases live, chosen by URL.
 
+mod connecting;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,71 +15,15 @@ use leasehold_core::{
 };
 use tokio::sync::oneshot;
 
-use crate::driver::meter::{self, Meter};
+use crate::driver::meter::Meter;
 use crate::driver::{self, DriverHandle, Started, ToDriver, Visitor};
 use crate::error::{Error, Unreachable};
 use crate::figures::{Figures, Warnings};
 use crate::options::SessionOptions;
 use crate::session::Session;
 use crate::time::Time;
-use crate::watch::WatchBuilder;
-
-/// How long a store may be out of reach before a call gives up, unless asked otherwise.
-pub const DEFAULT_PATIENCE: Duration = Duration::from_secs(10);
-
-/// How a store is connected to.
-#[derive(Debug, Clone)]
-#[must_use]
-pub struct ConnectOptions {
-    pub(crate) patience: Duration,
-    pub(crate) end_all_after_wait: bool,
-    pub(crate) only_listed: bool,
-    pub(crate) figures_over: Duration,
-}
-
-impl Default for ConnectOptions {
-    fn default() -> Self {
-        Self {
-            patience: DEFAULT_PATIENCE,
-            end_all_after_wait: false,
-            only_listed: false,
-            figures_over: meter::GENERATION,
-        }
-    }
-}
-
-impl ConnectOptions {
-    /// The defaults.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// How long the store may be out of reach before a call gives up.
-    pub fn patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
-        self
-    }
-
-    /// Uses the addresses of a service that are listed, and no other: neither that of its leader nor those of members that it names. For clients
-    /// that are to pass through a proxy, whatever happens to it.
-    pub fn only_listed(mut self) -> Self {
-        self.only_listed = true;
-        self
-    }
-
-    /// Recent [figures](Store::figures) are of the last one to two times this; a minute unless asked otherwise.
-    pub fn figures_over(mut self, length: Duration) -> Self {
-        self.figures_over = length;
-        self
-    }
-
-    /// Where the clocks of a directory cannot be compared with this machine's, end all its leases and wait for the longest ttl
-    /// instead of refusing it.
-    pub fn end_all_after_wait(mut self) -> Self {
-        self.end_all_after_wait = true;
-        self
-    }
-}
+use crate::watch::{Sharing, WatchBuilder};
+pub use connecting::{ConnectOptions, DEFAULT_PATIENCE};
 
 /// A connection to a store. Clones share it. Its sessions are renewed by a thread of its own, so that a busy application cannot
 /// starve them.
@@ -98,6 +44,8 @@ struct Inner {
     visitor: Option<Visitor>,
     /// What the driver measures.
     meter: Meter,
+    /// Connections that watches share.
+    sharing: Sharing,
 }
 
 impl Store {
@@ -119,7 +67,15 @@ impl Store {
         let Started { to_driver, connected, visitor, meter } = driver::connect(url, options)?;
         let (url_kept, pid) = (url.to_owned(), std::process::id());
         let (time, visitor) = (Time::Machine, Some(visitor));
-        let inner = Arc::new(Inner { url: url_kept, pid, to_driver, time, visitor, meter });
+        let inner = Arc::new(Inner {
+            url: url_kept,
+            pid,
+            to_driver,
+            time,
+            visitor,
+            meter,
+            sharing: Sharing::default(),
+        });
         connected.await.map_err(|_| driver_gone(url))??;
         Ok(Self { inner })
     }
@@ -127,7 +83,17 @@ impl Store {
     #[cfg(feature = "testing")]
     pub(crate) fn from_driver(url: &str, to_driver: DriverHandle, time: Time, meter: Meter) -> Self {
         let (url, pid) = (url.to_owned(), std::process::id());
-        Self { inner: Arc::new(Inner { url, pid, to_driver, time, visitor: None, meter }) }
+        Self {
+            inner: Arc::new(Inner {
+                url,
+                pid,
+                to_driver,
+                time,
+                visitor: None,
+                meter,
+                sharing: Sharing::default(),
+            }),
+        }
     }
 
     /// The address that was connected to.
@@ -446,6 +412,10 @@ impl Store {
         self.not_forked()?;
         let none = || Error::Unavailable("a store in memory has no watches".to_owned());
         self.inner.visitor.as_ref().ok_or_else(none)
+    }
+
+    pub(crate) fn sharing(&self) -> &Sharing {
+        &self.inner.sharing
     }
 
     fn not_forked(&self) -> Result<(), Error> {

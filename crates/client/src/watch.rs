@@ -1,14 +1,17 @@
 //! Watches: every change of the leases under a prefix, in order, each once.
 //!
-//! A watch has a connection of its own, which is made again when it breaks and goes on where it was. An application that reads
-//! slowly makes the service wait, up to what the service keeps; then the watch is over and says so. What a watch deliberately
-//! does not do: it does not tell the present state. List first, then watch after the revision of the list.
+//! A watch has a connection beside that of its store, which is made again when it breaks and goes on where it was. Watches of one store
+//! that have the same prefix and begin now share one. An application that reads slowly makes the service wait, up to what the service keeps;
+//! then the watch is over and says so. What a watch deliberately does not do: it does not tell the present state. List first, then watch
+//! after the revision of the list.
 
 mod position;
+mod sharing;
 mod task;
 
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
+use std::sync::Arc;
 
 use leasehold_core::Revision;
 use leasehold_core::protocol::Changes;
@@ -16,8 +19,9 @@ use tokio::sync::mpsc;
 
 use crate::error::Error;
 use crate::store::Store;
-use position::Position;
-use task::{Over, Task};
+pub(crate) use sharing::Sharing;
+use sharing::{Joined, Shared};
+use task::{Listener, Over, Task};
 
 /// Changes that wait for the application. While there are so many, no more are read.
 const MAX_WAITING: usize = 64;
@@ -49,22 +53,48 @@ impl WatchBuilder {
     /// When the changes after the revision are not kept any more, when there is no such revision yet, or when the store cannot
     /// be reached.
     pub async fn start(self) -> Result<Watch, Error> {
+        if self.after.is_none()
+            && let Some(watch) = self.shared().await?
+        {
+            return Ok(watch);
+        }
         let (application, receiver) = mpsc::channel(MAX_WAITING);
         let visitor = self.store.visitor()?;
-        let task = Task {
-            home: visitor.home(),
-            store: self.store.url().to_owned(),
-            prefix: self.prefix,
-            position: Position::new(self.after),
-            patience: visitor.patience(),
-            application,
-        };
-        visitor.spawn(task.run());
-        let mut watch =
-            Watch { store: self.store, receiver, revision: self.after.unwrap_or(Revision::NONE), over: None };
-        let beginning = watch.receive().await?;
-        watch.revision = beginning.revision;
+        let listener = Listener::One(application);
+        visitor.spawn(Task::new(visitor, self.store.url(), &self.prefix, self.after, listener).run());
+        let revision = self.after.unwrap_or(Revision::NONE);
+        let mut watch = Watch { store: self.store, receiver, revision, over: None, _shared: None };
+        watch.revision = watch.receive().await?.revision;
         Ok(watch)
+    }
+
+    /// On a connection with others. Nothing if theirs does not do: what became of it before this one came is none of its business.
+    async fn shared(&self) -> Result<Option<Watch>, Error> {
+        let (application, receiver) = mpsc::channel(MAX_WAITING);
+        let visitor = self.store.visitor()?;
+        let (shared, at) = self.store.sharing().join(self.store.url(), visitor, &self.prefix, application);
+        let store = self.store.clone();
+        let mut watch =
+            Watch { store, receiver, revision: Revision::NONE, over: None, _shared: Some(shared) };
+        match at {
+            Joined::First => watch.revision = watch.receive().await?.revision,
+            Joined::Early => match watch.receive().await {
+                Ok(beginning) => watch.revision = beginning.revision,
+                // Those before it may have had no patience left.
+                Err(_) => return Ok(None),
+            },
+            Joined::Underway(told) => watch.revision = told,
+        }
+        if at != Joined::First {
+            // What others were told before this one was asked for, or are about to be told, is not from now on.
+            let now = watch.store.revision().await?;
+            if now < watch.revision && at != Joined::Early {
+                // The store was set back behind that connection.
+                return Ok(None);
+            }
+            watch.revision = watch.revision.max(now);
+        }
+        Ok(Some(watch))
     }
 }
 
@@ -84,6 +114,8 @@ pub struct Watch {
     receiver: mpsc::Receiver<Result<Changes, Over>>,
     revision: Revision,
     over: Option<Over>,
+    /// Its connection ends with the last that has it.
+    _shared: Option<Arc<Shared>>,
 }
 
 impl Watch {
@@ -96,6 +128,10 @@ impl Watch {
     pub async fn next(&mut self) -> Result<Changes, Error> {
         loop {
             let changes = self.receive().await?;
+            // What those that it shares a connection with were still to be told when it began.
+            if changes.revision <= self.revision {
+                continue;
+            }
             self.revision = changes.revision;
             // Without changes it says how far the log has come.
             if !changes.changes.is_empty() {

@@ -13,5 +13,7 @@ mod openings;
 mod stage;
 #[path = "service/watch_ends.rs"]
 mod watch_ends;
+#[path = "service/watch_sharing.rs"]
+mod watch_sharing;
 #[path = "service/watches.rs"]
 mod watches;

@@ -110,13 +110,16 @@ impl Service {
             for output in outputs {
                 match output {
                     Output::Write(write) => inputs.push(Input::Written { number: write.number }),
-                    Output::SaveSnapshot { index, .. } => inputs.push(Input::SnapshotSaved { index }),
+                    Output::SaveSnapshot(image) => {
+                        inputs.push(Input::SnapshotSaved { index: image.index() });
+                    }
                     Output::Send { connection, message } => {
                         any = true;
                         self.send(connection, message);
                     }
                     // Nobody else is here, and nobody watches.
                     Output::SendPeer { .. }
+                    | Output::MakeSnapshot(_)
                     | Output::Changed(_)
                     | Output::Close(_)
                     | Output::Members(_)

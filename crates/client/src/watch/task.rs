@@ -3,6 +3,7 @@
 //! Promises to read no more than the application takes: what is not taken stays with the service. What it deliberately does
 //! not do: it does not serve a directory, and it does not look at sessions; the store's own connection does both.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold_core::Revision;
@@ -11,6 +12,8 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::position::Position;
+use super::sharing::{Abandons, Fan};
+use crate::driver::Visitor;
 use crate::driver::link::{Connection, Home, Outgoing, encode};
 use crate::error::{Error, Unreachable};
 
@@ -50,24 +53,83 @@ enum Ended {
     Over(Over),
 }
 
+/// Who is told.
+#[derive(Debug, Clone)]
+pub(super) enum Listener {
+    /// A watch of the application.
+    One(mpsc::Sender<Result<Changes, Over>>),
+    /// All that share this connection.
+    Many(Arc<Fan>),
+}
+
+impl Listener {
+    async fn tell(&self, changes: Changes) {
+        match self {
+            // Waits for the application. When it listens no more, the task is about to be ended.
+            Self::One(application) => drop(application.send(Ok(changes)).await),
+            Self::Many(fan) => fan.tell(changes).await,
+        }
+    }
+
+    async fn end(&self, over: Over) {
+        match self {
+            Self::One(application) => drop(application.send(Err(over)).await),
+            Self::Many(fan) => fan.end(&over),
+        }
+    }
+
+    /// Ends when nobody listens any more.
+    async fn closed(&self) {
+        match self {
+            Self::One(application) => application.closed().await,
+            Self::Many(fan) => fan.closed().await,
+        }
+    }
+}
+
 pub(super) struct Task {
-    pub(super) home: Home,
-    pub(super) store: String,
-    pub(super) prefix: String,
-    pub(super) position: Position,
-    pub(super) patience: Duration,
-    pub(super) application: mpsc::Sender<Result<Changes, Over>>,
+    home: Home,
+    store: String,
+    prefix: String,
+    position: Position,
+    patience: Duration,
+    listener: Listener,
+    /// Whoever is left when this ends, however that comes about, is told by that.
+    _abandons: Option<Abandons>,
 }
 
 impl Task {
+    /// One that begins after a revision, or now.
+    pub(super) fn new(
+        visitor: &Visitor,
+        store: &str,
+        prefix: &str,
+        after: Option<Revision>,
+        listener: Listener,
+    ) -> Self {
+        let abandons = match &listener {
+            Listener::One(_) => None,
+            Listener::Many(fan) => Some(Abandons(Arc::clone(fan))),
+        };
+        Self {
+            _abandons: abandons,
+            home: visitor.home(),
+            store: store.to_owned(),
+            prefix: prefix.to_owned(),
+            position: Position::new(after),
+            patience: visitor.patience(),
+            listener,
+        }
+    }
+
     /// Runs until the watch is over or nobody listens any more.
     pub(super) async fn run(mut self) {
-        let application = self.application.clone();
+        let listener = self.listener.clone();
         let over = tokio::select! {
             over = self.follow() => over,
-            () = application.closed() => return,
+            () = listener.closed() => return,
         };
-        let _ = application.send(Err(over)).await;
+        listener.end(over).await;
     }
 
     async fn follow(&mut self) -> Over {
@@ -84,6 +146,9 @@ impl Task {
                 Ok(Ok(connection)) => match self.converse(connection).await {
                     Ended::Over(over) => return over,
                     Ended::Lost { why, had_begun } => {
+                        if let Listener::Many(fan) = &self.listener {
+                            fan.breaks();
+                        }
                         self.home.move_on();
                         if had_begun {
                             away_since = leasehold_clock::read();
@@ -152,8 +217,7 @@ impl Task {
                         );
                     }
                 };
-                // Waits for the application. When it listens no more, the task is about to be ended.
-                let _ = self.application.send(Ok(told)).await;
+                self.listener.tell(told).await;
                 None
             }
             ToClient::Response { id: WATCH, response } => Some(self.ended(response)),

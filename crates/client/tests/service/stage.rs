@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 /// The revision at which the server says it is.
-pub(crate) const REVISION: u64 = 41;
+pub(crate) const REVISION: u64 = 1_041;
 /// The life of its state that it names, unless told otherwise.
 const LIFE: Incarnation = Incarnation(7);
 /// Nothing of these tests takes longer, on a machine that is busy with other things.

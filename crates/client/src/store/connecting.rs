@@ -1,0 +1,62 @@
+//! How a store is connected to.
+
+use std::time::Duration;
+
+use crate::driver::meter;
+
+/// How long a store may be out of reach before a call gives up, unless asked otherwise.
+pub const DEFAULT_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How a store is connected to.
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct ConnectOptions {
+    pub(crate) patience: Duration,
+    pub(crate) end_all_after_wait: bool,
+    pub(crate) only_listed: bool,
+    pub(crate) figures_over: Duration,
+}
+
+impl Default for ConnectOptions {
+    fn default() -> Self {
+        Self {
+            patience: DEFAULT_PATIENCE,
+            end_all_after_wait: false,
+            only_listed: false,
+            figures_over: meter::GENERATION,
+        }
+    }
+}
+
+impl ConnectOptions {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How long the store may be out of reach before a call gives up.
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// Uses the addresses of a service that are listed, and no other: neither that of its leader nor those of members that it names. For clients
+    /// that are to pass through a proxy, whatever happens to it.
+    pub fn only_listed(mut self) -> Self {
+        self.only_listed = true;
+        self
+    }
+
+    /// Recent [figures](crate::Store::figures) are of the last one to two times this; a minute unless asked otherwise.
+    pub fn figures_over(mut self, length: Duration) -> Self {
+        self.figures_over = length;
+        self
+    }
+
+    /// Where the clocks of a directory cannot be compared with this machine's, end all its leases and wait for the longest ttl
+    /// instead of refusing it.
+    pub fn end_all_after_wait(mut self) -> Self {
+        self.end_all_after_wait = true;
+        self
+    }
+}
