@@ -14,7 +14,7 @@ use crate::run::{exists, target_directory};
 use crate::unpack::unpack;
 
 /// Tells the tests in which directory the tools are.
-pub(crate) const VARIABLE: &str = "LEASEHOLD_RECEIVERS";
+pub(crate) const VARIABLE: &str = "LEASEHOLD_TEST_SERVERS";
 
 /// A program, and the Debian package that has it and starts nothing: the parts of MariaDB that are no service.
 const PROGRAMS: [(&str, &str); 3] = [

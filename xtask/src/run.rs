@@ -22,6 +22,13 @@ pub(crate) fn target_directory() -> PathBuf {
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
+    // What cargo tells this program of itself is not to be told further: some dependencies are built anew whenever it differs.
+    for (name, _) in std::env::vars_os() {
+        let own = ["CARGO_PKG_", "CARGO_MANIFEST_"];
+        if name.to_str().is_some_and(|name| own.iter().any(|prefix| name.starts_with(prefix))) {
+            command.env_remove(name);
+        }
+    }
     // What a clone is built for once never pays for being built piece by piece: a third less to write, and to have room for.
     if std::env::var_os("CI").is_some() {
         command.env("CARGO_INCREMENTAL", "0");
