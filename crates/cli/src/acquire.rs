@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::core::limits::MAX_WAIT;
@@ -19,6 +20,7 @@ use crate::holding::{FAREWELL, Holding, Keeper};
 use crate::place::Place;
 use crate::receivers;
 use crate::record::Record;
+use crate::sealing;
 use crate::signals::Signals;
 use crate::trouble::Trouble;
 use crate::words;
@@ -67,8 +69,9 @@ pub(crate) async fn acquire(
     // What makes no sense is refused before anything is made or opened.
     options.numbers()?;
     check_policies(args)?;
-    for url in &args.seal_at {
-        options = options.seal_at(receivers::open(url).map_err(Trouble::Misuse)?);
+    let receivers = receivers::open_all(&args.seal_at, args.variable)?;
+    for receiver in &receivers {
+        options = options.seal_at(Arc::clone(receiver));
     }
     let store = place.connect().await?;
     record.opening();
@@ -82,10 +85,15 @@ pub(crate) async fn acquire(
     let keeper = Keeper { session, store };
     let asked = ask(&keeper.session, names, args, warms_up);
     match wait_in_line(console, &keeper, names, args, asked, signals, record).await {
-        Ok(leases) => Ok(Holding { leases, keeper }),
+        Ok(leases) => {
+            if !args.quiet {
+                sealing::warn(console, receivers).await;
+            }
+            Ok(Holding { leases, keeper })
+        }
         Err(trouble) => {
             let _ = keeper.close().await;
-            Err(trouble)
+            Err(sealing::told(trouble, args, place))
         }
     }
 }

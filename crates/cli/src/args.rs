@@ -32,7 +32,7 @@ pub(crate) use alarms::{AlarmsArgs, AlarmsCommand, ClearArgs};
 pub(crate) use bench::BenchArgs;
 pub(crate) use check_history::CheckHistoryArgs;
 pub(crate) use cluster::{AddArgs, ClusterCommand, PromoteArgs};
-pub(crate) use fence_check::FenceCheckArgs;
+pub(crate) use fence_check::{Database, FenceCheckArgs, FenceName};
 pub(crate) use fence_proxy::FenceProxyArgs;
 pub(crate) use files::{BackupArgs, LifeArgs, RecoverArgs, RestoreArgs, VerifyArgs};
 pub(crate) use gaps::GapsArgs;
@@ -57,6 +57,7 @@ Exit codes:
   2    the command line makes no sense
   3    a history shows that a promise was not kept
   4    a history cannot be judged
+  119  a receiver could not be sealed
   120  held by another
   121  lost while it was needed
   122  the store cannot be reached or used
@@ -178,7 +179,7 @@ pub(crate) enum Command {
     ///
     /// Shows the highest token that each receiver knows beside the one with which the present holder writes, the last writes that were
     /// refused with their holders, and the smallest token that another store may begin with. Changes nothing.
-    #[command(after_help = fence_check::EXAMPLES)]
+    #[command(after_help = fence_check::EXAMPLES, override_usage = fence_check::USAGE)]
     FenceCheck(FenceCheckArgs),
     /// End the lease of a holder that does not answer
     ///
@@ -371,14 +372,52 @@ pub(crate) struct ManArgs {
 
 /// Reads the command line of this process. What cannot be understood is said, and becomes an exit code.
 pub(crate) fn parse() -> Result<Cli, Exit> {
-    let matches = Cli::command().try_get_matches().map_err(|error| say(&without_variable(error)))?;
+    let command = without_empty_variables(Cli::command());
+    let matches = command.try_get_matches().map_err(|error| say(&without_variable(error)))?;
     if names_store_to_serve(&matches) {
         // Whoever names one here means another option, and would serve another directory than they think.
         let why = "serve takes no --store; name its directory with --data, and its address with --listen";
         let _ = writeln!(std::io::stderr(), "leasehold: {why}");
         return Err(Exit::MISUSE);
     }
-    Cli::from_arg_matches(&matches).map_err(|error| say(&error))
+    let mut cli = Cli::from_arg_matches(&matches).map_err(|error| say(&error))?;
+    cli.note_variables(&matches);
+    Ok(cli)
+}
+
+/// Options that name receivers: of which command, as which argument, and the variable that is read if none is given.
+const RECEIVERS: [(&str, &str, &str); 3] = [
+    ("run", "seal_at", run::SEAL_AT),
+    ("hold", "seal_at", run::SEAL_AT),
+    ("fence-check", "receivers", fence_check::RECEIVERS),
+];
+
+/// A variable that is set to nothing is not set: so is one that a script has left empty.
+fn without_empty_variables(command: clap::Command) -> clap::Command {
+    RECEIVERS.into_iter().fold(command, |command, (of, argument, variable)| {
+        match std::env::var_os(variable) {
+            Some(value) if value.is_empty() => command.mut_subcommand(of, |command| {
+                command.mut_arg(argument, |argument| argument.env(Resettable::Reset))
+            }),
+            _ => command,
+        }
+    })
+}
+
+impl Cli {
+    /// Notes which receivers come from a variable: whoever reads an error about one has not typed it.
+    fn note_variables(&mut self, matches: &ArgMatches) {
+        let variable = RECEIVERS.into_iter().find_map(|(of, argument, variable)| {
+            let source = matches.subcommand_matches(of)?.value_source(argument)?;
+            (source == ValueSource::EnvVariable).then_some(variable)
+        });
+        match &mut self.command {
+            Command::Run(args) => args.acquire.variable = variable,
+            Command::Hold(args) => args.acquire.variable = variable,
+            Command::FenceCheck(args) => args.variable = variable,
+            _ => {}
+        }
+    }
 }
 
 /// The same mistake as if no store were named by a variable: the parser shows everything that was given in its usage line, also for commands
@@ -389,7 +428,7 @@ fn without_variable(error: clap::Error) -> clap::Error {
         return error;
     }
     let command = Cli::command().mut_arg("store", |store| store.env(Resettable::Reset));
-    command.try_get_matches().err().unwrap_or(error)
+    without_empty_variables(command).try_get_matches().err().unwrap_or(error)
 }
 
 /// Whether a service is given a store on the command line. A variable that is set for other commands does no harm.

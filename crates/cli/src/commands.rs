@@ -31,7 +31,7 @@ mod watch;
 
 use clap::{CommandFactory, Parser};
 
-use crate::args::{Cli, Command};
+use crate::args::{Cli, Command, FenceCheckArgs};
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::place::Place;
@@ -47,6 +47,9 @@ pub(crate) fn run(cli: Cli, console: &Console) -> Result<Exit, Trouble> {
         Command::Man(args) => return man::run(&args),
         Command::Restore(args) => return restore::run(console, &args),
         Command::Recover(args) => return recover::run(console, &args),
+        Command::FenceCheck(FenceCheckArgs { print_migration: Some(database), .. }) => {
+            return fence_check::print_migration(database);
+        }
         Command::Plan(args) => return plan::run(console, &args),
         Command::Verify(args) => return verify::run(console, &args),
         Command::CheckHistory(args) => return check_history::run(console, &args),

@@ -1,7 +1,7 @@
 //! Exit codes: all of them, and nothing else that decides one.
 //!
-//! Codes of `leasehold run` lie at 120 to 123 because the command's own pass through: commands rarely use these, and shells
-//! take 126 and above for themselves.
+//! Codes of `leasehold run` lie at 119 to 123 because the command's own pass through: commands rarely use these, `timeout` takes 124 and
+//! 125 for itself, and shells take 126 and above.
 
 use std::process::ExitCode;
 
@@ -24,6 +24,8 @@ impl Exit {
     pub const VIOLATED: Self = Self(3);
     /// A history cannot be judged.
     pub const UNJUDGED: Self = Self(4);
+    /// A receiver could not be sealed with the token of a lease that was granted: it was given back, and nothing was run.
+    pub const NOT_SEALED: Self = Self(119);
     /// Somebody else holds the resource.
     pub const HELD: Self = Self(120);
     /// The lease was lost while it was needed.
@@ -58,6 +60,7 @@ impl Exit {
         match error {
             Error::NotFree { .. } | Error::WaitEnded(_) => Self::HELD,
             Error::Refused(refusal) => Self::of_refusal(refusal),
+            Error::NotSealed { .. } => Self::NOT_SEALED,
             Error::OutcomeUnknown => Self::UNKNOWN,
             Error::Unreachable(_) | Error::Unavailable(_) => Self::UNREACHABLE,
             Error::Text(_) | Error::Numbers(_) | Error::Policies(_) | Error::BadUrl { .. } => Self::MISUSE,
@@ -111,6 +114,7 @@ mod tests {
             Exit::MISUSE,
             Exit::VIOLATED,
             Exit::UNJUDGED,
+            Exit::NOT_SEALED,
             Exit::HELD,
             Exit::LOST,
             Exit::UNREACHABLE,

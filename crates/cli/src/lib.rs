@@ -13,6 +13,7 @@ mod loss;
 mod place;
 mod receivers;
 mod record;
+mod sealing;
 mod serve;
 mod signals;
 mod successor;

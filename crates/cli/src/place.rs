@@ -94,6 +94,11 @@ impl Place {
         &self.url
     }
 
+    /// The directory, if it is one and not a service.
+    pub(crate) fn directory(&self) -> Option<&Path> {
+        self.directory.as_deref()
+    }
+
     /// Connects to a store that is there already.
     pub(crate) async fn look(&self) -> Result<Store, Trouble> {
         if let Some(directory) = &self.directory {

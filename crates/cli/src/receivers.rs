@@ -14,13 +14,37 @@ use std::sync::Arc;
 
 use leasehold::fence::Receiver;
 
+use crate::trouble::Trouble;
+
 const KNOWN: &str = "receivers are postgres://USER@HOST/DATABASE, mysql://USER@HOST/DATABASE (MariaDB too), sqlite:PATH, redis://HOST, \
                      s3://BUCKET/PATH, file:PATH (the file that is protected) and http://HOST:PORT (a fence-proxy)";
 
+const NO_TLS: &str = "there is no TLS to a fence-proxy here; write http://HOST:PORT for one, or a tunnel to one, that takes plain connections";
+
+/// The receivers behind these URLs, all of them or none. Of those that a variable names, errors begin with its name.
+pub(crate) fn open_all(
+    urls: &[String],
+    variable: Option<&'static str>,
+) -> Result<Vec<Arc<dyn Receiver>>, Trouble> {
+    urls.iter().map(|url| open(url).map_err(|why| Trouble::Misuse(from(variable, &why)))).collect()
+}
+
+/// What is said of a receiver, with where it comes from.
+pub(crate) fn from(variable: Option<&'static str>, said: &str) -> String {
+    match variable {
+        Some(variable) => format!("{variable}: {said}"),
+        None => said.to_owned(),
+    }
+}
+
 /// The receiver behind a URL. What is wrong with the URL is said in words without its password. Nothing is sent yet.
-pub(crate) fn open(url: &str) -> Result<Arc<dyn Receiver>, String> {
+fn open(url: &str) -> Result<Arc<dyn Receiver>, String> {
     let (scheme, rest) = url.split_once(':').unwrap_or(("", url));
+    let port = if rest.starts_with("//") { port_above(rest) } else { None };
     let opened = match scheme {
+        "postgres" | "postgresql" | "mysql" | "mariadb" | "redis" | "valkey" | "http" if port.is_some() => {
+            Err(format!("port {} is above the maximum of {}", port.unwrap_or_default(), u16::MAX))
+        }
         "postgres" | "postgresql" if !rest.starts_with("//") => Err(KNOWN.to_owned()),
         "postgres" | "postgresql" | "mysql" | "mariadb" if is_misplaced(rest) => Err(KNOWN.to_owned()),
         "postgres" | "postgresql" => sql::postgres(url),
@@ -29,11 +53,23 @@ pub(crate) fn open(url: &str) -> Result<Arc<dyn Receiver>, String> {
         "redis" | "valkey" => redis::open(url),
         "rediss" | "valkeys" => Err(redis::NO_TLS.to_owned()),
         "s3" => s3::open(url),
-        "file" if !rest.is_empty() => file(rest),
+        "file" if rest.is_empty() => Err("it names no file; write file:PATH".to_owned()),
+        "file" => file(rest),
         "http" => http(url),
+        "https" => Err(NO_TLS.to_owned()),
         _ => Err(KNOWN.to_owned()),
     };
     opened.map_err(|why| format!("receiver {:?}: {why}", shown(url)))
+}
+
+/// A port that is none, in what stands behind the scheme.
+fn port_above(rest: &str) -> Option<&str> {
+    // Before anything else is looked for: a password that should have been escaped may have anything in it.
+    let behind_user = rest.rsplit_once('@').map_or(rest, |(_, rest)| rest);
+    let authority = behind_user.trim_start_matches('/').split(['/', '?', ',']).next()?;
+    let (_, port) = authority.rsplit_once(':')?;
+    let is_number = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    (is_number && port.parse::<u16>().is_err()).then_some(port)
 }
 
 /// Whether a user stands behind a third slash: drivers take it, with its password, for the name of a database. Without a user that is a
@@ -116,7 +152,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_no_receiver_is_named_with_those_that_are() {
-        for url in ["", "nonsense", "ftp://host/x", "file:", "mysqls://db/x"] {
+        for url in ["", "nonsense", "ftp://host/x", "mysqls://db/x"] {
             let said = open(url).map(drop).expect_err("it is none");
             assert!(said.starts_with(&format!("receiver {url:?}: receivers are postgres://")), "{said}");
         }

@@ -36,6 +36,14 @@ pub(crate) enum Trouble {
         /// Who holds it and for how long, as far as is known.
         why: String,
     },
+    /// A receiver could not be sealed, so there is no lease.
+    #[error("{message}")]
+    NotSealed {
+        /// What the library said.
+        error: Error,
+        /// The same with what is known here: where the receiver comes from, and where the store is.
+        message: String,
+    },
     /// The store went away while a lease was asked for.
     #[error("{}", without_a_lease(.error, .so))]
     NoLease {
@@ -141,6 +149,7 @@ impl Trouble {
     pub(crate) fn exit(&self) -> Exit {
         match self {
             Self::Store(error)
+            | Self::NotSealed { error, .. }
             | Self::NoLease { error, .. }
             | Self::NotReleased { error, .. }
             | Self::WatchEnded { error, .. } => Exit::of_error(error),
@@ -168,6 +177,7 @@ impl Trouble {
     pub(crate) fn code(&self) -> (&'static str, Kind) {
         match self {
             Self::Store(error)
+            | Self::NotSealed { error, .. }
             | Self::NoLease { error, .. }
             | Self::NotReleased { error, .. }
             | Self::WatchEnded { error, .. } => codes::of_error(error),

@@ -214,14 +214,16 @@ impl From<Refusal> for Error {
 fn after_seal(receiver: &str, why: &FenceError) -> String {
     match why {
         FenceError::Stale(stale) => {
-            let highest = stale.highest.map_or_else(|| "those".to_owned(), |highest| highest.to_string());
+            let highest = stale.highest.map_or_else(|| "TOKEN".to_owned(), |highest| highest.to_string());
             format!(
                 "tokens fell: greater ones came from another store, or from this one before it was set back. Use that store, or raise the \
-                 tokens of this one above {highest}: with leasehold recover --above or restore --above"
+                 tokens of this one: leasehold recover --data DIR --above {highest} (add --holders-are-stopped if no holder runs, else nothing is \
+                 granted for its longest ttl)"
             )
         }
         FenceError::NoAuthority(_) => "ask for the lease again".to_owned(),
-        _ => format!("see that {receiver} answers, then ask for the lease again"),
+        away if away.is_away() => format!("see that {receiver} answers, then ask for the lease again"),
+        _ => "mend that, then ask for the lease again".to_owned(),
     }
 }
 

@@ -1,8 +1,8 @@
 //! Seal on grant: before a lease is given to whoever asked for it, every receiver that was named refuses the tokens before it.
 //!
 //! Promised: nobody gets a guard of a lease before all its receivers are sealed with its stamp. A seal that failed, or of which nobody
-//! can say how it ended, is tried again while the lease is believed, for at most as long as one confirmed renewal carries. A lease
-//! that cannot be sealed is given back, so that another may try. A lease that lapsed meanwhile is given out only once a renewal has
+//! can say how it ended, is tried again while the lease is believed, for at most as long as one confirmed renewal carries; one that
+//! failed for what time does not change is not. A lease that cannot be sealed is given back, so that another may try. A lease that lapsed meanwhile is given out only once a renewal has
 //! confirmed it. Whoever gives up the call gives up the lease.
 //!
 //! Not done here: no receiver is sealed again later. One that forgets its tokens (a failover of Redis, a restored database) is right
@@ -112,6 +112,8 @@ async fn seal_name(
         match attempt(receiver, lease, stamp, limit).await {
             Some(Ok(())) => return Ok(()),
             Some(Err(FenceError::Stale(stale))) => return Err(verdict(lease, stamp, stale, limit).await),
+            // No time mends it, and while it is tried nobody else can have the lease.
+            Some(Err(trouble)) if trouble.is_lasting() => return Err(trouble),
             Some(Err(trouble)) => said = Some(trouble),
             None => {}
         }

@@ -2,6 +2,7 @@
 
 use std::error::Error as StdError;
 use std::fmt;
+use std::io::{self, ErrorKind};
 
 /// Why a fenced write was not accepted, or nobody can say.
 #[derive(Debug, thiserror::Error)]
@@ -18,6 +19,8 @@ pub enum Error {
     Failed {
         /// Which receiver.
         receiver: String,
+        /// Whether trying again may help.
+        cause: Cause,
         /// Why.
         source: Box<dyn StdError + Send + Sync>,
     },
@@ -32,14 +35,36 @@ pub enum Error {
 }
 
 impl Error {
-    /// Nothing was written, for a reason that is no matter of tokens.
+    /// Nothing was written, for a reason that is no matter of tokens. If an error of the network is what it comes from, the receiver is away.
     pub fn failed(receiver: impl Into<String>, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        Self::Failed { receiver: receiver.into(), source: source.into() }
+        let source = source.into();
+        let cause = if comes_from_network(&*source) { Cause::Away } else { Cause::Passing };
+        Self::Failed { receiver: receiver.into(), cause, source }
+    }
+
+    /// Nothing was written, because the receiver could not be reached.
+    pub fn away(receiver: impl Into<String>, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        Self::Failed { receiver: receiver.into(), cause: Cause::Away, source: source.into() }
+    }
+
+    /// Nothing was written, for a reason that stays until somebody mends it: it is not tried again by itself.
+    pub fn lasting(receiver: impl Into<String>, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        Self::Failed { receiver: receiver.into(), cause: Cause::Lasting, source: source.into() }
     }
 
     /// Nobody can say whether it was written.
     pub fn unknown(receiver: impl Into<String>, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         Self::Unknown { receiver: receiver.into(), source: source.into() }
+    }
+
+    /// Whether the receiver could not be reached, or did not answer.
+    pub const fn is_away(&self) -> bool {
+        matches!(self, Self::Failed { cause: Cause::Away, .. } | Self::Unknown { .. })
+    }
+
+    /// Whether time alone changes nothing about it.
+    pub const fn is_lasting(&self) -> bool {
+        matches!(self, Self::Failed { cause: Cause::Lasting, .. })
     }
 
     /// Which end this is.
@@ -51,6 +76,47 @@ impl Error {
             Self::Unknown { .. } => Outcome::Unknown,
         }
     }
+}
+
+/// What nothing was written for, as far as it matters to whoever may try again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Cause {
+    /// The receiver could not be reached: it may be there again soon.
+    Away,
+    /// It answered, and may answer otherwise later: a lock that others have, a conflict.
+    Passing,
+    /// It answered, and will not answer otherwise until somebody mends it: a table, a database or a bucket that is missing, another name.
+    Lasting,
+}
+
+/// Whether an error of the network stands at its root, under whatever a driver has put around it.
+fn comes_from_network(source: &(dyn StdError + 'static)) -> bool {
+    let mut next = Some(source);
+    while let Some(error) = next {
+        if error.downcast_ref::<io::Error>().is_some_and(|error| is_of_network(error.kind())) {
+            return true;
+        }
+        next = error.source();
+    }
+    false
+}
+
+const fn is_of_network(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::ConnectionRefused
+            | ErrorKind::ConnectionReset
+            | ErrorKind::ConnectionAborted
+            | ErrorKind::HostUnreachable
+            | ErrorKind::NetworkUnreachable
+            | ErrorKind::NetworkDown
+            | ErrorKind::NotConnected
+            | ErrorKind::AddrNotAvailable
+            | ErrorKind::BrokenPipe
+            | ErrorKind::UnexpectedEof
+            | ErrorKind::TimedOut
+    )
 }
 
 /// A write, or a seal, with a token below one that the receiver has seen.
@@ -118,5 +184,37 @@ impl Outcome {
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.word())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("as a driver says it")]
+    struct Around(#[source] io::Error);
+
+    #[test]
+    fn a_receiver_is_away_if_the_network_says_so_at_the_root() {
+        let refused = || io::Error::from(ErrorKind::ConnectionRefused);
+        assert!(Error::failed("db", refused()).is_away());
+        assert!(Error::failed("db", Around(refused())).is_away());
+        assert!(Error::unknown("db", "no answer").is_away());
+        for answered in [
+            Error::failed("db", "locked"),
+            Error::failed("db", io::Error::from(ErrorKind::PermissionDenied)),
+            Error::lasting("db", refused()),
+        ] {
+            assert!(!answered.is_away(), "{answered}");
+        }
+    }
+
+    #[test]
+    fn what_somebody_has_to_mend_is_failed_like_all_others() {
+        let missing = Error::lasting("db", "there is no table");
+        assert!(missing.is_lasting() && !Error::failed("db", "locked").is_lasting());
+        assert_eq!(missing.outcome(), Outcome::Failed);
+        assert_eq!(missing.to_string(), "db: nothing was written: there is no table");
     }
 }

@@ -305,7 +305,15 @@ fn real(file: &Path) -> io::Result<PathBuf> {
             }
             let name = file.file_name().ok_or_else(|| no_file("has no name"))?;
             let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty());
-            Ok(std::fs::canonicalize(directory.unwrap_or(Path::new(".")))?.join(name))
+            let directory = directory.unwrap_or(Path::new("."));
+            let found = std::fs::canonicalize(directory).map_err(|error| {
+                let words = format!(
+                    "{}: {error}; make that directory, or name a file in one that is there",
+                    directory.display()
+                );
+                io::Error::new(error.kind(), words)
+            })?;
+            Ok(found.join(name))
         }
         Err(error) => Err(error),
     }

@@ -61,7 +61,7 @@ pub use problem::{ANSWER_HEADER, CODES, Code, Problem, refusal};
 pub use stamps::{HOLDER_HEADER, NAME_HEADER, TOKEN_HEADER, read, stamped};
 
 #[cfg(feature = "proxy")]
-pub(crate) use client::{ANSWER_MARK, base, client, in_words};
+pub(crate) use client::{A_SERVICE, ANSWER_MARK, base, client, in_words};
 #[cfg(feature = "proxy")]
 pub(crate) use stamps::decoded;
 

@@ -60,6 +60,6 @@ pub mod sqlite;
 mod stamp;
 
 pub use counts::Counts;
-pub use error::{Error, NoAuthority, Outcome, Stale};
+pub use error::{Cause, Error, NoAuthority, Outcome, Stale};
 pub use receiver::{Answer, Hazard, KEPT_REFUSALS, Mark, Receiver, Refused, Seen};
 pub use stamp::{Authority, BadStamp, LARGEST_TOKEN, MAX_FENCE_NAME_BYTES, MAX_HOLDER_BYTES, Stamp};

@@ -50,7 +50,7 @@ use sqlx::{
 };
 
 use crate::counts::Counts;
-use crate::error::{Error, Stale};
+use crate::error::{Cause, Error, Stale};
 use crate::pending::Pending;
 use crate::reach::reach;
 use crate::receiver::{Answer, Hazard, Receiver, Seen};
@@ -65,6 +65,9 @@ pub const SEAL_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Whatever goes wrong in the work of a transaction: errors of the driver, of a further fence, or your own.
 pub type Trouble = Box<dyn StdError + Send + Sync>;
+
+/// The statements that [`Fence::migrate`] runs, for those who have a tool of their own for that.
+pub const MIGRATION: [&str; 2] = schema::TABLES;
 
 /// A fence in a database of MySQL or MariaDB, next to the tables that it protects. Clones are the same fence.
 #[derive(Debug, Clone)]
@@ -356,7 +359,12 @@ impl Fence {
     }
 
     fn failed(&self, source: impl Into<Trouble>) -> Error {
-        Error::failed(&self.place, schema::with_advice(source.into()))
+        let source = schema::with_advice(source.into());
+        match schema::cause(&*source) {
+            Some(Cause::Lasting) => Error::lasting(&self.place, source),
+            Some(Cause::Away) => Error::away(&self.place, source),
+            _ => Error::failed(&self.place, source),
+        }
     }
 
     fn unknown(&self, source: impl Into<Trouble>) -> Error {

@@ -50,6 +50,8 @@ use head::{Body, Found, Head};
 
 /// How often a head is put before others are left to it: each time one of those who race gets through, so this is for many.
 const MAX_TRIES: usize = 32;
+/// What a store of the kind of S3 calls a bucket that is not there. Its error is else that of an object that is not there.
+const NO_BUCKET: &str = "NoSuchBucket";
 
 /// An object behind a fence.
 #[derive(Clone)]
@@ -211,7 +213,9 @@ impl Fence {
     }
 
     fn failed(&self, why: impl Into<Trouble>) -> Error {
-        Error::failed(&self.place, why)
+        let why = why.into();
+        let is_lasting = why.is::<enter::OtherName>() || says(&*why, NO_BUCKET);
+        if is_lasting { Error::lasting(&self.place, why) } else { Error::failed(&self.place, why) }
     }
 }
 
@@ -234,6 +238,11 @@ impl Receiver for Fence {
             Ok(Seen { highest: Some(Mark { token, holder: head.holder }), refusals: None })
         })
     }
+}
+
+/// Whether an error, or what it comes from, has this word in it.
+fn says(error: &(dyn StdError + 'static), word: &str) -> bool {
+    error.to_string().contains(word) || error.source().is_some_and(|source| says(source, word))
 }
 
 fn token(head: &Head) -> Result<u64, Trouble> {

@@ -119,6 +119,9 @@ pub enum OpenError {
         /// Which process, if it says so.
         pid: String,
     },
+    /// Something else is there.
+    #[error("the fence {} is a file; name a directory, which is made if it is missing", .0.display())]
+    NoDirectory(PathBuf),
     /// The directory cannot be used.
     #[error("cannot {what} {}: {source}", path.display())]
     Directory {

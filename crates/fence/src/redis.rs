@@ -199,7 +199,32 @@ impl<C: ConnectionLike + Clone + Send + Sync> Fence<C> {
             ErrorKind::Client | ErrorKind::InvalidClientConfig => true,
             _ => error.is_connection_refusal(),
         };
-        if certainly_without_effect { self.failed(error) } else { Error::unknown(&self.place, error) }
+        match certainly_without_effect {
+            true => self.answered(error),
+            false if error.kind() == ErrorKind::Parse => Error::unknown(&self.place, self.no_redis()),
+            false => Error::unknown(&self.place, error),
+        }
+    }
+
+    /// What is said of an answer that nobody understands.
+    fn no_redis(&self) -> String {
+        let server = self.place.split_once("://").map_or(&*self.place, |(_, server)| server);
+        let server = server.split('/').next().unwrap_or_default();
+        format!("{server} does not speak Redis; check the address")
+    }
+
+    /// Nothing was written: whether the server is away, whether it is none, and whether trying again may help.
+    fn answered(&self, error: RedisError) -> Error {
+        if error.is_io_error() || error.is_timeout() || error.is_connection_dropped() {
+            return Error::away(&self.place, error);
+        }
+        if error.kind() == ErrorKind::Parse {
+            return Error::lasting(&self.place, self.no_redis());
+        }
+        let refused = ["NOAUTH", "WRONGPASS", "NOPERM"];
+        let is_lasting = error.kind() == ErrorKind::AuthenticationFailed
+            || error.code().is_some_and(|code| refused.contains(&code));
+        if is_lasting { Error::lasting(&self.place, error) } else { self.failed(error) }
     }
 
     fn failed(&self, why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
@@ -240,14 +265,14 @@ impl<C: ConnectionLike + Clone + Send + Sync> Receiver for Fence<C> {
     }
 
     fn look<'a>(&'a self, name: &'a str) -> Answer<'a, Seen> {
-        Box::pin(async move { self.try_look(name).await.map_err(|error| self.failed(error)) })
+        Box::pin(async move { self.try_look(name).await.map_err(|error| self.answered(error)) })
     }
 
     /// Asks for `appendonly`, `appendfsync`, `maxmemory-policy` and `maxmemory`; of a cluster, some node of it.
     fn hazards(&self) -> Answer<'_, Vec<Hazard>> {
         Box::pin(async move {
             let mut connection = self.connection.clone();
-            settings::hazards(&mut connection).await.map_err(|error| self.failed(error))
+            settings::hazards(&mut connection).await.map_err(|error| self.answered(error))
         })
     }
 }

@@ -53,6 +53,9 @@ type Ended<'a, T> = Pin<Box<dyn Future<Output = (T, State)> + Send + 'a>>;
 /// Whatever goes wrong in the work of a transaction: errors of the driver, of a further fence, or your own.
 pub type Trouble = Box<dyn StdError + Send + Sync>;
 
+/// The statements that [`Fence::migrate`] runs, for those who have a tool of their own for that.
+pub const MIGRATION: [&str; 2] = check::TABLES;
+
 /// A fence in a file of SQLite, next to the tables that it protects. Clones are the same fence.
 #[derive(Debug, Clone)]
 pub struct Fence {
@@ -252,7 +255,11 @@ impl Fence {
     }
 
     fn failed(&self, source: impl Into<Trouble>) -> Error {
-        Error::failed(&self.place, check::with_advice(source.into()))
+        let source = check::with_advice(source.into());
+        match check::is_lasting(&*source) {
+            true => Error::lasting(&self.place, source),
+            false => Error::failed(&self.place, source),
+        }
     }
 
     fn unknown(&self, source: impl Into<Trouble>) -> Error {

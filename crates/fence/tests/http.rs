@@ -3,6 +3,8 @@
 #![cfg(feature = "http")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails, and unwrap says where")]
 
+#[path = "http/guide.rs"]
+mod guide;
 #[path = "http/handlers.rs"]
 mod handlers;
 #[path = "http/stage.rs"]

@@ -5,12 +5,12 @@ use std::net::SocketAddr;
 use std::process::{ExitCode, Stdio};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use clap::Args;
 use leasehold_fence::postgres::Fence;
 use rustix::process::{Pid, Signal, kill_process};
-use sqlx::PgPool;
-use sqlx::postgres::PgConnectOptions;
+use sqlx::postgres::{PgConnectOptions, PgConnection};
+use sqlx::{Connection as _, PgPool};
 use tokio::process::{Child, Command};
 
 use crate::gate::Gate;
@@ -19,6 +19,8 @@ use crate::ledger::{self, Twice};
 const INVOICES: i32 = 10;
 /// The payment whose bytes are held.
 const HELD: i32 = 3;
+/// A server that runs answers sooner.
+const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 /// No step of this takes longer.
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -40,6 +42,7 @@ struct Outcome {
 }
 
 pub(crate) async fn show(words: &Words) -> Result<ExitCode> {
+    must_be_there(&words.postgres).await?;
     let without = play(&words.postgres, false).await.context("without the fence")?;
     let with = play(&words.postgres, true).await.context("with the fence")?;
     if words.json {
@@ -55,8 +58,23 @@ pub(crate) async fn show(words: &Words) -> Result<ExitCode> {
     Ok(if as_it_should { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// A server that is down is no matter of the fence, and a pool would wait for it for half a minute.
+async fn must_be_there(url: &str) -> Result<()> {
+    let options: PgConnectOptions = url.parse().context("this is no URL of PostgreSQL")?;
+    // Without the user, who may have a password.
+    let place = format!("postgres://{}:{}", options.get_host(), options.get_port());
+    let next = "see that the server runs, and that --postgres names it";
+    let connected = tokio::time::timeout(CONNECT_LIMIT, PgConnection::connect_with(&options)).await;
+    let connected =
+        connected.with_context(|| format!("{place} has not answered for {CONNECT_LIMIT:?}; {next}"))?;
+    match connected {
+        Ok(connection) => Ok(connection.close().await?),
+        Err(why) => bail!("{place} cannot be used: {why}; {next}"),
+    }
+}
+
 async fn play(url: &str, fence: bool) -> Result<Outcome> {
-    let pool = PgPool::connect(url).await.with_context(|| format!("{url:?} cannot be reached"))?;
+    let pool = PgPool::connect(url).await.context("the database cannot be reached any more")?;
     ledger::open_anew(&pool, INVOICES).await?;
     Fence::new(pool.clone()).migrate().await?;
     let leases = tempfile::tempdir()?;

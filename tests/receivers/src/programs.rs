@@ -1,7 +1,7 @@
 //! Where the programs of the servers are.
 //!
 //! `cargo xtask test` and `cargo xtask receivers` install what is missing and leave it where this looks: in the directory that
-//! `LEASEHOLD_RECEIVERS` names, else in `tools/receivers` of the target directory. Programs of the system are found on the path
+//! `LEASEHOLD_TEST_SERVERS` names, else in `tools/receivers` of the target directory. Programs of the system are found on the path
 //! and where Debian keeps those that are not on it. Nothing is skipped: what is missing is an error.
 
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 /// Names the directory of installed tools.
-const VARIABLE: &str = "LEASEHOLD_RECEIVERS";
+const VARIABLE: &str = "LEASEHOLD_TEST_SERVERS";
 /// On the path of root, but not on everybody's.
 const FOR_ROOT: &str = "/usr/sbin";
 /// Each version has a directory below.

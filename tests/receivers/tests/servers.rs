@@ -73,7 +73,7 @@ fn postgresql_is_killed_with_its_backends() {
 }
 
 /// Set for a process that starts a server and is killed.
-const VICTIM: &str = "LEASEHOLD_RECEIVERS_VICTIM";
+const VICTIM: &str = "LEASEHOLD_TEST_SERVERS_VICTIM";
 
 #[test]
 fn a_killed_test_leaves_no_server_and_no_directory() {

@@ -1,11 +1,13 @@
 //! Guides to fences: whoever copies an example has to know what it depends on and what it imports.
 //!
-//! A guide has the line of the manifest, with the feature. An example in Rust has its `use` lines in it, or the words above it say which they are.
+//! A guide has the lines of the manifest: of the fence with its feature, and of the library whose guards it asks. Both lie in this repository and in
+//! no registry, so a version would not be found. An example in Rust has its `use` lines in it, or the words above it say which they are.
 
 use crate::{Complaint, File, Tree};
 
 const GUIDES: &str = "docs/guides/fence-";
-const DEPENDS: &str = "leasehold-fence = { version = ";
+const DEPENDS: &str = "leasehold-fence = { path = \"crates/fence\", ";
+const LIBRARY: &str = "leasehold = { path = \"crates/client\" }";
 
 /// Guides without a dependency, and examples without imports.
 pub fn check(tree: &Tree) -> Vec<Complaint> {
@@ -17,6 +19,9 @@ fn check_guide(guide: &File) -> Vec<Complaint> {
     let depends = |line: &str| line.starts_with(DEPENDS) && line.contains("features = [\"");
     if !guide.lines().any(|(_, line)| depends(line)) {
         complaints.push(format!("{}: no line says `{DEPENDS}..., features = [...] }}`", guide.path));
+    }
+    if !guide.lines().any(|(_, line)| line == LIBRARY) {
+        complaints.push(format!("{}: no line says `{LIBRARY}`", guide.path));
     }
     // Words since the last block, and the block that is open: where it began, and whether it imports.
     let (mut says, mut open) = (false, None);
@@ -47,7 +52,8 @@ mod tests {
             .len()
     }
 
-    const MANIFEST: &str = "```text\nleasehold-fence = { version = \"0.1\", features = [\"a\"] }\n```\n";
+    const MANIFEST: &str = "```text\nleasehold = { path = \"crates/client\" }\n\
+        leasehold-fence = { path = \"crates/fence\", features = [\"a\"] }\n```\n";
 
     #[test]
     fn an_example_imports_or_the_words_above_it_say_what() {
@@ -60,8 +66,11 @@ mod tests {
 
     #[test]
     fn a_guide_has_the_line_of_the_manifest_with_the_feature() {
-        assert_eq!(found("Words.\n"), 1);
-        assert_eq!(found("leasehold-fence = { version = \"0.1\" }\n"), 1);
+        assert_eq!(found("Words.\n"), 2);
+        assert_eq!(found(&MANIFEST.replace(", features = [\"a\"]", "")), 1);
+        // Nothing is in a registry.
+        assert_eq!(found(&MANIFEST.replace("path = \"crates/fence\"", "version = \"0.1\"")), 1);
+        assert_eq!(found(&MANIFEST.replace(LIBRARY, "")), 1);
         assert_eq!(found(MANIFEST), 0);
     }
 }

@@ -30,7 +30,7 @@ pub(crate) struct FenceProxyArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) fence: PathBuf,
     /// Listen on this address
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7421")]
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7421", value_parser = values::address)]
     pub(crate) listen: SocketAddr,
     /// Allow an address that other machines can reach, although there is neither TLS nor authentication
     #[arg(long)]

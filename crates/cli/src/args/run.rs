@@ -34,6 +34,9 @@ Environment of the command:
   With several names, LEASEHOLD_TOKEN and LEASEHOLD_RESOURCE are those
   of the first.";
 
+/// Names receivers to seal, if no option does.
+pub(super) const SEAL_AT: &str = "LEASEHOLD_SEAL_AT";
+
 /// What is kept of a drain's budget to let go in, if nobody says how long the command may take.
 const TO_LET_GO: Duration = Duration::from_secs(1);
 
@@ -68,11 +71,14 @@ pub(crate) struct AcquireArgs {
     #[arg(
         long,
         value_name = "URL",
-        env = "LEASEHOLD_SEAL_AT",
+        env = SEAL_AT,
         value_delimiter = ',',
         hide_env_values = true
     )]
     pub(crate) seal_at: Vec<String>,
+    /// The variable that these receivers come from, if it is one.
+    #[arg(skip)]
+    pub(crate) variable: Option<&'static str>,
     /// What to be called in lists [default: user, host, pid and command]
     #[arg(long, value_parser = values::label, allow_hyphen_values = true)]
     pub(crate) label: Option<Label>,

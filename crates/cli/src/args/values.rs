@@ -1,6 +1,7 @@
 //! Values of the command line, checked where they enter. Every message names the value or its size, the limit and the next step.
 
 use std::ffi::{OsStr, OsString};
+use std::net::SocketAddr;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,6 +14,7 @@ use leasehold::core::{Drift, TextError, Value};
 use leasehold::{Label, Reason, ResourceName, Revision, SessionOptions, Token};
 use leasehold_service::config::LogFormat;
 
+use super::fence_check::FenceName;
 use super::plan::Percent;
 
 /// As many leases as one plan is about: as many names as a table knows.
@@ -37,10 +39,32 @@ pub(super) fn history_file(text: &str) -> Result<PathBuf, String> {
 }
 
 /// A name as receivers keep it: a resource, or a slot of one.
-pub(super) fn fence_name(text: &str) -> Result<String, String> {
-    leasehold::fence::Stamp::new(text, 1)
-        .map(|stamp| stamp.name().to_owned())
-        .map_err(|error| error.to_string())
+pub(super) fn fence_name(text: &str) -> Result<FenceName, String> {
+    leasehold::fence::Stamp::new(text, 1).map_err(|error| error.to_string())?;
+    let (resource, slot) = match text.rsplit_once('#') {
+        Some((resource, slot)) => (resource, Some(self::slot(slot)?)),
+        None => (text, None),
+    };
+    Ok(FenceName { resource: name(resource)?, slot })
+}
+
+/// As people write it: digits alone, and no zeros in front of them, because receivers compare names as text.
+fn slot(text: &str) -> Result<u32, String> {
+    let slot = text.parse::<u32>().ok().filter(|slot| *slot < MAX_SLOTS && slot.to_string() == text);
+    slot.ok_or_else(|| {
+        let last = MAX_SLOTS - 1;
+        format!(
+            "{} is not a slot; write NAME, or NAME#SLOT with a whole number from 0 to {last}",
+            quote(text)
+        )
+    })
+}
+
+/// An address to listen on, with its port.
+pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        format!("{} is not an address with a port from 0 to 65535; write it like 127.0.0.1:7421", quote(text))
+    })
 }
 
 /// A length of time such as `10s` or `1m 30s`.
@@ -190,16 +214,22 @@ pub(super) fn reason(text: &str) -> Result<Reason, String> {
 }
 
 pub(super) fn token(text: &str) -> Result<Token, String> {
-    let token: Token = text.parse().map_err(|_| {
-        format!("{} is not a token; a token is a whole number, as `leasehold get` shows it", quote(text))
-    })?;
-    if i64::try_from(token.get()).is_err() {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_number {
         return Err(format!(
-            "token {token} is above the maximum of {}; copy it from `leasehold get`",
-            i64::MAX
+            "{} is not a token; a token is a whole number, as `leasehold get` shows it",
+            quote(text)
         ));
     }
-    Ok(token)
+    // More digits than any number here has are above the maximum too.
+    let token: Option<Token> = text.parse().ok();
+    token.filter(|token| i64::try_from(token.get()).is_ok()).ok_or_else(|| {
+        let most = i64::MAX;
+        format!(
+            "token {} is above the maximum of {most}; copy it from `leasehold get`",
+            quote(text).trim_matches('"')
+        )
+    })
 }
 
 pub(super) fn revision(text: &str) -> Result<Revision, String> {
@@ -318,6 +348,20 @@ mod tests {
     fn a_very_long_value_is_not_repeated() {
         assert!(token(&"9".repeat(100_000)).unwrap_err().len() < 200);
         assert!(name(&"a".repeat(100_000)).unwrap_err().len() < 200);
+    }
+
+    #[test]
+    fn a_slot_is_a_number_below_the_limit() {
+        let slot = |text: &str| fence_name(text).map(|name| name.slot);
+        assert_eq!(
+            [slot("pool"), slot("pool#0"), slot("pool#9999")],
+            [Ok(None), Ok(Some(0)), Ok(Some(9_999))]
+        );
+        assert_eq!(fence_name("a/b#7").unwrap().to_string(), "a/b#7");
+        for bad in ["x", "", "-1", "+1", "01", "10000", "99999999999"] {
+            let said = slot(&format!("pool#{bad}")).unwrap_err();
+            assert!(said.contains(&format!("{bad:?} is not a slot")) && said.contains("0 to 9999"), "{said}");
+        }
     }
 
     #[test]

@@ -24,6 +24,9 @@ const HOW: &str =
 const NO_KEYS_HERE: &str = "keys do not belong into a URL, which is shown in lists of processes; set AWS_ACCESS_KEY_ID and \
                             AWS_SECRET_ACCESS_KEY";
 
+/// What the store calls it.
+const NO_BUCKET: &str = "NoSuchBucket";
+
 /// A request is sent again once: an idle connection that the store has closed is found out by using it. More is for whoever asked,
 /// who knows how long to wait.
 const MAX_RETRIES: usize = 1;
@@ -145,13 +148,10 @@ impl InBucket {
     /// not there is a mistake, and the store says both in the same way. So is a head of another name, to which nothing can be
     /// written under this one.
     async fn must_be_unused(&self, name: &str) -> Result<(), FenceError> {
-        let failed = |why: String| Err(FenceError::failed(&self.place, why));
+        let failed = |why: String| Err(FenceError::lasting(&self.place, why));
         let found = match self.store.get(&self.path).await {
             Ok(found) => found.bytes().await,
-            Err(error) if in_words(&error).contains("NoSuchBucket") => {
-                let why = "make it, or name the one that is written to";
-                return failed(format!("there is no bucket {:?}; {why}", self.bucket));
-            }
+            Err(error) if in_words(&error).contains(NO_BUCKET) => return failed(self.no_bucket()),
             Err(_) => return Ok(()),
         };
         let head: Option<Head> = found.ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
@@ -164,6 +164,10 @@ impl InBucket {
         }
     }
 
+    fn no_bucket(&self) -> String {
+        format!("there is no bucket {:?}; make it, or name the one that is written to", self.bucket)
+    }
+
     /// The same error under the name by which the object was given, with what to do about it where that is known.
     fn told(&self, error: FenceError) -> FenceError {
         let advice = match self.has_no_keys {
@@ -173,8 +177,12 @@ impl InBucket {
             false => "",
         };
         match error {
-            FenceError::Failed { source, .. } => {
-                FenceError::failed(&self.place, format!("{}{advice}", in_words(&*source)))
+            FenceError::Failed { source, .. } if in_words(&*source).contains(NO_BUCKET) => {
+                FenceError::lasting(&self.place, self.no_bucket())
+            }
+            FenceError::Failed { source, cause, .. } => {
+                let source = format!("{}{advice}", in_words(&*source)).into();
+                FenceError::Failed { receiver: self.place.clone(), cause, source }
             }
             FenceError::Unknown { source, .. } => {
                 FenceError::unknown(&self.place, format!("{}{advice}", in_words(&*source)))

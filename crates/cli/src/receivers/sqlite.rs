@@ -40,7 +40,7 @@ impl InFile {
             Ok(_) => "it is no file; name the file of the database".to_owned(),
             Err(error) => format!("{error}; name the file that the program which writes to it has made"),
         };
-        Err(FenceError::failed(self.place(), why))
+        Err(FenceError::lasting(self.place(), why))
     }
 }
 

@@ -2,8 +2,10 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use leasehold::fence::{Error, Receiver, Stamp};
+use leasehold_cli::guardian::clock::Point;
 use leasehold_receivers::{Receiver as _, mariadb, redis, s3};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -12,8 +14,19 @@ use crate::stage::{Stage, said};
 
 const GUIDE: &str = include_str!("../../../../docs/guides/fence-sql.md");
 const BUCKET: &str = "fenced";
+/// What `run` ends with if a receiver could not be sealed.
+const NOT_SEALED: i32 = 119;
 /// Stands in no output.
 const PASSWORD: &str = "do-not-print";
+
+/// What the command prints is what the guide shows, whatever the blanks are.
+#[test]
+fn the_command_prints_the_tables_of_the_guide() {
+    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    for of in ["mysql", "sqlite"] {
+        assert_eq!(words(&Stage::new().good(&["fence-check", "--print-migration", of])), words(tables(of)));
+    }
+}
 
 /// The tables of the fence, as the guide has them for those who do not use the library.
 fn tables(of: &str) -> &'static str {
@@ -98,8 +111,11 @@ fn is_sealed_and_shown(stage: &Stage, url: &str, place: &str) -> u64 {
 /// A receiver that has seen tokens of another store keeps the command from running.
 fn is_kept_from_running(stage: &Stage, url: &str) {
     let said = stage.say(&["run", "job", "--seal-at", url, "--", "touch", "ran"]);
-    assert_eq!(said.code, Some(1), "{}", said.err);
-    assert!(said.err.contains("could not be sealed") && said.err.contains("1000000"), "{}", said.err);
+    assert_eq!(said.code, Some(NOT_SEALED), "{}", said.err);
+    let store = stage.store();
+    let raise =
+        format!("leasehold recover --data {} --above 1000000 (add --holders-are-stopped", store.display());
+    assert!(said.err.contains("could not be sealed") && said.err.contains(&raise), "{}", said.err);
     assert!(!said.err.contains(PASSWORD), "{}", said.err);
     let (receiver, floor) = looked_at(stage, 1, url);
     assert_eq!((receiver["standing"].as_str(), floor.as_str()), (Some("ahead"), Some("1000001")));
@@ -146,13 +162,13 @@ fn a_file_of_sqlite_is_sealed_before_a_command_and_shows_whom_it_refused() {
 fn an_object_is_sealed_before_a_command_and_its_highest_token_is_shown() {
     let (stage, (_server, url)) = (Stage::new(), bucket());
     is_sealed_and_shown(&stage, &url, &url);
-    // It keeps no refusals, and says so by not having the word.
+    // It keeps no refusals, and says so.
     let (receiver, _) = looked_at(&stage, 0, &url);
-    assert!(receiver.get("refusals").is_none(), "{receiver}");
+    assert_eq!(receiver.get("refusals"), Some(&Value::Null), "{receiver}");
     // Another store begins with the smallest token.
     let other = Stage::new();
     let said = other.say(&["run", "job", "--seal-at", &url, "--", "touch", "ran"]);
-    assert_eq!(said.code, Some(1), "{}", said.err);
+    assert_eq!(said.code, Some(NOT_SEALED), "{}", said.err);
     assert!(said.err.contains("could not be sealed") && !said.err.contains(PASSWORD), "{}", said.err);
     assert_eq!(looked_at(&other, 1, &url).0["standing"], "ahead");
 }
@@ -161,7 +177,11 @@ fn an_object_is_sealed_before_a_command_and_its_highest_token_is_shown() {
 #[test]
 fn settings_that_lose_a_fence_are_warned_of() {
     let (stage, cache) = (Stage::new(), redis::Server::start_fast().unwrap());
-    stage.good(&["run", "job", "--seal-at", &cache.url(), "--", "true"]);
+    let sealed = ["run", "job", "--seal-at", &cache.url(), "--", "true"];
+    let ran = stage.say(&sealed);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let warned = format!("leasehold: warning about redis://127.0.0.1:{}/0: appendonly is no: ", cache.port());
+    assert_eq!((ran.err.starts_with(&warned), ran.err.lines().count()), (true, 1), "{ran:?}");
     let (receiver, _) = looked_at(&stage, 0, &cache.url());
     assert_eq!(receiver["standing"], "idle");
     let warning = receiver["warnings"][0].as_str().unwrap_or_else(|| panic!("{receiver}"));
@@ -179,7 +199,7 @@ fn settings_that_lose_a_fence_are_warned_of() {
     );
 
     let keeps = redis::Server::start().unwrap();
-    assert!(looked_at(&stage, 0, &keeps.url()).0.get("warnings").is_none());
+    assert_eq!(looked_at(&stage, 0, &keeps.url()).0["warnings"], json!([]));
 
     let (database, url) = mariadb();
     database.sql("ALTER TABLE leasehold_fence ENGINE = MyISAM").unwrap();
@@ -225,7 +245,9 @@ fn what_is_not_there_is_said_with_what_to_do() {
         (&missing, "No such file or directory"),
         (&elsewhere, "there is no bucket \"nowhere\"; make it"),
         (&"s3://fenced/x?endpoint=http://127.0.0.1:1".to_owned(), "127.0.0.1:1"),
-        (&"redis://127.0.0.1:1".to_owned(), "refused"),
+        (&"redis://127.0.0.1:1".to_owned(), "refused (os error 111); see that it runs"),
+        (&"postgres://app@127.0.0.1:1/shop".to_owned(), "refused (os error 111); see that it runs"),
+        (&store.url().replace("http:", "redis:"), "does not speak Redis; check the address"),
     ] {
         let (receiver, _) = looked_at(&stage, 1, url);
         assert_eq!(receiver["standing"], "not-asked");
@@ -262,6 +284,20 @@ fn a_url_that_is_none_runs_nothing_and_shows_no_password() {
         ("mysql://app:1,do-not-print@db/shop", "receiver \"mysql://app:1\""),
         ("mysql://app:do-not-print,2@db/shop", "receiver \"mysql://app:...\""),
         ("mysqls://db/x", "receivers are postgres://"),
+        ("postgres://app:do-not-print@db", "it names no database; write postgres://USER@HOST/DATABASE"),
+        ("postgres://app:do-not-print@db/", "it names no database; write postgres://USER@HOST/DATABASE"),
+        ("postgres:///shop", "it names no host; write postgres://USER@HOST/DATABASE"),
+        ("postgres://app@db/shop?sslmode=require", "there is no TLS for PostgreSQL here"),
+        ("postgres://app@db/shop?password=do-not-print", "behind the question mark, not \"password\""),
+        ("postgres://app@db:99999/shop", "port 99999 is above the maximum of 65535"),
+        ("postgres://app:se?do-not-print@db/shop", "a question mark stands before the at sign; write %3F"),
+        ("postgres://app:a@b?do-not-print@db/shop", "may stand behind the question mark, nothing else"),
+        ("postgres://app:123456/do-not-print@db", "it names no database"),
+        ("postgres://app@db/shop?host=/run/postgresql", "it names a host and a socket"),
+        ("redis://cache:99999", "port 99999 is above the maximum of 65535"),
+        ("https://proxy", "there is no TLS to a fence-proxy here"),
+        ("file:", "it names no file; write file:PATH"),
+        ("file:/nodir/jobfile", "/nodir: No such file or directory (os error 2); make that directory"),
         ("sqlite:", "it names no file; write sqlite:PATH"),
         ("sqlite::memory:", "it is a database in memory, which no other process can see"),
         ("sqlite:/srv/app.db?mode=ro", "it has a query; write sqlite:PATH"),
@@ -289,4 +325,103 @@ fn a_url_that_is_none_runs_nothing_and_shows_no_password() {
         }
     }
     assert!(!stage.store().exists(), "nothing was opened");
+}
+
+/// Nobody waits for what somebody has to mend, and the words say so.
+#[test]
+fn what_time_does_not_change_ends_a_seal_at_once() {
+    let stage = Stage::new();
+    let ((database, mysql), (store, s3)) = (mariadb(), bucket());
+    database.sql("DROP TABLE leasehold_fence").unwrap();
+    stage.good(&["run", "other", "--seal-at", &s3, "--", "true"]);
+    let [file, elsewhere] = [
+        format!("sqlite:{}", stage.dir.path().join("missing.db").display()),
+        format!("s3://nowhere/x?endpoint={}", store.url()),
+    ];
+    let database = mysql.replace("/test", "/nowhere");
+    for (url, why) in [
+        (&mysql, "table leasehold_fence is missing"),
+        (&database, "nowhere"),
+        (&file, "No such file or directory"),
+        (&elsewhere, "there is no bucket \"nowhere\""),
+        (&s3, "it is fenced under other, not under job"),
+    ] {
+        let begun = Point::now();
+        let said = stage.say(&["run", "job", "--ttl", "60s", "--seal-at", url, "--", "touch", "ran"]);
+        assert_eq!(said.code, Some(NOT_SEALED), "{}", said.err);
+        assert!(Point::now().remaining(begun) < Duration::from_secs(20), "it was tried on: {}", said.err);
+        assert!(said.err.contains(why), "{}", said.err);
+        assert!(said.err.ends_with("; mend that, then ask for the lease again\n"), "{}", said.err);
+        assert!(!said.err.contains(PASSWORD), "{}", said.err);
+        assert_eq!(stage.say(&["get", "job"]).code, Some(1), "it was given back");
+    }
+    let said = stage.say(&["run", "job", "--ttl", "1s", "--seal-at", "redis://127.0.0.1:1", "--", "true"]);
+    assert!(
+        said.err.ends_with("; see that redis://127.0.0.1:1/0 answers, then ask for the lease again\n"),
+        "{}",
+        said.err
+    );
+}
+
+#[test]
+fn whoever_reads_of_a_receiver_from_a_variable_is_told_which() {
+    let stage = Stage::new();
+    for (variable, command) in [
+        ("LEASEHOLD_SEAL_AT", &["run", "job", "--", "true"][..]),
+        ("LEASEHOLD_SEAL_AT", &["hold", "job"]),
+        ("LEASEHOLD_RECEIVERS", &["fence-check", "job"]),
+    ] {
+        let said = said(stage.command(command).env(variable, "redis://cache,nonsense"));
+        assert_eq!(said.code, Some(2), "{said:?}");
+        let begins = format!("leasehold: {variable}: receiver \"nonsense\": receivers are ");
+        assert!(said.err.starts_with(&begins), "{}", said.err);
+    }
+    let missing = format!("sqlite:{}", stage.dir.path().join("missing.db").display());
+    let unsealed = said(stage.command(&["run", "job", "--", "true"]).env("LEASEHOLD_SEAL_AT", &missing));
+    assert_eq!(unsealed.code, Some(NOT_SEALED), "{unsealed:?}");
+    let begins = format!("leasehold: LEASEHOLD_SEAL_AT: {missing} could not be sealed");
+    assert!(unsealed.err.starts_with(&begins), "{}", unsealed.err);
+    // What an option says is nobody's variable, and one that is empty is not set.
+    let typed = said(stage.command(&["fence-check", "job", "-r", "x"]).env("LEASEHOLD_RECEIVERS", "y"));
+    assert!(typed.err.starts_with("leasehold: receiver \"x\": "), "{}", typed.err);
+    let empty = said(stage.command(&["run", "job", "--", "true"]).env("LEASEHOLD_SEAL_AT", ""));
+    assert_eq!((empty.code, empty.err.as_str()), (Some(0), ""));
+    let empty = said(stage.command(&["fence-check", "job"]).env("LEASEHOLD_RECEIVERS", ""));
+    assert!(empty.code == Some(2) && empty.err.contains("--receiver <URL>"), "{empty:?}");
+}
+
+#[test]
+fn slots_are_asked_for_one_by_one() {
+    let stage = Stage::new();
+    let url = sqlite(stage.dir.path());
+    let (_holder, token) = stage.hold("pool", &["--slots", "2", "--seal-at", &url]);
+    let check = |name: &str| stage.say(&["fence-check", name, "--receiver", &url]);
+    for (name, said) in [
+        ("pool", "leasehold: pool has 2 slots; ask for pool#0 or pool#1\n"),
+        ("pool#2", "leasehold: pool has no slot 2: it has 2, from pool#0 to pool#1\n"),
+    ] {
+        let refused = check(name);
+        assert_eq!((refused.code, refused.err.as_str(), refused.out.as_str()), (Some(2), said, ""));
+    }
+    let refused = check("pool#x");
+    assert!(refused.code == Some(2) && refused.err.contains("\"x\" is not a slot"), "{refused:?}");
+    let held = check("pool#0");
+    assert!(
+        held.out.starts_with(&format!("pool#0 is held by holder, who writes with token {token}\n")),
+        "{held:?}"
+    );
+    let free = check("pool#1");
+    let head = format!("pool#1 is held by nobody; the last token of pool (any slot) was {token}\n");
+    assert!(free.code == Some(0) && free.out.starts_with(&head), "{free:?}");
+    stage.good(&["run", "job", "--", "true"]);
+    assert_eq!(check("job#0").err, "leasehold: job has no slot 0, because it has no slots; ask for job\n");
+}
+
+#[test]
+fn a_store_that_cannot_be_asked_is_no_good_end() {
+    let stage = Stage::new();
+    let url = sqlite(stage.dir.path());
+    let (receiver, floor) = looked_at(&stage, 1, &url);
+    assert_eq!((receiver["standing"].as_str(), receiver["highest"].as_str()), (Some("unused"), None));
+    assert_eq!(floor, Value::Null);
 }

@@ -41,6 +41,24 @@ fn a_command_runs_behind_a_seal_and_the_check_shows_where_receivers_stand() {
 }
 
 #[test]
+fn the_command_alone_makes_the_tables_that_it_asks_for() {
+    let (stage, server) = (Stage::new(), postgres::Server::start_fast().unwrap());
+    let url = server.url();
+    let said = stage.say(&["run", "job", "--seal-at", &url, "--", "true"]);
+    assert_eq!(said.code, Some(119), "{said:?}");
+    assert!(said.err.contains("`leasehold fence-check --print-migration postgres` prints"), "{}", said.err);
+    assert!(said.err.ends_with("; mend that, then ask for the lease again\n"), "{}", said.err);
+    server.sql(&stage.good(&["fence-check", "--print-migration", "postgres"])).unwrap();
+    stage.good(&["run", "job", "--seal-at", &url, "--", "true"]);
+    stage.good(&["fence-check", "job", "--receiver", &url]);
+    let missing =
+        stage.say(&["run", "job", "--seal-at", &url.replace("/postgres", "/nowhere"), "--", "true"]);
+    assert!(missing.err.contains("\"nowhere\" does not exist; mend that, then"), "{}", missing.err);
+    // Nothing of it goes together with a question.
+    assert_eq!(stage.say(&["fence-check", "job", "--print-migration", "mysql"]).code, Some(2));
+}
+
+#[test]
 fn a_receiver_ahead_of_the_store_keeps_the_command_from_running() {
     let (stage, server) = (Stage::new(), database());
     let url = server.url();
@@ -49,7 +67,7 @@ fn a_receiver_ahead_of_the_store_keeps_the_command_from_running() {
     let json = stage.json(1, &["fence-check", "job", "--receiver", &url]);
     assert_eq!(json["receivers"][0]["standing"], "not-compared");
     let said = stage.say(&["run", "job", "--seal-at", &url, "--", "touch", "ran"]);
-    assert_eq!(said.code, Some(1), "{}", said.err);
+    assert_eq!(said.code, Some(119), "{}", said.err);
     assert!(said.err.contains("could not be sealed") && said.err.contains("1000000"), "{}", said.err);
     let json = stage.json(1, &["fence-check", "job", "--receiver", &url]);
     assert_eq!(json["receivers"][0]["standing"], "ahead");

@@ -35,7 +35,10 @@ fn mistakes_are_named_with_the_next_step() {
         (vec!["--timeout", "0s"], "is no time to answer in"),
         (vec!["--timeout", "2"], "is not a length of time"),
         (vec!["--listen", "0.0.0.0:0"], "accept that with --insecure"),
+        (vec!["--listen", "nonsense"], "\"nonsense\" is not an address with a port from 0 to 65535"),
         (vec!["--upstream", "https://a"], "there is no TLS here"),
+        // Not where the proxy itself would listen.
+        (vec!["--upstream", "nonsense"], "write it like http://127.0.0.1:8080"),
         (vec!["--upstream", "http://me:secret@a"], "user name or password"),
         (vec!["--name", ""], "a fence name is empty"),
     ] {
@@ -50,6 +53,45 @@ fn mistakes_are_named_with_the_next_step() {
         assert!(err.contains(part) && !err.contains("secret"), "{more:?}: {err}");
     }
     assert!(!stage.fence().exists(), "nothing was made");
+}
+
+#[test]
+fn a_proxy_is_not_its_own_service() {
+    let stage = Stage::new();
+    for (upstream, listen) in [
+        ("http://127.0.0.1:7421", "127.0.0.1:7421"),
+        ("http://localhost:7421/reports", "127.0.0.1:7421"),
+        ("http://127.0.0.1", "127.0.0.1:80"),
+        ("http://0.0.0.0:7421", "127.0.0.1:7421"),
+        ("http://localhost:7421", "[::1]:7421"),
+    ] {
+        let mut command = std::process::Command::new(stage.command(&[]).get_program());
+        command.args(["fence-proxy", "--upstream", upstream, "--listen", listen, "--fence"]);
+        let said = command.arg(stage.fence()).output().unwrap();
+        let err = String::from_utf8(said.stderr).unwrap();
+        assert_eq!(said.status.code(), Some(2), "{err}");
+        let part = format!("the upstream {upstream:?} is where this proxy listens ({listen})");
+        assert!(err.contains(&part), "{err}");
+    }
+    assert!(!stage.fence().exists(), "nothing was made");
+}
+
+#[test]
+fn what_cannot_be_taken_is_said_with_the_next_step() {
+    let stage = Stage::new();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let said = without(&stage, "--listen").args(["--listen", &address]).output().unwrap();
+    let err = String::from_utf8(said.stderr).unwrap();
+    assert_eq!(said.status.code(), Some(1), "{err}");
+    assert!(err.contains("in use") && err.contains("another port with --listen"), "{err}");
+
+    let stage = Stage::new();
+    std::fs::write(stage.fence(), "text").unwrap();
+    let said = stage.command(&[]).output().unwrap();
+    let err = String::from_utf8(said.stderr).unwrap();
+    assert_eq!(said.status.code(), Some(2), "{err}");
+    assert!(err.contains("is a file; name a directory"), "{err}");
 }
 
 /// The command without one of its options.

@@ -68,6 +68,7 @@ impl Stage {
 
     /// Waits for a line of the log that contains `text`; gives the moment it was written and the rest of it.
     pub(crate) fn wait_log(&self, text: &str) -> (Point, String) {
+        let _shown = ShownInPanic(self);
         eventually(&format!("the log says {text:?}"), || {
             let log = self.log();
             // A line without an end is still being written.
@@ -148,6 +149,17 @@ pub(crate) fn example() -> PathBuf {
     let path = own.parent().unwrap().parent().unwrap().join("examples/supervise");
     assert!(path.exists(), "{path:?} is missing: build it with cargo build -p leasehold-cli --examples");
     path
+}
+
+/// Whoever waits in vain for a line wants to see those that came instead.
+struct ShownInPanic<'a>(&'a Stage);
+
+impl Drop for ShownInPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            println!("the log:\n{}", self.0.log());
+        }
+    }
 }
 
 /// Looks until there is something to see; gives up, with words, after a long time.

@@ -12,8 +12,12 @@ use leasehold::fence::{Answer, Authority, Error, Mark, Receiver, Seen, Stale, St
 pub(crate) enum Say {
     /// By the rule: sealed, or stale.
     Rule,
-    /// Nothing was done, for another reason.
+    /// Nothing was done, because it could not be reached.
     Failed,
+    /// Nothing was done, for something that passes.
+    Busy,
+    /// Nothing was done, for something that somebody has to mend.
+    Missing,
     /// It was done, and whoever asked does not learn it.
     Unknown,
     /// Not before the gate is opened; then by the rule.
@@ -115,7 +119,9 @@ impl Receiver for Scripted {
             };
             match say {
                 Say::Rule => self.lock().raise(stamp),
-                Say::Failed => Err(Error::failed(self.place(), "connection refused")),
+                Say::Failed => Err(Error::away(self.place(), "connection refused")),
+                Say::Busy => Err(Error::failed(self.place(), "others have the lock")),
+                Say::Missing => Err(Error::lasting(self.place(), "there is no table")),
                 Say::Unknown => {
                     self.lock().raise(stamp)?;
                     Err(Error::unknown(self.place(), "connection lost"))

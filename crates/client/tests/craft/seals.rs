@@ -82,8 +82,8 @@ fn a_stale_seal_gives_the_lease_back_at_once_and_says_what_to_do() {
         said,
         "postgres://db/orders could not be sealed with token 3 of job, so the lease was given back: token 3 of job is stale: the \
          receiver has seen 4711; nothing was written; tokens fell: greater ones came from another store, or from this one before it was set \
-         back. Use that store, or raise the tokens of this one above 4711: with leasehold recover --above or \
-         restore --above"
+         back. Use that store, or raise the tokens of this one: leasehold recover --data DIR --above 4711 (add --holders-are-stopped if no \
+         holder runs, else nothing is granted for its longest ttl)"
     );
     assert!(is_free(&world, &two, "job"));
     assert!(world.run(second.acquire("job").into_future()).is_ok());
@@ -113,6 +113,30 @@ fn a_receiver_that_fails_is_tried_until_the_time_is_over_and_the_next_in_line_ha
     assert!((10..40).contains(&tries), "with back-off: {tries}");
     let taken = waiting.go_on(Duration::ZERO).expect("the release was waited for").unwrap();
     assert!(taken.token().is_ok());
+}
+
+#[test]
+fn a_receiver_that_answers_is_mended_and_not_looked_for() {
+    let world = World::new();
+    let store = world.store();
+    let session = open(&world, &store, &named("first").seal_at(Scripted::new("database", &[], Say::Busy)));
+    let failed = world.run_for(USABLE * 2, acquire(&session, SECOND)).expect("its time is over").unwrap_err();
+    let (_, outcome, said) = not_sealed(failed);
+    assert_eq!(outcome, Outcome::Failed);
+    assert!(said.ends_with("others have the lock; mend that, then ask for the lease again"), "{said}");
+}
+
+#[test]
+fn what_time_does_not_change_is_tried_once_and_the_next_in_line_has_it_at_once() {
+    let world = World::new();
+    let (one, two) = (world.store(), world.store());
+    let database = Scripted::new("database", &[], Say::Missing);
+    let first = open(&world, &one, &named("first").seal_at(database.clone()));
+    let failed = world.run_for(SECOND, acquire(&first, SECOND)).expect("at once").unwrap_err();
+    let (_, outcome, said) = not_sealed(failed);
+    assert_eq!((outcome, database.tried().len()), (Outcome::Failed, 1));
+    assert!(said.ends_with("there is no table; mend that, then ask for the lease again"), "{said}");
+    assert!(is_free(&world, &two, "job"));
 }
 
 #[test]

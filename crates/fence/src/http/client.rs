@@ -37,18 +37,26 @@ type Why = Box<dyn StdError + Send + Sync>;
 
 /// An address that is none of a proxy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{url:?} {why}; write it like http://127.0.0.1:7421")]
+#[error("{url:?} {why}; write it like {like}")]
 pub struct BadAddress {
     /// What was given, without a password.
     pub url: String,
     /// What is wrong with it.
     pub why: &'static str,
+    /// One that would be right.
+    pub like: &'static str,
 }
 
+/// Where a proxy listens unless it is told otherwise.
+const A_PROXY: &str = "http://127.0.0.1:7421";
+/// Where many services do. Not where the proxy itself does.
+#[cfg(feature = "proxy")]
+pub(crate) const A_SERVICE: &str = "http://127.0.0.1:8080";
+
 /// Scheme, host and port of a URL, and its path without the slash at its end.
-pub(crate) fn base(url: &str) -> Result<(HostAndPort, String), BadAddress> {
+pub(crate) fn base(url: &str, like: &'static str) -> Result<(HostAndPort, String), BadAddress> {
     let shown = url.split_once('@').map_or_else(|| url.to_owned(), |(_, host)| format!("...@{host}"));
-    let bad = |why| BadAddress { url: shown.clone(), why };
+    let bad = |why| BadAddress { url: shown.clone(), why, like };
     let uri: Uri = url.parse().map_err(|_| bad("is no URL"))?;
     if uri.scheme() != Some(&Scheme::HTTP) {
         return Err(bad("does not begin with http://, and there is no TLS here"));
@@ -103,7 +111,7 @@ impl Proxy {
     /// # Errors
     /// When it is no such URL.
     pub fn new(url: &str) -> Result<Self, BadAddress> {
-        let (host, path) = base(url)?;
+        let (host, path) = base(url, A_PROXY)?;
         let place = format!("http://{host}{path}");
         let counts = Counts::default();
         Ok(Self { place, host, path, client: client(), timeout: DEFAULT_ANSWER_TIMEOUT, counts })
@@ -194,7 +202,7 @@ impl Proxy {
         let asked = self.client.request(request.map(Full::new));
         match tokio::time::timeout(self.timeout, asked).await {
             Ok(Ok(response)) => Ok(response),
-            Ok(Err(error)) if error.is_connect() => Err(self.failed(in_words(&error))),
+            Ok(Err(error)) if error.is_connect() => Err(Error::away(&self.place, in_words(&error))),
             Ok(Err(error)) => Err(Error::unknown(&self.place, in_words(&error))),
             Err(_) => {
                 let waited = self.timeout.as_millis();
@@ -220,6 +228,7 @@ impl Proxy {
                 let highest = body["highest"].as_str().and_then(|token| token.parse().ok());
                 Stale { name: stamp.name().to_owned(), token: stamp.token(), highest }.into()
             }
+            Some(code) if code.name == "name-differs" => Error::lasting(&self.place, words),
             Some(code) if code.kind != "unknown" => self.failed(words),
             // One of a later release may be of any kind.
             _ => Error::unknown(&self.place, words),

@@ -8,6 +8,7 @@ use std::time::Duration;
 use sqlx::mysql::MySqlRow;
 use sqlx::{Executor as _, MySqlConnection, Row as _};
 
+use crate::error::Cause;
 use crate::receiver::Hazard;
 
 /// A seal that waited in vain is followed by one that waits twice as long, and so on, at most so many times. Whoever waits has a place in the queue of
@@ -43,7 +44,9 @@ const SEED: &str = "INSERT IGNORE INTO leasehold_fence (name, token) VALUES (?, 
 /// The fence table is there in a way in which it would protect nothing.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum BadTable {
-    #[error("table leasehold_fence is missing; call Fence::migrate once, as a user who may create tables")]
+    #[error(
+        "table leasehold_fence is missing; call Fence::migrate once, as a user who may create tables, or run what `leasehold fence-check --print-migration mysql` prints"
+    )]
     Missing,
     #[error(
         "table leasehold_fence has engine {engine}, which does not lock rows to the end of a transaction; \
@@ -186,6 +189,23 @@ pub(super) fn with_advice(source: Box<dyn StdError + Send + Sync>) -> Box<dyn St
             BadTable::Missing.into()
         }
         _ => source,
+    }
+}
+
+/// What somebody has to mend: `ER_DBACCESS_DENIED_ERROR`, `ER_ACCESS_DENIED_ERROR`, `ER_BAD_DB_ERROR`, `ER_TABLEACCESS_DENIED_ERROR`.
+const LASTING: [u16; 4] = [1044, 1045, 1049, 1142];
+
+/// Whether trying again may help, where that is known.
+pub(super) fn cause(source: &(dyn StdError + Send + Sync + 'static)) -> Option<Cause> {
+    let error = match source.downcast_ref::<BadTable>() {
+        Some(BadTable::Asked(error)) => Some(error),
+        Some(_) => return Some(Cause::Lasting),
+        None => source.downcast_ref(),
+    };
+    match error? {
+        // Whoever waits for a connection of the pool waits for the server.
+        sqlx::Error::PoolTimedOut => Some(Cause::Away),
+        error => number(error).filter(|number| LASTING.contains(number)).map(|_| Cause::Lasting),
     }
 }
 

@@ -34,6 +34,14 @@ struct Write<'a> {
     troubles: usize,
 }
 
+/// Something else is kept at this path.
+#[derive(Debug, thiserror::Error)]
+#[error("it is fenced under {is}, not under {not}; one object has one fence name")]
+pub(super) struct OtherName {
+    is: String,
+    not: String,
+}
+
 /// Why an attempt is the last one, or may be.
 enum Stop {
     Stale(u64),
@@ -101,10 +109,8 @@ impl Fence {
                 return Ok(true);
             }
             if head.name != stamp.name() {
-                let [is, not] = [&head.name, stamp.name()];
-                let words =
-                    format!("it is fenced under {is}, not under {not}; one object has one fence name");
-                return Err(Stop::Trouble(words.into()));
+                let other = OtherName { is: head.name.clone(), not: stamp.name().to_owned() };
+                return Err(Stop::Trouble(other.into()));
             }
             let highest = token(head)?;
             if highest > stamp.token() {

@@ -8,6 +8,8 @@ use sqlx::postgres::{PgDatabaseError, PgSeverity};
 use crate::error::{Error, Stale};
 use crate::stamp::Stamp;
 
+use super::Trouble;
+
 /// A token below the highest, by `leasehold_enter` and `leasehold_seal`.
 const STALE: &str = "LH001";
 /// Not the transaction that entered, by `leasehold_still`: somebody ended that before.
@@ -51,20 +53,26 @@ pub(super) fn is_left(error: &sqlx::Error) -> bool {
     server_said(error).is_some_and(|said| said.code() == LEFT)
 }
 
+/// What stays until somebody mends it: a database that is not there, a user or a password that is none, a right that is not granted.
+const LASTING: [&str; 4] = ["3D000", "28000", "28P01", "42501"];
+/// Not everybody has a program that calls `Fence::migrate`.
+const HOW_TO_MIGRATE: &str = "run the migration in this database and schema: Fence::migrate, or with psql what \
+    `leasehold fence-check --print-migration postgres` prints";
+
 /// The end of something that was not a commit, and no matter of tokens.
 pub(super) fn failed(error: sqlx::Error, place: &str) -> Error {
     let Some(said) = server_said(&error) else {
-        return Error::failed(place, error);
+        // Whoever waits for a connection of the pool waits for the server.
+        let is_silent = matches!(error, sqlx::Error::PoolTimedOut);
+        return if is_silent { Error::away(place, error) } else { Error::failed(place, error) };
     };
     let missing = ["42883", "42P01"].contains(&said.code()) && said.message().contains("leasehold_");
-    let hint = if missing {
-        Some("run the migration in this database and schema: Fence::migrate, or migration.sql".to_owned())
-    } else {
-        said.hint().map(str::to_owned)
-    };
+    let hint = if missing { Some(HOW_TO_MIGRATE.to_owned()) } else { said.hint().map(str::to_owned) };
+    let is_lasting = missing || LASTING.contains(&said.code());
+    let end = if is_lasting { Error::lasting } else { Error::failed };
     match (said.detail().map(str::to_owned), hint) {
-        (None, None) => Error::failed(place, error),
-        (detail, hint) => Error::failed(place, Said { error, detail, hint }),
+        (None, None) => end(place, error.into()),
+        (detail, hint) => end(place, Trouble::from(Said { error, detail, hint })),
     }
 }
 

@@ -183,7 +183,21 @@ DECLARE
     line      text;
     longest   CONSTANT int := 4000; -- More would take longer to look through than a row takes to read.
     before    text := current_setting('lock_timeout');
+    bytes     int := coalesce(octet_length(leasehold_enter_late.name), 0);
 BEGIN
+    -- Here, because whatever is known already has been here before.
+    IF bytes NOT BETWEEN 1 AND 544 THEN
+        RAISE EXCEPTION USING
+            ERRCODE = 'invalid_parameter_value',
+            MESSAGE = format('a fence name of %s bytes is outside 1 to 544 bytes; nothing was written', bytes),
+            HINT = 'give the name of what is protected, such as reports/nightly';
+    ELSIF coalesce(leasehold_enter_late.token, 0) < 1 THEN
+        RAISE EXCEPTION USING
+            ERRCODE = 'invalid_parameter_value',
+            MESSAGE = format('token %s of %s is outside 1 to 9223372036854775807; nothing was written',
+                             coalesce(leasehold_enter_late.token::text, 'NULL'), leasehold_enter_late.name),
+            HINT = 'give the token of the lease: LEASEHOLD_TOKEN, under leasehold run';
+    END IF;
     SELECT f.token, f.holder INTO highest, whose FROM @schema@.leasehold_fence f WHERE f.name = leasehold_enter_late.name;
     IF highest > leasehold_enter_late.token THEN
         RETURN;

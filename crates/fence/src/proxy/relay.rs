@@ -25,7 +25,7 @@ use super::gate::Passage;
 use super::headers::leave_behind;
 use crate::counts::Counts;
 use crate::error::Error;
-use crate::http::{Problem, base, client, in_words};
+use crate::http::{A_SERVICE, Problem, base, client, in_words};
 
 pub(super) type Trouble = Box<dyn StdError + Send + Sync>;
 /// What is answered with.
@@ -53,7 +53,7 @@ impl Upstream {
         settle: Duration,
         counts: Counts,
     ) -> Result<Self, crate::http::BadAddress> {
-        let (host, path) = base(url)?;
+        let (host, path) = base(url, A_SERVICE)?;
         let place = format!("http://{host}{path}");
         Ok(Self { place, host, path, client: client(), timeout, settle, counts })
     }

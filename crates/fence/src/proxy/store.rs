@@ -87,8 +87,10 @@ fn run(mut log: Log, asked: &Receiver<Raise>) {
 fn make(directory: &Path) -> Result<(), OpenError> {
     use std::os::unix::fs::DirBuilderExt;
     let cannot = |what, path: PathBuf| move |source| OpenError::Directory { what, path, source };
-    if directory.is_dir() {
-        return Ok(());
+    match std::fs::metadata(directory) {
+        Ok(found) if found.is_dir() => return Ok(()),
+        Ok(_) => return Err(OpenError::NoDirectory(directory.to_owned())),
+        Err(_) => {}
     }
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
     made.map_err(cannot("make the directory", directory.to_owned()))?;

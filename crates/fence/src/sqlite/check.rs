@@ -69,7 +69,9 @@ pub(super) enum Unfit {
          in the options of the pool, or say Fence::volatile for a database in memory"
     )]
     Journal { found: String },
-    #[error("table leasehold_fence is missing; call Fence::migrate once")]
+    #[error(
+        "table leasehold_fence is missing; call Fence::migrate once, or run what `leasehold fence-check --print-migration sqlite` prints"
+    )]
     NoTable,
     #[error(
         "another connection, of this process or another one, has been writing to the file for longer than busy_timeout; SQLite does not say who, \
@@ -182,6 +184,12 @@ fn kind(error: &sqlx::Error) -> Option<u32> {
 /// is full, or a constraint that was deferred does not hold.
 pub(super) fn is_rolled_back_at_commit(error: &sqlx::Error) -> bool {
     matches!(kind(error), Some(BUSY | FULL | CONSTRAINT))
+}
+
+/// Whether it stays until somebody mends it.
+pub(super) fn is_lasting(source: &(dyn StdError + Send + Sync + 'static)) -> bool {
+    let unfit = source.downcast_ref::<Unfit>();
+    matches!(unfit, Some(Unfit::NoTable | Unfit::Synchronous { .. } | Unfit::Journal { .. }))
 }
 
 /// The error, or what to do about it where that is known.

@@ -1,7 +1,6 @@
 //! What `docs/guides/fence-sql.md` shows, run.
 
 use leasehold_fence::Receiver as _;
-use sqlx::MySqlPool;
 
 use super::{database, highest, stamp};
 
@@ -20,7 +19,7 @@ async fn in_a_transaction(fence: &Fence, guard: &impl Authority) -> Result<(), E
 }
 
 async fn in_your_own(
-    pool: &MySqlPool,
+    pool: &sqlx::MySqlPool,
     fence: &Fence,
     guard: &impl Authority,
 ) -> Result<(), Box<dyn std::error::Error>> {

@@ -105,7 +105,7 @@ async fn a_database_without_the_fence_says_what_to_do() {
         why_failed(world.fence.seal(&stamp(33)).await),
         why_failed(world.fence.look(NAME).await),
     ] {
-        has(said, "run the migration in this database and schema: Fence::migrate, or migration.sql");
+        has(said, "run the migration in this database and schema: Fence::migrate, or with psql what");
     }
 }
 

@@ -132,7 +132,7 @@ async fn one_line(
     guard: impl Authority,
 ) -> Result<(), Box<dyn std::error::Error>> {
     let mut tx = pool.begin().await?;
-    fence.enter(&mut tx, &guard).await?;
+    fence.enter(&mut tx, &guard).await?; // the first statement
     sqlx::query("UPDATE report SET body = body || '!' WHERE id = 7").execute(&mut *tx).await?;
     Ok(tx.commit().await?)
 }

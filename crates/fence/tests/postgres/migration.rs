@@ -116,3 +116,23 @@ async fn what_is_no_stamp_is_refused_by_the_database_too() {
         sqlx::raw_sql(&enter).execute(&world.pool).await.expect_err(&enter);
     }
 }
+
+#[tokio::test]
+async fn a_name_or_a_token_that_is_none_is_named_with_its_limits() {
+    let world = World::new().await;
+    let long = format!("'{}'", "n".repeat(545));
+    for function in ["leasehold_seal", "leasehold_enter"] {
+        for (arguments, said) in [
+            ("'', 34", "a fence name of 0 bytes is outside 1 to 544 bytes; nothing was written"),
+            ("NULL, 34", "a fence name of 0 bytes is outside 1 to 544 bytes"),
+            (&format!("{long}, 34"), "a fence name of 545 bytes is outside 1 to 544 bytes"),
+            ("'a', 0", "token 0 of a is outside 1 to 9223372036854775807; nothing was written"),
+            ("'a', -1", "token -1 of a is outside 1 to 9223372036854775807"),
+            ("'a', NULL", "token NULL of a is outside 1 to 9223372036854775807"),
+        ] {
+            let asked = sqlx::query(&format!("SELECT {function}({arguments})")).execute(&world.pool).await;
+            let error = asked.unwrap_err().to_string();
+            assert!(error.contains(said), "{function}({arguments}): {error}");
+        }
+    }
+}

@@ -1,9 +1,13 @@
 //! What `fence-check` says: where each receiver stands beside the present holder, who was refused, and which token a new store must pass.
 
+use std::path::PathBuf;
+
 use leasehold::fence::{Refused, Seen};
 use serde::Serialize;
 
+use crate::args::FenceName;
 use crate::console::Table;
+use crate::sealing;
 
 /// What the store has granted under the name.
 #[derive(Debug, Clone, Default)]
@@ -46,7 +50,9 @@ enum Standing {
 /// Everything that was found out.
 #[derive(Debug)]
 pub(super) struct Report {
-    pub(super) name: String,
+    pub(super) name: FenceName,
+    /// Where the store is, if it is a directory.
+    pub(super) directory: Option<PathBuf>,
     pub(super) known: Result<Known, String>,
     pub(super) asked: Vec<Asked>,
 }
@@ -54,7 +60,7 @@ pub(super) struct Report {
 impl Report {
     pub(super) fn is_well(&self) -> bool {
         let bad = [Standing::NotAsked, Standing::NotCompared, Standing::Ahead];
-        self.asked.iter().all(|asked| !bad.contains(&self.standing(asked)))
+        self.known.is_ok() && self.asked.iter().all(|asked| !bad.contains(&self.standing(asked)))
     }
 
     pub(super) fn head(&self) -> String {
@@ -64,7 +70,12 @@ impl Report {
                 format!("{} is held by {who}, who writes with token {token}", self.name)
             }
             Ok(Known { greatest: Some(token), .. }) => {
-                format!("{} is held by nobody; the last token was {token}", self.name)
+                // The store does not remember which slot a lease of before had.
+                let of = match self.name.slot {
+                    Some(_) => format!(" of {} (any slot)", self.name.resource),
+                    None => String::new(),
+                };
+                format!("{} is held by nobody; the last token{of} was {token}", self.name)
             }
             Ok(_) => format!("the store knows nothing of {}", self.name),
             Err(why) => format!("the store cannot be asked about {}: {why}", self.name),
@@ -103,17 +114,28 @@ impl Report {
                 text.push_str(&format!("  token {token} of {who}, when {highest} was the highest{when}\n"));
             }
         }
-        if let Some(floor) = self.floor() {
-            text.push_str(&format!("\nfor another store: token_floor={floor}\n"));
+        if let (Some(_), Some(greatest)) = (self.seen().max(), self.greatest()) {
+            text.push_str(&format!(
+                "\nto use another store with these receivers: leasehold recover --data DIR --above {greatest}\n"
+            ));
         }
         text
     }
 
-    /// The smallest token that a new store may grant: above all that receivers, or the store before, have seen.
-    fn floor(&self) -> Option<u64> {
-        let marks = self.asked.iter().filter_map(|asked| asked.seen.as_ref().ok()?.highest.as_ref());
+    /// The highest token of each receiver that has seen one.
+    fn seen(&self) -> impl Iterator<Item = u64> {
+        self.asked.iter().filter_map(|asked| Some(asked.seen.as_ref().ok()?.highest.as_ref()?.token))
+    }
+
+    /// The greatest token that receivers have seen, or the store has granted.
+    fn greatest(&self) -> Option<u64> {
         let granted = self.known.as_ref().ok().and_then(|known| known.greatest);
-        marks.map(|mark| mark.token).chain(granted).max().map(|greatest| greatest + 1)
+        self.seen().chain(granted).max()
+    }
+
+    /// The smallest token that another store may grant.
+    fn floor(&self) -> Option<u64> {
+        self.greatest().map(|greatest| greatest + 1)
     }
 
     fn refusals(&self) -> impl Iterator<Item = (&str, &[Refused])> {
@@ -155,11 +177,13 @@ impl Report {
                 "not compared: the store cannot be asked what it has granted".to_owned()
             }
             Standing::NotCompared => {
-                "not compared: the store remembers no grant of it; its next token may be refused here".to_owned()
+                "not compared: the store remembers no grant of it; its next token may be refused here"
+                    .to_owned()
             }
             Standing::Ahead => {
-                "AHEAD of the store: its grants are refused here; raise them with leasehold recover --above, or restore --above"
-                    .to_owned()
+                // Above those of all receivers, so that it has to be done once.
+                let raise = sealing::raise(self.directory.as_deref(), self.greatest());
+                format!("AHEAD of the store: its grants are refused here; raise them: {raise}")
             }
         }
     }
@@ -167,15 +191,11 @@ impl Report {
 
 #[derive(Serialize)]
 pub(super) struct Json<'a> {
-    name: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    name: String,
     present: Option<PresentJson<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     greatest_granted: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     store_error: Option<&'a str>,
     receivers: Vec<ReceiverJson<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     token_floor: Option<String>,
 }
 
@@ -189,16 +209,11 @@ struct PresentJson<'a> {
 struct ReceiverJson<'a> {
     receiver: &'a str,
     standing: Standing,
-    #[serde(skip_serializing_if = "Option::is_none")]
     highest: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     holder: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<&'a str>,
-    #[serde(skip_serializing_if = "<[String]>::is_empty")]
     warnings: &'a [String],
     /// Nothing if the receiver keeps none.
-    #[serde(skip_serializing_if = "Option::is_none")]
     refusals: Option<Vec<RefusedJson<'a>>>,
 }
 
@@ -206,9 +221,7 @@ struct ReceiverJson<'a> {
 struct RefusedJson<'a> {
     token: String,
     highest: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     holder: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     at: Option<&'a str>,
 }
 
@@ -217,7 +230,7 @@ impl Report {
         let known = self.known.as_ref();
         let present = known.ok().and_then(|known| known.present.as_ref());
         Json {
-            name: &self.name,
+            name: self.name.to_string(),
             present: present.map(|(token, holder)| PresentJson { token: token.to_string(), holder }),
             greatest_granted: known.ok().and_then(|known| known.greatest).map(|token| token.to_string()),
             store_error: known.err().map(String::as_str),
@@ -251,6 +264,7 @@ impl Report {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use leasehold::ResourceName;
     use leasehold::fence::Mark;
 
     fn asked(place: &str, highest: Option<u64>) -> Asked {
@@ -262,7 +276,8 @@ mod tests {
     fn report(present: Option<u64>, greatest: Option<u64>, highest: Option<u64>) -> Report {
         let present = present.map(|token| (token, "b".to_owned()));
         let known = Ok(Known { present, greatest });
-        Report { name: "job".to_owned(), known, asked: vec![asked("file:/x", highest)] }
+        let name = FenceName { resource: ResourceName::new("job").unwrap(), slot: None };
+        Report { name, directory: Some("/srv/leases".into()), known, asked: vec![asked("file:/x", highest)] }
     }
 
     fn standing(present: Option<u64>, greatest: Option<u64>, highest: Option<u64>) -> (Standing, bool) {
@@ -289,6 +304,43 @@ mod tests {
     }
 
     #[test]
+    fn the_command_that_raises_tokens_is_told_whole() {
+        let ahead = report(None, Some(7), Some(9));
+        assert_eq!(
+            ahead.words(&ahead.asked[0]),
+            "AHEAD of the store: its grants are refused here; raise them: leasehold recover --data /srv/leases --above 9 \
+             (add --holders-are-stopped if no holder runs, else nothing is granted for 5m)"
+        );
+        let another = "\nto use another store with these receivers: leasehold recover --data DIR --above 9\n";
+        assert_eq!(ahead.below(), another);
+        // Receivers that have seen nothing refuse nothing.
+        assert_eq!(report(None, Some(7), None).below(), "");
+    }
+
+    #[test]
+    fn the_last_token_of_a_slot_is_that_of_any() {
+        let mut report = report(None, Some(53), Some(52));
+        report.name.slot = Some(0);
+        assert_eq!(report.head(), "job#0 is held by nobody; the last token of job (any slot) was 53");
+    }
+
+    #[test]
+    fn a_store_that_cannot_be_asked_is_not_well_and_leaves_nothing_out() {
+        let mut report = report(None, None, None);
+        report.known = Err("it is away".to_owned());
+        assert!(!report.is_well());
+        let json = serde_json::to_value(report.json()).unwrap();
+        let null = serde_json::Value::Null;
+        assert_eq!(json["store_error"], "it is away");
+        for field in ["present", "greatest_granted", "token_floor"] {
+            assert_eq!(json.get(field), Some(&null), "{field}");
+        }
+        for field in ["highest", "holder", "error"] {
+            assert_eq!(json["receivers"][0].get(field), Some(&null), "{field}");
+        }
+    }
+
+    #[test]
     fn who_cannot_be_asked_is_named_and_is_not_well() {
         let mut report = report(Some(7), Some(7), Some(7));
         let seen = Err("refused".to_owned());
@@ -303,7 +355,8 @@ mod tests {
     #[test]
     fn warnings_are_told_below_and_leave_it_well() {
         let mut report = report(Some(7), Some(7), Some(7));
-        assert!(serde_json::to_value(report.json()).unwrap()["receivers"][0].get("warnings").is_none());
+        let json = serde_json::to_value(report.json()).unwrap();
+        assert_eq!(json["receivers"][0]["warnings"], serde_json::json!([]));
         report.asked[0].warnings = vec!["appendonly is no".to_owned()];
         assert!(
             report.is_well() && report.below().contains("\nwarnings about file:/x\n  appendonly is no\n")
