@@ -10,6 +10,8 @@ use raft::{GetEntriesContext, RaftState, Storage, StorageError};
 const KEPT_ENTRIES: u64 = 4_096;
 /// And bytes of them at most.
 const KEPT_BYTES: usize = 32 * 1024 * 1024;
+/// The same while somebody is sent a copy of everything: making, sending and reading one of a million leases takes some seconds.
+const KEPT_BYTES_BEHIND_A_COPY: usize = 4 * KEPT_BYTES;
 
 pub(crate) struct MemoryLog {
     hard_state: HardState,
@@ -85,13 +87,17 @@ impl MemoryLog {
         self.snapshot = Some(snapshot);
     }
 
-    /// A snapshot up to `index` is safe on disk: entries up to it may go, but for some that followers may still need.
-    pub(crate) fn compact(&mut self, index: u64, alone: bool) {
-        let last = if alone {
+    /// A snapshot up to `index` is safe on disk: entries up to it may go, but for some that followers may still need. Whoever is sent a copy
+    /// that ends at `copied` needs all behind that: without them it would be sent another one, for ever where there is much to do.
+    pub(crate) fn compact(&mut self, index: u64, alone: bool, copied: Option<u64>) {
+        let mut last = if alone {
             index
         } else {
             index.saturating_sub(KEPT_ENTRIES).max(self.beyond(KEPT_BYTES).min(index))
         };
+        if let Some(copied) = copied {
+            last = last.min(copied.max(self.beyond(KEPT_BYTES_BEHIND_A_COPY)));
+        }
         while self.entries.front().is_some_and(|entry| entry.index <= last) {
             let gone = self.entries.pop_front().expect("the front was just looked at");
             self.dropped_index = gone.index;
@@ -176,5 +182,34 @@ impl Storage for MemoryLog {
         // Making one takes long, and one at a time is enough: raft asks again.
         self.snapshot_wanted.set(true);
         Err(raft::Error::Store(StorageError::SnapshotTemporarilyUnavailable))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn log(entries: u64, bytes: usize) -> MemoryLog {
+        let mut log = MemoryLog::new(HardState::default(), ConfState::default(), (0, 0));
+        let entry = |index| Entry { index, term: 1, data: vec![1; bytes].into(), ..Entry::default() };
+        log.append(&(1..=entries).map(entry).collect::<Vec<_>>());
+        log
+    }
+
+    #[test]
+    fn what_is_behind_a_copy_that_is_under_way_is_kept() {
+        for (copied, first) in [(None, 10_000 - KEPT_ENTRIES + 1), (Some(3_000), 3_001)] {
+            let mut log = log(10_000, 10);
+            log.compact(10_000, false, copied);
+            assert_eq!(log.first_index(), Ok(first), "copied {copied:?}");
+        }
+    }
+
+    #[test]
+    fn a_copy_that_takes_too_long_does_not_keep_the_log_for_ever() {
+        let many = (KEPT_BYTES_BEHIND_A_COPY >> 20) as u64 + 10;
+        let mut log = log(many, 1 << 20);
+        log.compact(many, false, Some(1));
+        assert_eq!(log.first_index(), Ok(11));
     }
 }

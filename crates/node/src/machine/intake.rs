@@ -73,7 +73,8 @@ impl Node {
             Input::Written { number } => self.written(out, number),
             Input::SnapshotSaved { index } => {
                 let alone = self.is_alone() && self.raft.store().conf_state().learners.is_empty();
-                self.raft.mut_store().compact(index, alone);
+                let copied = self.copied();
+                self.raft.mut_store().compact(index, alone, copied);
                 self.since_snapshot.saving = false;
             }
             Input::SnapshotMade(made) => self.offer_snapshot(made),

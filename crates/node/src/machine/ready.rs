@@ -6,8 +6,8 @@ use std::time::Duration;
 use leasehold_core::planted::{Bug, planted};
 use leasehold_core::protocol::MemberId;
 use leasehold_core::{Command, Revision, System};
-use raft::Ready;
 use raft::eraftpb::{EntryType, HardState, Message, MessageType, Snapshot};
+use raft::{ProgressState, Ready};
 
 use super::start::{check_version, from_conf_state, to_conf_state};
 use super::{Fatal, LogEntry, LogWrite, Node, Output, SavedSnapshot, SinceSnapshot, Vote};
@@ -261,11 +261,20 @@ impl Node {
 
     /// Has a snapshot made for a member that needs more than the log has, if raft has asked for one.
     pub(super) fn make_wanted_snapshot(&mut self, out: &mut Vec<Output>) {
-        if self.making.is_some() || !self.raft.mut_store().takes_wanted_snapshot() {
+        // Whoever does not lead any more was asked before.
+        if self.making.is_some() || !self.raft.mut_store().takes_wanted_snapshot() || !self.is_leader() {
             return;
         }
         self.making = Some((self.applied, self.raft.store().conf_state().clone()));
         out.push(Output::MakeSnapshot(Box::new(self.image())));
+    }
+
+    /// Up to where somebody has, or will have, a copy of everything that is being made or sent; the oldest of them.
+    pub(super) fn copied(&self) -> Option<u64> {
+        let sent =
+            self.raft.raft.prs().iter().filter(|(_, progress)| progress.state == ProgressState::Snapshot);
+        let sent = sent.map(|(_, progress)| progress.pending_snapshot);
+        sent.chain(self.making.as_ref().map(|(index, _)| *index)).min()
     }
 
     /// A snapshot that was wanted is made. Raft asks again for one that is of no use any more.
