@@ -18,6 +18,8 @@ use crate::unread::{Unread, weight_of};
 
 /// Watches of one connection, unless it was chosen otherwise.
 pub(crate) const MAX_WATCHES: usize = 64;
+/// Questions of a client that does not read which wait before nothing more is read from it: a program asks a few things at a time.
+const MAX_POSTPONED: usize = 64;
 /// Batches of changes that wait for a client at most; its watchers pause meanwhile.
 const MAX_WATCHED: usize = 4;
 /// A watch without changes says at least this often how far the log has come.
@@ -97,7 +99,8 @@ impl Door {
         let outgoing = Outgoing { sender, unread: Arc::clone(&unread), _open: open };
         self.inbox.send(ToLoop::Connected(connection, outgoing))?;
         let own_unread = Arc::clone(&unread);
-        let inbound = Inbound { door: self.clone(), connection, own, unread, watches: HashMap::new() };
+        let inbound =
+            Inbound { door: self.clone(), connection, own, unread, postponed: None, watches: HashMap::new() };
         let outbound = Outbound { answers, unread: own_unread, taken: 0, watched, let_go: Some(let_go) };
         Ok((inbound, outbound))
     }
@@ -111,12 +114,20 @@ pub struct Inbound {
     own: mpsc::Sender<Vec<ToClient>>,
     /// What is on its way out.
     unread: Arc<Unread>,
+    postponed: Option<Postponed>,
     watches: HashMap<RequestId, AbortHandle>,
 }
 
+/// Questions that wait until their client has read more.
+#[derive(Debug)]
+struct Postponed {
+    sender: mpsc::Sender<Input>,
+    task: AbortHandle,
+}
+
 impl Inbound {
-    /// Takes in a request, or why it is not understood. Waits while the service has too much to do, and while a client does not
-    /// read what it was told, up to the time that a write may take.
+    /// Takes in a request, or why it is not understood. Waits while the service has too much to do. What a client asks to be shown waits
+    /// while it does not read what it was told; whatever keeps its leases, or gives them back, goes past that.
     ///
     /// # Errors
     /// When the connection or the service has ended.
@@ -133,11 +144,11 @@ impl Inbound {
                 return Ok(());
             }
             Ok(request) => {
-                if self.unread.is_much() {
-                    let less = self.unread.wait_until_less();
-                    tokio::time::timeout(self.door.write_time, less).await.map_err(|_| Ended)?;
-                }
+                let postponed = matches!(request, Request::Read(_)) && self.unread.is_much();
                 let input = Input::Request { connection: self.connection, id, request };
+                if postponed {
+                    return self.postpone(input).await;
+                }
                 return self.door.inbox.send_when_there_is_room(ToLoop::Node(input)).await;
             }
             Err(why) => Failure::BadRequest { why },
@@ -149,6 +160,17 @@ impl Inbound {
     /// The client has ended the connection, or died. That the connection is gone is said when this is dropped.
     pub fn hung_up(&self) {
         let _ = self.door.inbox.send(ToLoop::Node(Input::HungUp(self.connection)));
+    }
+
+    /// Takes in a question when its client has read more. Only behind many of them is anything else waited with: a client that stands still
+    /// is ended by whoever writes to it.
+    async fn postpone(&mut self, question: Input) -> Result<(), Ended> {
+        let postponed = self.postponed.get_or_insert_with(|| {
+            let (sender, waiting) = mpsc::channel(MAX_POSTPONED);
+            let later = take_in_later(waiting, Arc::clone(&self.unread), self.door.inbox.clone());
+            Postponed { sender, task: tokio::spawn(later).abort_handle() }
+        });
+        postponed.sender.send(question).await.map_err(|_| Ended)
     }
 
     fn begin_watch(&mut self, id: RequestId, watch: &Watch) -> Result<(), Failure> {
@@ -169,7 +191,7 @@ impl Inbound {
 
 impl Drop for Inbound {
     fn drop(&mut self) {
-        for task in self.watches.values() {
+        for task in self.watches.values().chain(self.postponed.as_ref().map(|postponed| &postponed.task)) {
             task.abort();
         }
         let _ = self.door.inbox.send(ToLoop::Node(Input::Disconnected(self.connection)));
@@ -221,6 +243,15 @@ impl Outbound {
                 Some(let_go) => drop(let_go.await),
                 None => std::future::pending().await,
             }
+        }
+    }
+}
+
+async fn take_in_later(mut questions: mpsc::Receiver<Input>, unread: Arc<Unread>, inbox: Inbox) {
+    while let Some(question) = questions.recv().await {
+        unread.wait_until_less().await;
+        if inbox.send_when_there_is_room(ToLoop::Node(question)).await.is_err() {
+            return;
         }
     }
 }

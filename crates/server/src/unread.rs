@@ -5,16 +5,16 @@
 use std::mem::size_of;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use leasehold_core::Item;
+use leasehold_core::answer::{Answer, Grant, HeldLease, Holdings, Item, ItemKind, Reply};
 use leasehold_core::gap::GapView;
 use leasehold_core::protocol::{ReadAnswer, Response, ToClient};
 use leasehold_core::table::{HolderView, LeaseView, PastView, SessionView, WaiterView};
 use tokio::sync::Notify;
 
-/// Bytes that a client may leave unread before nothing more is read from it: some ten thousand answers to renewals.
+/// Bytes that a client may leave unread before its questions wait: some ten thousand answers to renewals.
 pub(crate) const MAX_UNREAD: usize = 2 * 1024 * 1024;
-/// Bytes that may wait for a client before its connection is ended; it attaches anew. A connection is not read from while far less waits, so
-/// only what nobody asked for, or what was long on its way, comes near this.
+/// Bytes that may wait for a client before its connection is ended; it attaches anew. Questions wait while far less is unread, so only what
+/// was asked all at once, before the first answer, comes near this, or a client that sends commands and reads nothing.
 pub(crate) const MAX_OUTGOING: usize = 64 * 1024 * 1024;
 
 /// Bytes on their way to one client.
@@ -60,6 +60,9 @@ impl Unread {
 /// Something that is shown with its name, which has 512 bytes at most, and a few numbers.
 const NAMED: usize = 1_024;
 
+/// The members of a cluster with their names and addresses: there are a few.
+const CLUSTER: usize = 4_096;
+
 /// What messages weigh together.
 pub(crate) fn weight_of(messages: &[ToClient]) -> usize {
     messages.iter().map(weight).sum()
@@ -69,10 +72,28 @@ pub(crate) fn weight_of(messages: &[ToClient]) -> usize {
 fn weight(message: &ToClient) -> usize {
     let beside = match message {
         ToClient::Response { response: Response::Read { answer, .. }, .. } => weight_of_answer(answer),
-        ToClient::Items { items, .. } => items.len() * size_of::<Item>(),
+        ToClient::Response { response: Response::Reply(Reply::Renewed(renewed)), .. } => {
+            renewed.holdings.as_ref().map_or(0, weight_of_holdings)
+        }
+        ToClient::Response { response: Response::Cluster(_), .. } => CLUSTER,
+        ToClient::Items { items, .. } => items.iter().map(weight_of_item).sum(),
         ToClient::Response { .. } | ToClient::Hint { .. } | ToClient::Watched { .. } => 0,
     };
     size_of::<ToClient>() + beside
+}
+
+/// What a plain session has. Names are shared with the table.
+fn weight_of_holdings(holdings: &Holdings) -> usize {
+    holdings.leases.len() * size_of::<HeldLease>() + holdings.waits.len() * NAMED
+}
+
+fn weight_of_item(item: &Item) -> usize {
+    let grants = match &item.kind {
+        ItemKind::Answer { answer: Answer::Granted(grants) | Answer::AlreadyGranted(grants), .. }
+        | ItemKind::WaitGranted { grants, .. } => grants.len(),
+        _ => 0,
+    };
+    size_of::<Item>() + grants * size_of::<Grant>()
 }
 
 fn weight_of_answer(answer: &ReadAnswer) -> usize {
@@ -86,11 +107,8 @@ fn weight_of_answer(answer: &ReadAnswer) -> usize {
         ReadAnswer::Gaps(gaps) => {
             gaps.names.iter().map(|name| NAMED + name.gaps.len() * size_of::<GapView>()).sum()
         }
-        // A few kilobytes at most.
-        ReadAnswer::Register(None)
-        | ReadAnswer::Check(_)
-        | ReadAnswer::Status(_)
-        | ReadAnswer::Cluster(_) => 0,
+        ReadAnswer::Cluster(_) => CLUSTER,
+        ReadAnswer::Register(None) | ReadAnswer::Check(_) | ReadAnswer::Status(_) => 0,
     }
 }
 
@@ -105,8 +123,11 @@ fn weight_of_lease(lease: &LeaseView) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use leasehold_core::answer::Renewed;
     use leasehold_core::protocol::{Failure, RequestId};
-    use leasehold_core::{Revision, Token, Value};
+    use leasehold_core::{
+        CommandNumber, ItemNumber, RenewalNumber, ResourceName, Revision, SessionId, Token, Value,
+    };
     use std::time::Duration;
 
     fn answers(count: usize, bytes: usize) -> Vec<ToClient> {
@@ -122,6 +143,23 @@ mod tests {
         let short = weight_of(&[ToClient::Response { id: RequestId(1), response: failed }]);
         assert!(short < 1_024);
         assert!(weight_of(&answers(3, 65_536)) > 3 * 65_536);
+    }
+
+    #[test]
+    fn what_a_session_has_and_what_it_was_granted_weigh_what_they_are() {
+        let name = ResourceName::new("job").unwrap();
+        let token = Token::from_u64(1);
+        let grant = Grant { resource: name, token, fence: token, slot: None };
+        let leases = vec![HeldLease { grant: grant.clone(), release_requested: false }; 1_000];
+        let holdings = Some(Holdings { leases, waits: Vec::new() });
+        let renewed = Renewed { number: RenewalNumber::NONE, after: ItemNumber::NONE, holdings };
+        let response = Response::Reply(Reply::Renewed(renewed));
+        assert!(weight_of(&[ToClient::Response { id: RequestId(1), response }]) > 1_000 * size_of::<Grant>());
+        let answer = Answer::Granted(vec![grant; 64]);
+        let kind = ItemKind::Answer { command: CommandNumber::new(1), answer };
+        let items = vec![Item { number: ItemNumber::new(1), kind }; 100];
+        let items = ToClient::Items { session: SessionId::from_u64(1), items };
+        assert!(weight_of(&[items]) > 6_400 * size_of::<Grant>());
     }
 
     #[tokio::test]

@@ -6,7 +6,7 @@ use leasehold_core::command::{Attach, SessionKind};
 use leasehold_core::protocol::{Change, Failure, Query, Request, RequestId, Response, ToClient, Watch};
 use leasehold_core::{
     Answer, AttachNumber, CommandNumber, ItemKind, ItemNumber, Label, Millis, Nonce, Op, Open, Policies,
-    Reply, Revision, Sequence, SessionCommand, SessionId,
+    Reply, ResourceName, Revision, Sequence, SessionCommand, SessionId,
 };
 use leasehold_server::{ServedOptions, serve};
 use leasehold_wire::{decode_server_frame, encode_client};
@@ -225,6 +225,43 @@ async fn a_client_that_reads_late_is_answered_everything_once_and_keeps_its_conn
     }
     asking.await.unwrap();
     assert_eq!(served.caller().inspect().await.unwrap().connections, 1);
+}
+
+/// Its questions wait until it has read more. A session is opened, and could be renewed, all the same.
+#[tokio::test]
+async fn what_keeps_a_lease_goes_past_questions_whose_answers_nobody_reads() {
+    // Some more than weigh as much as may be left unread, and fewer more than may wait.
+    const QUESTIONS: u64 = 510;
+    let directory = tempfile::tempdir().unwrap();
+    let served = served(directory.path());
+    let person = Person::open(served.caller()).await;
+    let resource = "job".to_owned();
+    crate::person::token(&person.op(acquire(std::slice::from_ref(&resource), None, vec![1; 4_096])).await);
+    let mut late = Peer::new(served.door()).await;
+    for id in 1..=QUESTIONS {
+        late.send_as(RequestId(id), Request::Read(Query::Lease(ResourceName::new(&resource).unwrap()))).await;
+    }
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let open = Open {
+        nonce: Nonce([77; 16]),
+        label: Label::new("late").unwrap(),
+        ttl: Millis::new(10_000),
+        policies: Policies::default(),
+        kind: SessionKind::Streamed,
+    };
+    late.send_as(RequestId(QUESTIONS + 1), Request::Open(open)).await;
+    let opening = async {
+        while served.caller().inspect().await.unwrap().sessions < 2 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(5), opening).await.expect("it is opened while nobody reads");
+    let mut heard = std::collections::BTreeSet::new();
+    while (heard.len() as u64) < QUESTIONS + 1 {
+        let message = tokio::time::timeout(PATIENCE, late.receive()).await.expect("more comes").unwrap();
+        let ToClient::Response { id, .. } = message else { panic!("{message:?}") };
+        assert!(heard.insert(id), "request {} was answered twice", id.0);
+    }
 }
 
 /// A watcher whose client does not read costs a bounded amount and holds up nobody, and goes on where it was.
