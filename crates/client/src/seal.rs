@@ -105,27 +105,39 @@ async fn seal_name(
     limit: &Limit<'_>,
 ) -> Result<(), FenceError> {
     let mut pause = FIRST_PAUSE;
-    // What the receiver itself said last: it knows better what is wrong than an attempt that was cut.
-    let mut said = None;
+    // What the receiver itself said last: it knows better what is wrong than an attempt that was cut. But once nobody can say whether an
+    // attempt has sealed it, no later failure makes that certain.
+    let (mut said, mut unknown) = (None, false);
     loop {
         limit.believed(lease).await.map_err(|why| no_authority(stamp, why.to_string()))?;
         match attempt(receiver, lease, stamp, limit).await {
             Some(Ok(())) => return Ok(()),
             Some(Err(FenceError::Stale(stale))) => return Err(verdict(lease, stamp, stale, limit).await),
             // No time mends it, and while it is tried nobody else can have the lease.
-            Some(Err(trouble)) if trouble.is_lasting() => return Err(trouble),
-            Some(Err(trouble)) => said = Some(trouble),
-            None => {}
+            Some(Err(trouble)) if trouble.is_lasting() => return Err(in_doubt(trouble, unknown)),
+            Some(Err(trouble)) => {
+                unknown |= matches!(trouble, FenceError::Unknown { .. });
+                said = Some(trouble);
+            }
+            None => unknown = true,
         }
         let length = pause - fraction().of(pause / 2);
         if limit.left() <= length {
-            return Err(said.unwrap_or_else(|| silent(receiver, limit)));
+            return Err(said.map_or_else(|| silent(receiver, limit), |said| in_doubt(said, unknown)));
         }
         tokio::select! {
             _ = lease.ended() => {}
             () = limit.time.nap(length) => {}
         }
         pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// What the receiver said, which is the end of it only if no attempt before may have done something.
+fn in_doubt(said: FenceError, unknown: bool) -> FenceError {
+    match said {
+        FenceError::Failed { receiver, source, .. } if unknown => FenceError::Unknown { receiver, source },
+        said => said,
     }
 }
 

@@ -63,7 +63,8 @@ impl WatchBuilder {
         let listener = Listener::One(application);
         visitor.spawn(Task::new(visitor, self.store.url(), &self.prefix, self.after, listener).run());
         let revision = self.after.unwrap_or(Revision::NONE);
-        let mut watch = Watch { store: self.store, receiver, revision, over: None, _shared: None };
+        let (store, prefix) = (self.store, self.prefix);
+        let mut watch = Watch { store, receiver, revision, over: None, prefix, shared: None };
         watch.revision = watch.receive().await?.revision;
         Ok(watch)
     }
@@ -73,9 +74,8 @@ impl WatchBuilder {
         let (application, receiver) = mpsc::channel(MAX_WAITING);
         let visitor = self.store.visitor()?;
         let (shared, at) = self.store.sharing().join(self.store.url(), visitor, &self.prefix, application);
-        let store = self.store.clone();
-        let mut watch =
-            Watch { store, receiver, revision: Revision::NONE, over: None, _shared: Some(shared) };
+        let (store, prefix, shared) = (self.store.clone(), self.prefix.clone(), Some(shared));
+        let mut watch = Watch { store, receiver, revision: Revision::NONE, over: None, prefix, shared };
         match at {
             Joined::First => watch.revision = watch.receive().await?.revision,
             Joined::Early => match watch.receive().await {
@@ -114,8 +114,9 @@ pub struct Watch {
     receiver: mpsc::Receiver<Result<Changes, Over>>,
     revision: Revision,
     over: Option<Over>,
+    prefix: String,
     /// Its connection ends with the last that has it.
-    _shared: Option<Arc<Shared>>,
+    shared: Option<Arc<Shared>>,
 }
 
 impl Watch {
@@ -149,13 +150,31 @@ impl Watch {
         if let Some(over) = &self.over {
             return Err(over.clone().into());
         }
-        match self.receiver.recv().await {
-            Some(Ok(changes)) => Ok(changes),
-            Some(Err(over)) => {
-                self.over = Some(over.clone());
-                Err(over.into())
+        loop {
+            match self.receiver.recv().await {
+                Some(Ok(changes)) => return Ok(changes),
+                // It was told to all that share the connection, and this one came later than what was missed.
+                Some(Err(Over::TooOld { after, .. })) if self.shared.is_some() && after < self.revision => {
+                    self.part()?;
+                }
+                Some(Err(over)) => {
+                    self.over = Some(over.clone());
+                    return Err(over.into());
+                }
+                None => return Err(self.store.closed()),
             }
-            None => Err(self.store.closed()),
         }
+    }
+
+    /// Goes on by itself, behind what it was told.
+    fn part(&mut self) -> Result<(), Error> {
+        self.shared = None;
+        let (application, receiver) = mpsc::channel(MAX_WAITING);
+        let visitor = self.store.visitor()?;
+        let listener = Listener::One(application);
+        let after = Some(self.revision);
+        visitor.spawn(Task::new(visitor, self.store.url(), &self.prefix, after, listener).run());
+        self.receiver = receiver;
+        Ok(())
     }
 }

@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use futures_util::future::select_all;
 use leasehold_core::Revision;
 use leasehold_core::protocol::Changes;
 use tokio::sync::mpsc::error::TrySendError;
@@ -139,14 +140,17 @@ impl Fan {
         Some(members.last.map_or(Joined::Early, Joined::Underway))
     }
 
-    /// Tells everybody. One that is alone is waited for, as if it had the connection to itself; of several, those that have no room for a while
-    /// part.
+    /// Tells everybody. While nobody has room they are waited for, as one is that has the connection to itself; those that have none for a while
+    /// although others have part.
     pub(super) async fn tell(&self, changes: Changes) {
         let without_room = self.give(&changes);
         if without_room.is_empty() {
             return;
         }
-        let is_alone = lock(&self.members).all.len() == 1;
+        if without_room.len() == lock(&self.members).all.len() {
+            // Nobody is held up: the application as a whole stands still, or is gone.
+            somebody_has_room(&without_room).await;
+        }
         let began = leasehold_clock::read();
         let grace = tokio::time::sleep(GRACE);
         tokio::pin!(grace);
@@ -159,7 +163,7 @@ impl Fan {
                         self.note(&application, changes.revision, waited);
                     }
                 }
-                () = &mut grace, if !is_alone => break,
+                () = &mut grace => break,
             }
         }
         let mut members = lock(&self.members);
@@ -183,7 +187,7 @@ impl Fan {
         members.last = Some(changes.revision);
         members.broken = false;
         let mut without_room = Vec::new();
-        let is_alone = members.all.len() == 1;
+        let nobody_has_room = members.all.iter().all(|member| member.application.capacity() == 0);
         members.all.retain_mut(|member| {
             let has_taken_all = member.application.capacity() == member.application.max_capacity();
             if has_taken_all {
@@ -195,7 +199,7 @@ impl Fan {
             match member.application.try_send(Ok(changes.clone())) {
                 Ok(()) => member.last = Some(changes.revision),
                 Err(TrySendError::Closed(_)) => return false,
-                Err(TrySendError::Full(_)) if is_alone || member.waited < GRACE => {
+                Err(TrySendError::Full(_)) if nobody_has_room || member.waited < GRACE => {
                     without_room.push(member.application.clone());
                 }
                 Err(TrySendError::Full(_)) => {
@@ -258,6 +262,18 @@ impl Fan {
             _ = &mut *over => {}
             () = self.deserted.notified() => {}
         }
+    }
+}
+
+/// Ends when one of them has room, or all are gone.
+async fn somebody_has_room(applications: &[Application]) {
+    let mut waiting: Vec<_> = applications.iter().map(|one| Box::pin(one.reserve())).collect();
+    while !waiting.is_empty() {
+        let (room, _, others) = select_all(waiting).await;
+        if room.is_ok() {
+            return;
+        }
+        waiting = others;
     }
 }
 

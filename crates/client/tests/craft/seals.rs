@@ -139,6 +139,19 @@ fn what_time_does_not_change_is_tried_once_and_the_next_in_line_has_it_at_once()
     assert!(is_free(&world, &two, "job"));
 }
 
+/// The first attempt may have sealed it, whatever is wrong now.
+#[test]
+fn a_failure_behind_an_attempt_that_is_unknown_is_unknown() {
+    let world = World::new();
+    let store = world.store();
+    let database = Scripted::new("database", &[Say::Unknown], Say::Missing);
+    let session = open(&world, &store, &named("first").seal_at(database.clone()));
+    let failed = world.run_for(SECOND, acquire(&session, SECOND)).expect("at once").unwrap_err();
+    let (_, outcome, said) = not_sealed(failed);
+    assert_eq!((outcome, database.tried().len()), (Outcome::Unknown, 2));
+    assert!(said.contains("there is no table"), "{said}");
+}
+
 #[test]
 fn a_seal_that_failed_or_is_unknown_is_tried_again() {
     let world = World::new();

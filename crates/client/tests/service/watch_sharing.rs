@@ -175,6 +175,53 @@ async fn a_burst_parts_nobody_who_reads() {
     assert_eq!(stage.taken(), 2, "the store's, and one for all");
 }
 
+/// The application as a whole stands still: nobody holds up anybody.
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_parts_while_nobody_reads() {
+    const REVISIONS: u64 = 150;
+    let mut stage = Stage::new().await;
+    let store = stage.store().await;
+    let (one, conversation) = first(&mut stage, &store).await;
+    let mut watches = vec![one, another(&store).await, another(&store).await];
+    for revision in REVISION + 1..=REVISION + REVISIONS {
+        conversation.say(revision, vec![change(revision)], false);
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let reading: Vec<_> = watches
+        .drain(..)
+        .map(|mut watch| {
+            tokio::spawn(async move {
+                for revision in REVISION + 1..=REVISION + REVISIONS {
+                    assert_eq!(watch.next().await.unwrap(), batch(revision, &[revision]));
+                }
+                watch
+            })
+        })
+        .collect();
+    for reads in reading {
+        watches.push(soon(reads).await.unwrap());
+    }
+    assert_eq!(stage.taken(), 2, "the store's, and one for all");
+}
+
+/// What was missed on the connection was before the other one came.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_came_later_than_what_was_missed_goes_on_by_itself() {
+    let mut stage = Stage::new().await;
+    let store = stage.store().await;
+    let (mut one, conversation) = first(&mut stage, &store).await;
+    let mut two = another(&store).await;
+    let (after, oldest) = (Revision::new(7), Revision::new(90));
+    conversation.fail(Failure::RevisionTooOld { after, oldest });
+    assert!(matches!(soon(one.next()).await, Err(Error::RevisionTooOld { .. })));
+    let next = tokio::spawn(async move { two.next().await });
+    let own = stage.watch().await;
+    assert_eq!((own.asked.prefix.as_str(), own.asked.after), ("jobs/", Some(Revision::new(REVISION))));
+    own.begin(REVISION);
+    own.say(REVISION + 1, vec![change(1)], false);
+    assert_eq!(soon(next).await.unwrap().unwrap(), batch(REVISION + 1, &[1]));
+}
+
 /// One that is always a little late, and never for long.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_that_reads_slowly_does_not_slow_down_the_others() {
