@@ -7,15 +7,23 @@ use clap::Args;
 use super::values;
 
 pub(super) const EXAMPLES: &str = "\
+A cycle is an acquire and a release of a free name, measured as one. A renewal is sent as soon as the last one was answered. \
+P50, P99 and P99.9 are upper bounds: the ends of buckets, a sixteenth too large at most. There is no P99.9 of fewer than 1,000 \
+operations. The names that were used stay behind, free and with their history, until the store forgets them: \
+leasehold list --all shows them.
+
 Examples:
   leasehold bench --store leasehold://db-1:7420
   leasehold bench --store leasehold://db-1:7420 --clients 256 --connections 8 --for 1m
 
-Exit codes: 0 measured, 1 a lease was lost or the store went away, 2 others use the store.";
+Exit codes: 0 measured, also if a signal ended it early; 1 a lease was lost or the store went away; 2 others use the store; \
+128 + N signal N came before anything was measured, so 130 after Ctrl-C.";
 
 /// Most clients and connections: beyond that this process is measured and not the store.
-const MOST_CLIENTS: i64 = 4_096;
-const MOST_CONNECTIONS: i64 = 64;
+const MOST_CLIENTS: u16 = 4_096;
+const MOST_CONNECTIONS: u16 = 64;
+/// More of a value than this is not repeated in a message.
+const QUOTED: usize = 40;
 
 /// `bench`.
 #[derive(Debug, Args)]
@@ -23,13 +31,55 @@ pub(crate) struct BenchArgs {
     /// Put load for so long, half of it cycles and half of it renewals, from 1s to 1h
     #[arg(long = "for", value_name = "LENGTH", default_value = "10s", value_parser = values::probe, allow_hyphen_values = true)]
     pub(crate) length: Duration,
-    /// So many clients, each with a session and one request at a time
-    #[arg(long, value_name = "N", default_value = "16", value_parser = clap::value_parser!(u16).range(1..=MOST_CLIENTS))]
+    /// So many clients, each with a session and one request at a time, 1 to 4096
+    #[arg(long, value_name = "N", default_value = "16", value_parser = clients, allow_hyphen_values = true)]
     pub(crate) clients: u16,
-    /// Over so many connections
-    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=MOST_CONNECTIONS))]
+    /// Over so many connections, 1 to 64, and not more than clients
+    #[arg(long, value_name = "N", default_value = "1", value_parser = connections, allow_hyphen_values = true)]
     pub(crate) connections: u16,
     /// Also if others hold leases in this store: they are slowed down, and figures are those of a busy store
     #[arg(long)]
     pub(crate) beside_others: bool,
+}
+
+fn clients(text: &str) -> Result<u16, String> {
+    number(text, "clients", MOST_CLIENTS)
+}
+
+fn connections(text: &str) -> Result<u16, String> {
+    number(text, "connections", MOST_CONNECTIONS)
+}
+
+fn number(text: &str, what: &str, most: u16) -> Result<u16, String> {
+    let number = text.parse().ok().filter(|number| (1..=most).contains(number));
+    number.ok_or_else(|| {
+        let quoted: String = text.chars().take(QUOTED).collect();
+        format!("{quoted:?} is not a number of {what}; give a whole number from 1 to {most}")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_taken_up_to_their_limit() {
+        assert_eq!([clients("1"), clients("4095"), clients("4096")], [Ok(1), Ok(4_095), Ok(4_096)]);
+        assert_eq!(connections("64"), Ok(64));
+        for wrong in ["0", "65", "-1", "", "many", "70000"] {
+            let expected =
+                format!("{wrong:?} is not a number of connections; give a whole number from 1 to 64");
+            assert_eq!(connections(wrong), Err(expected));
+        }
+        assert!(clients("4097").is_err());
+    }
+
+    #[test]
+    fn the_help_names_the_limits() {
+        use clap::{Args as _, Command};
+        let help = BenchArgs::augment_args(Command::new("bench")).render_help().to_string();
+        for most in [MOST_CLIENTS, MOST_CONNECTIONS] {
+            assert!(help.contains(&format!("1 to {most}")), "{help}");
+        }
+    }
 }

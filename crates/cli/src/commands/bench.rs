@@ -1,13 +1,18 @@
 //! `bench`: puts load on a store and says how fast it answers.
 //!
-//! Every client has a session of its own and names that nobody else uses; all of it is gone at the end, also after a signal. A store in which others
-//! hold leases is left alone unless that is asked for by name: load slows them down.
+//! Every client has a session of its own and names that nobody else uses; all sessions are gone at the end, also after a signal, and the names are
+//! free. A store in which others hold leases is left alone unless that is asked for by name: load slows them down. Figures are those of answers;
+//! what was measured until the store went away is shown, and the rest is not made up.
 
 mod load;
+mod opening;
+mod progress;
 mod report;
+mod used;
 
-use leasehold::Store;
-use serde::Serialize;
+use std::time::Duration;
+
+use serde_json::json;
 use tokio::time::timeout;
 
 use crate::args::BenchArgs;
@@ -19,55 +24,93 @@ use crate::signals::Signals;
 use crate::trouble::Trouble;
 use crate::words;
 
+use load::{End, Taken};
+use opening::Opened;
 use report::Report;
 
-/// As many names are looked at to find one that is held; a store with more is not empty either.
-const LOOKED_AT: usize = 1_000;
-
-/// Said where no line can move.
-#[derive(Serialize)]
-struct Begun<'a> {
-    event: &'static str,
-    store: &'a str,
-    message: &'a str,
-}
+/// Thousands of sessions are closed within this by a store that answers; what is left then ends with its ttl.
+const CLOSING: Duration = Duration::from_secs(10);
 
 pub(super) async fn run(console: &Console, place: &Place, args: &BenchArgs) -> Result<Exit, Trouble> {
+    check_connections(args)?;
     let mut signals = Signals::listen()?;
-    let store = place.connect().await?;
-    if !args.beside_others {
-        refuse_if_used(place, &store).await?;
+    let mut opened = Opened::default();
+    let begun = tokio::select! {
+        begun = opening::open(console, place, args, &mut opened) => begun.map(|()| None),
+        signal = signals.next() => Ok(Some(signal.as_raw())),
+    };
+    if console.can_animate() {
+        console.clear_progress();
     }
-    let clients = words::count(usize::from(args.clients), "client");
-    if !console.can_animate() {
-        let message = format!("{clients} for {}", words::length(args.length));
-        console.note(&message, &Begun { event: "measuring", store: place.url(), message: &message });
+    match begun {
+        Ok(None) => {}
+        Ok(Some(signal)) => {
+            let when = opened.words(args.clients);
+            close(opened, FAREWELL, &mut signals).await;
+            return Ok(nothing_measured(console, signal, &when));
+        }
+        Err(trouble) => {
+            close(opened, FAREWELL, &mut signals).await;
+            return Err(trouble);
+        }
     }
-    let mut stores = vec![store];
-    for _ in 1..args.connections.min(args.clients) {
-        stores.push(place.connect().await?);
-    }
-    let taken = load::put(console, &stores, args, &mut signals).await;
-    for store in stores {
-        // What cannot be told to the store ends with the ttl.
-        let _ = timeout(FAREWELL, store.close()).await;
-    }
-    Report::new(place.url(), &taken?, &clients).say(console)?;
-    Ok(Exit::OK)
+    let taken = load::put(console, &opened.sessions, args, &mut signals).await;
+    let within = if matches!(taken.end, End::Complete) { CLOSING } else { FAREWELL };
+    close(opened, within, &mut signals).await;
+    told(console, place, args, taken)
 }
 
-/// Load on a store slows down everybody who uses it: nobody does that without knowing.
-async fn refuse_if_used(place: &Place, store: &Store) -> Result<(), Trouble> {
-    let (leases, _) = store.leases("", None, LOOKED_AT).await?;
-    let held = || leases.iter().filter(|lease| !lease.holders.is_empty());
-    let Some((first, holder)) = held().find_map(|lease| Some((lease, lease.holders.first()?))) else {
+/// Shows what was measured, and says why it ended if it was too early.
+fn told(console: &Console, place: &Place, args: &BenchArgs, taken: Taken) -> Result<Exit, Trouble> {
+    if let (End::Signal(signal), 0) = (&taken.end, taken.count()) {
+        return Ok(nothing_measured(console, *signal, "before the first cycle was done"));
+    }
+    Report::new(place.url(), args, &taken).say(console)?;
+    let (url, after, during) = (place.url(), words::length(taken.took()), taken.last_phase());
+    match taken.end {
+        End::Complete | End::Signal(_) => Ok(Exit::OK),
+        End::StoreGone(why) => {
+            let why = why.map_or_else(String::new, |why| format!(" ({why})"));
+            Err(Trouble::Service(format!(
+                "{url} went away after {after} of load, during {during}{why}; the figures are those until then: \
+                 see whether it runs, and measure again"
+            )))
+        }
+        // A store that loses leases under load has failed, whatever is at fault.
+        End::LeaseLost(why) => Err(Trouble::Service(format!(
+            "{why}, after {after} of load, during {during}; the figures are those until then"
+        ))),
+        End::Failed(trouble) => Err(trouble),
+    }
+}
+
+/// More connections than clients would be figures of something else than was asked for.
+fn check_connections(args: &BenchArgs) -> Result<(), Trouble> {
+    let (clients, connections) = (args.clients, args.connections);
+    if connections <= clients {
         return Ok(());
-    };
-    let count = words::count(held().count(), "lease");
+    }
+    let [many, few] = [(connections, "connection"), (clients, "client")]
+        .map(|(number, what)| words::count(usize::from(number), what));
     Err(Trouble::Misuse(format!(
-        "{count} held in {}, among them {} by {}: load would slow them down; say --beside-others to put it all the same",
-        place.url(),
-        first.resource,
-        holder.label
+        "{many} are more than {few}, and a connection without a client measures nothing; \
+         give --connections {clients} or --clients {connections}"
     )))
+}
+
+/// A signal came before there was a figure: said like any other trouble, because no result follows.
+fn nothing_measured(console: &Console, signal: i32, when: &str) -> Exit {
+    let exit = Exit::of_signal(signal);
+    let message = format!("ended by signal {signal} {when}: nothing was measured");
+    let error = json!({ "code": "signal", "kind": "failed", "message": message, "exit_code": exit.get() });
+    console.note(&message, &json!({ "error": error }));
+    exit
+}
+
+/// Closes all at once. Whoever sends another signal does not want to wait; what cannot be told to the store ends with the ttl.
+async fn close(opened: Opened, within: Duration, signals: &mut Signals) {
+    tokio::select! {
+        _ = timeout(within, opened.close()) => {}
+        _ = signals.next() => {}
+    }
 }

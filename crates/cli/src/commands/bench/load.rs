@@ -1,14 +1,12 @@
 //! The load: every client does one thing at a time, first cycles of acquire and release, then renewals.
 
-use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::Poll;
 use std::time::Duration;
 
 use leasehold::core::holder::Reading;
 use leasehold::core::measure::RoundTrips;
-use leasehold::{Lease, Quantiles, Session, SessionOptions, Store, Token};
+use leasehold::{Error, Quantiles, Session, Token};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
@@ -16,29 +14,76 @@ use crate::args::BenchArgs;
 use crate::console::Console;
 use crate::signals::Signals;
 use crate::trouble::Trouble;
-use crate::words;
 
-use super::report;
+use super::opening::Client;
+use super::progress;
 
-/// Names begin with this, so that whoever looks knows whose they are.
-const PREFIX: &str = "leasehold-bench";
-/// How often the line on a terminal moves.
-const FRAME: Duration = Duration::from_millis(100);
-const BAR: usize = 24;
-
-/// What was measured.
+/// What was measured, and why no more.
 #[derive(Debug)]
 pub(super) struct Taken {
-    pub(super) cycles: Measured,
-    pub(super) renewals: Measured,
-    pub(super) interrupted: bool,
+    pub(super) cycles: Option<Measured>,
+    /// Nothing if it did not come to that.
+    pub(super) renewals: Option<Measured>,
+    pub(super) end: End,
 }
 
 /// One kind of operation.
 #[derive(Debug, Default)]
 pub(super) struct Measured {
+    /// Up to the last answer, if no more came.
     pub(super) took: Duration,
     pub(super) trips: Quantiles,
+}
+
+/// Why it ended.
+#[derive(Debug)]
+pub(super) enum End {
+    /// It was over.
+    Complete,
+    /// Somebody asked.
+    Signal(i32),
+    /// The store does not answer any more; with its words, if they say more than that.
+    StoreGone(Option<Error>),
+    /// A promise was not kept, or not to this client.
+    LeaseLost(String),
+    /// Anything else.
+    Failed(Trouble),
+}
+
+impl Taken {
+    /// How many operations there were.
+    pub(super) fn count(&self) -> u64 {
+        self.phases().map(|phase| phase.trips.count).sum()
+    }
+
+    /// How long load was put.
+    pub(super) fn took(&self) -> Duration {
+        self.phases().map(|phase| phase.took).sum()
+    }
+
+    /// What was done last.
+    pub(super) fn last_phase(&self) -> &'static str {
+        if self.renewals.is_some() { Kind::Renewals.name() } else { Kind::Cycles.name() }
+    }
+
+    fn phases(&self) -> impl Iterator<Item = &Measured> {
+        self.cycles.iter().chain(&self.renewals)
+    }
+}
+
+impl End {
+    fn of(trouble: Trouble) -> Self {
+        match trouble {
+            // Nobody asks for the fate of one request among thousands.
+            Trouble::Store(Error::OutcomeUnknown) => Self::StoreGone(None),
+            Trouble::Store(error @ (Error::Unreachable(_) | Error::Unavailable(_))) => {
+                Self::StoreGone(Some(error))
+            }
+            Trouble::Store(error @ Error::SessionEnded(_)) => Self::LeaseLost(error.to_string()),
+            Trouble::Lost(why) => Self::LeaseLost(why),
+            other => Self::Failed(other),
+        }
+    }
 }
 
 /// What a client does again and again.
@@ -58,81 +103,69 @@ impl Kind {
 }
 
 /// What all clients of one kind fill.
-type Trips = Arc<Mutex<RoundTrips>>;
+#[derive(Debug)]
+struct Answers {
+    trips: RoundTrips,
+    last: Reading,
+}
+
+type Shared = Arc<Mutex<Answers>>;
 
 pub(super) async fn put(
     console: &Console,
-    stores: &[Store],
+    clients: &[Client],
     args: &BenchArgs,
     signals: &mut Signals,
-) -> Result<Taken, Trouble> {
-    let mut random = [0; 8];
-    getrandom::fill(&mut random).expect("the system gives random bytes");
-    let prefix = format!("{PREFIX}/{:016x}", u64::from_le_bytes(random));
-    let options = SessionOptions::new().label(format!("{} bench", words::own_label(None)));
-    let mut sessions = Vec::new();
-    for number in 0..usize::from(args.clients) {
-        let session = stores[number % stores.len()].session_with(&options).await?;
-        sessions.push((format!("{prefix}/{number}"), Arc::new(session)));
+) -> Taken {
+    let half = args.length / 2;
+    let (cycles, ended) = phase(console, Kind::Cycles, clients, half, signals).await;
+    if let Some(end) = ended {
+        return Taken { cycles: Some(cycles), renewals: None, end };
     }
-    let mut taken = Taken { cycles: Measured::default(), renewals: Measured::default(), interrupted: false };
-    for kind in [Kind::Cycles, Kind::Renewals] {
-        let (measured, interrupted) = phase(console, kind, &sessions, args.length / 2, signals).await?;
-        match kind {
-            Kind::Cycles => taken.cycles = measured,
-            Kind::Renewals => taken.renewals = measured,
-        }
-        taken.interrupted = interrupted;
-        if interrupted {
-            break;
-        }
-    }
-    for (_, session) in sessions.drain(..) {
-        if let Ok(session) = Arc::try_unwrap(session) {
-            // What cannot be told to the store ends with the ttl.
-            let _ = session.close().await;
-        }
-    }
-    Ok(taken)
+    let (renewals, ended) = phase(console, Kind::Renewals, clients, half, signals).await;
+    Taken { cycles: Some(cycles), renewals: Some(renewals), end: ended.unwrap_or(End::Complete) }
 }
 
-/// Everybody does one kind of thing for so long, or until a signal.
+/// Everybody does one kind of thing for so long, unless something ends it before.
 async fn phase(
     console: &Console,
     kind: Kind,
-    sessions: &[(String, Arc<Session>)],
+    clients: &[Client],
     length: Duration,
     signals: &mut Signals,
-) -> Result<(Measured, bool), Trouble> {
+) -> (Measured, Option<End>) {
     let begun = leasehold_clock::read();
-    let trips: Trips = Arc::new(Mutex::new(RoundTrips::new(length.saturating_mul(4), begun)));
+    let trips = RoundTrips::new(length.saturating_mul(4), begun);
+    let shared: Shared = Arc::new(Mutex::new(Answers { trips, last: begun }));
     let mut tasks = JoinSet::new();
-    for (name, session) in sessions {
-        let (name, session, trips) = (name.clone(), Arc::clone(session), Arc::clone(&trips));
+    for (name, session) in clients {
+        let (name, session, shared) = (name.clone(), Arc::clone(session), Arc::clone(&shared));
         tasks.spawn(async move {
             match kind {
-                Kind::Cycles => cycle(&name, &session, &trips, begun, length).await,
-                Kind::Renewals => renew(&name, &session, &trips, begun, length).await,
+                Kind::Cycles => cycle(&name, &session, &shared, begun, length).await,
+                Kind::Renewals => renew(&name, &session, &shared, begun, length).await,
             }
         });
     }
-    let interrupted = {
+    let ended = {
         let mut all = pin!(finish(&mut tasks));
-        let mut shown = pin!(show(console, kind, &trips, begun, length));
+        let mut shown = pin!(show(console, kind, &shared, begun, length));
         tokio::select! {
-            done = &mut all => done.map(|()| false)?,
-            _ = signals.next() => true,
-            () = &mut shown => false,
+            done = &mut all => done.err().map(End::of),
+            signal = signals.next() => Some(End::Signal(signal.as_raw())),
+            () = &mut shown => None,
         }
     };
-    let took = leasehold_clock::read().since(begun).greater();
+    let now = leasehold_clock::read();
     // Dropped in the middle of an acquire, a client gives back what it would have got.
     tasks.shutdown().await;
     if console.can_animate() {
         console.clear_progress();
     }
-    let trips = Quantiles::of(&lock(&trips));
-    Ok((Measured { took, trips }, interrupted))
+    let answers = lock(&shared);
+    // The time in which a store that went away was waited for is not one in which anything was measured.
+    let until = if matches!(ended, Some(End::StoreGone(_))) { answers.last } else { now };
+    (Measured { took: until.since(begun).greater(), trips: Quantiles::of(&answers.trips) }, ended)
 }
 
 /// Waits for all; the first that fails ends it.
@@ -146,7 +179,7 @@ async fn finish(tasks: &mut JoinSet<Result<(), Trouble>>) -> Result<(), Trouble>
 async fn cycle(
     name: &str,
     session: &Session,
-    trips: &Trips,
+    shared: &Shared,
     since: Reading,
     length: Duration,
 ) -> Result<(), Trouble> {
@@ -163,15 +196,14 @@ async fn cycle(
         }
         last = Some(token);
         lease.release().await?;
-        let now = leasehold_clock::read();
-        lock(trips).add(now.since(begun).greater(), now);
+        answered(shared, begun);
     }
 }
 
 async fn renew(
     name: &str,
     session: &Session,
-    trips: &Trips,
+    shared: &Shared,
     since: Reading,
     length: Duration,
 ) -> Result<(), Trouble> {
@@ -182,59 +214,36 @@ async fn renew(
             lease.release().await?;
             return Ok(());
         }
-        confirmed(session, &lease).await;
+        // It gives up after the patience of the store, where the lease itself would be waited for until it lapses.
+        session.renew().await?;
         if !lease.state().is_held() {
             return Err(Trouble::Lost(format!("{name} was lost while it was renewed")));
         }
-        let now = leasehold_clock::read();
-        lock(trips).add(now.since(begun).greater(), now);
+        answered(shared, begun);
     }
 }
 
-/// Renews and waits for the answer, which moves the deadline of the lease, or for its end. Other things change about a lease too, such as an
-/// answer that is late, so the deadline is what is looked at, and always after the next change would be noticed.
-async fn confirmed(session: &Session, lease: &Lease) {
-    let before = lease.deadline();
-    let mut asked = false;
-    loop {
-        let mut changed = pin!(lease.changed());
-        let noticed = poll_fn(|context| Poll::Ready(changed.as_mut().poll(context))).await;
-        if noticed.is_ready() || lease.deadline() != before {
-            return;
-        }
-        if !asked {
-            session.renew_now();
-            asked = true;
-        }
-        changed.await;
-    }
+fn answered(shared: &Shared, begun: Reading) {
+    let now = leasehold_clock::read();
+    let mut answers = lock(shared);
+    answers.trips.add(now.since(begun).greater(), now);
+    answers.last = now;
 }
 
 /// A line that moves, on a terminal alone.
-async fn show(console: &Console, kind: Kind, trips: &Trips, begun: Reading, length: Duration) {
+async fn show(console: &Console, kind: Kind, shared: &Shared, begun: Reading, length: Duration) {
     while console.can_animate() {
         let passed = leasehold_clock::read().since(begun).greater().min(length);
-        let so_far = Quantiles::of(&lock(trips));
-        console.progress(line(kind.name(), passed, length, &so_far));
-        sleep(FRAME).await;
+        let so_far = Quantiles::of(&lock(shared).trips);
+        let columns = progress::columns();
+        console.progress(progress::measuring(kind.name(), passed, length, &so_far, columns));
+        sleep(progress::FRAME).await;
     }
     std::future::pending::<()>().await;
 }
 
-fn line(what: &str, passed: Duration, length: Duration, so_far: &Quantiles) -> String {
-    let full = passed.as_millis().saturating_mul(BAR as u128) / length.as_millis().max(1);
-    let full = usize::try_from(full).unwrap_or(BAR).min(BAR);
-    let (done, left) = ("█".repeat(full), "░".repeat(BAR - full));
-    let rate = report::per_second(so_far.count, passed);
-    format!(
-        "{what} {done}{left} {rate}/s, p50 {}, p99 {}",
-        report::fine(so_far.p50),
-        report::fine(so_far.p99)
-    )
-}
-
-fn lock(trips: &Trips) -> MutexGuard<'_, RoundTrips> {
-    trips.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(shared: &Shared) -> MutexGuard<'_, Answers> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -242,10 +251,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_fills_up() {
-        let second = Duration::from_secs(1);
-        let drawn = |passed| line("cycles", second * passed, second * 10, &Quantiles::default());
-        assert!(drawn(0).starts_with("cycles ░") && drawn(10).contains("█ 0/s"), "{}", drawn(10));
-        assert_eq!(drawn(5).matches('█').count(), BAR / 2);
+    fn a_store_that_does_not_answer_is_gone_and_other_trouble_keeps_its_words() {
+        assert!(matches!(End::of(Error::OutcomeUnknown.into()), End::StoreGone(None)));
+        let away = Error::Unavailable("no leader".to_owned());
+        assert!(matches!(End::of(away.into()), End::StoreGone(Some(_))));
+        assert!(matches!(End::of(Trouble::Lost("a".to_owned())), End::LeaseLost(why) if why == "a"));
+        assert!(matches!(End::of(Error::Cancelled.into()), End::Failed(_)));
+    }
+
+    #[test]
+    fn what_was_taken_is_the_sum_of_its_phases() {
+        let phase = || Some(Measured { took: Duration::from_secs(2), trips: Quantiles::default() });
+        let mut taken = Taken { cycles: phase(), renewals: None, end: End::Signal(2) };
+        assert_eq!((taken.took(), taken.last_phase()), (Duration::from_secs(2), "cycles"));
+        taken.renewals = phase();
+        assert_eq!((taken.took(), taken.last_phase()), (Duration::from_secs(4), "renewals"));
     }
 }

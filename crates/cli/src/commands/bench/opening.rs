@@ -1,0 +1,120 @@
+//! Before the load: connections, and a session for every client. Many are opened at once, but not all: a store that is asked for thousands of
+//! things in one moment has a queue before the measurement begins.
+
+use std::sync::Arc;
+
+use leasehold::{Session, SessionOptions, Store};
+use serde::Serialize;
+use tokio::task::JoinSet;
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::{progress, used};
+use crate::args::BenchArgs;
+use crate::console::Console;
+use crate::place::Place;
+use crate::trouble::Trouble;
+use crate::words;
+
+/// Names begin with this, so that whoever looks knows whose they are.
+const PREFIX: &str = "leasehold-bench";
+/// So many sessions are asked for at once: enough to fill every write to the disk, few enough to end at once.
+const AT_ONCE: usize = 64;
+
+/// Said where no line can move.
+#[derive(Serialize)]
+struct Begun<'a> {
+    event: &'static str,
+    store: &'a str,
+    message: &'a str,
+}
+
+/// A session and the name that it alone uses.
+pub(super) type Client = (String, Arc<Session>);
+
+/// What is open so far. It is filled step by step, so that whoever stops in the middle can close it.
+#[derive(Debug, Default)]
+pub(super) struct Opened {
+    pub(super) stores: Vec<Store>,
+    pub(super) sessions: Vec<Client>,
+}
+
+impl Opened {
+    /// How far it came, for whoever stopped it.
+    pub(super) fn words(&self, clients: u16) -> String {
+        match self.sessions.len() {
+            0 => "before the first session was open".to_owned(),
+            open => format!("while sessions were opened, {open} of {clients}"),
+        }
+    }
+
+    /// Closes all sessions together, then the connections.
+    pub(super) async fn close(self) {
+        let mut closing = JoinSet::new();
+        for session in self.sessions.into_iter().filter_map(|(_, session)| Arc::into_inner(session)) {
+            closing.spawn(session.close());
+        }
+        while closing.join_next().await.is_some() {}
+        for store in self.stores {
+            store.close().await;
+        }
+    }
+}
+
+/// Connects, looks whether others use the store, and opens the sessions.
+pub(super) async fn open(
+    console: &Console,
+    place: &Place,
+    args: &BenchArgs,
+    opened: &mut Opened,
+) -> Result<(), Trouble> {
+    let store = place.connect().await?;
+    opened.stores.push(store.clone());
+    if !args.beside_others {
+        used::refuse_if_used(place.url(), &store).await?;
+    }
+    if !console.can_animate() {
+        let message = asked(args);
+        console.note(&message, &Begun { event: "measuring", store: place.url(), message: &message });
+    }
+    for _ in 1..args.connections {
+        opened.stores.push(place.connect().await?);
+    }
+    sessions(console, args, opened).await
+}
+
+/// What is to be run, in words.
+pub(super) fn asked(args: &BenchArgs) -> String {
+    let [clients, connections] = [(args.clients, "client"), (args.connections, "connection")]
+        .map(|(number, what)| words::count(usize::from(number), what));
+    format!("{clients} over {connections} for {}", words::length(args.length))
+}
+
+async fn sessions(console: &Console, args: &BenchArgs, opened: &mut Opened) -> Result<(), Trouble> {
+    let mut random = [0; 8];
+    getrandom::fill(&mut random).expect("the system gives random bytes");
+    let prefix = format!("{PREFIX}/{:016x}", u64::from_le_bytes(random));
+    let options = SessionOptions::new().label(format!("{} bench", words::own_label(None)));
+    let clients = usize::from(args.clients);
+    let mut frames = interval(progress::FRAME);
+    frames.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    let mut tasks = JoinSet::new();
+    let mut asked_for = 0;
+    while opened.sessions.len() < clients {
+        while asked_for < clients && tasks.len() < AT_ONCE {
+            let (store, options) = (opened.stores[asked_for % opened.stores.len()].clone(), options.clone());
+            tasks.spawn(async move { store.session_with(&options).await });
+            asked_for += 1;
+        }
+        tokio::select! {
+            Some(joined) = tasks.join_next() => {
+                let session = joined.map_err(|_| Trouble::Lost("a client ended by itself".to_owned()))??;
+                let name = format!("{prefix}/{}", opened.sessions.len());
+                opened.sessions.push((name, Arc::new(session)));
+            }
+            _ = frames.tick(), if console.can_animate() => {
+                console.progress(progress::opening(opened.sessions.len(), clients, progress::columns()));
+            }
+        }
+    }
+    Ok(())
+}
