@@ -245,6 +245,9 @@ pub(super) fn sync_directory(file: &Path) -> io::Result<()> {
     File::open(directory_of(file))?.sync_all()
 }
 
+/// The kernel tells its locks piece by piece, and one that is let go of meanwhile, anywhere on the machine, may hide another.
+const LOOKS_AT_LOCKS: usize = 8;
+
 fn lock(file: &File, path: &Path, patience: Duration) -> io::Result<()> {
     let mut left = patience;
     loop {
@@ -271,7 +274,10 @@ fn lock(file: &File, path: &Path, patience: Duration) -> io::Result<()> {
 /// Who has the lock, as far as the kernel tells: `1: FLOCK  ADVISORY  WRITE 4711 fd:00:123 0 EOF`.
 fn holder(file: &File) -> Option<u32> {
     let inode = file.metadata().ok()?.ino();
-    let locks = std::fs::read_to_string("/proc/locks").ok()?;
+    (0..LOOKS_AT_LOCKS).find_map(|_| holder_of(inode, &std::fs::read_to_string("/proc/locks").ok()?))
+}
+
+fn holder_of(inode: u64, locks: &str) -> Option<u32> {
     locks.lines().find_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();
         let [_, "FLOCK", _, _, process, place, ..] = words[..] else { return None };
