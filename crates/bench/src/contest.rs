@@ -3,16 +3,23 @@
 //! Promises: repeats alternate between systems, in turned order every second time; a run that was interrupted goes on behind its last result; a
 //! system that fails is named with its reason and does not end the others' run.
 //!
-//! What it deliberately does not do: it judges no figure. The report puts them side by side.
+//! What it deliberately does not do: it judges no figure. The report puts them side by side and says which can be told apart.
 
 mod goals;
+mod legend;
 pub mod machine;
 pub mod medians;
+mod pick;
 pub mod plan;
 pub mod plot;
 pub mod quiet;
 pub mod report;
 pub mod results;
+mod sections;
+pub mod shown;
+mod summary;
+mod verdict;
+pub mod when;
 
 use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
@@ -48,6 +55,7 @@ pub fn run(contest: &Contest, kept: &mut Kept) -> Result<()> {
     let rounds = contest.plan.rounds();
     let all: usize = rounds.iter().map(|round| round.works.len()).sum();
     let (mut done, begun) = (0, now_ns());
+    let commit = when::commit();
     let mut disk = Quiet::learn(&contest.tools.data)?;
     for round in rounds {
         let left: Vec<Work> =
@@ -73,7 +81,8 @@ pub fn run(contest: &Contest, kept: &mut Kept) -> Result<()> {
                 Ok(running) => (running.version.clone(), running.settings.clone()),
                 Err(_) => Default::default(),
             };
-            kept.add(Line { key: key(&round, work), version, settings, outcome })?;
+            let (key, day, commit) = (key(&round, work), Some(when::today()), commit.clone());
+            kept.add(Line { key, version, settings, outcome, day, commit })?;
             done += 1;
         }
     }

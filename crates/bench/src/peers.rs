@@ -5,7 +5,9 @@
 //!
 //! What it deliberately does not do: it installs nothing (`cargo xtask bench` does) and measures nothing.
 
+pub mod durability;
 pub mod etcd;
+mod gaps;
 pub mod leasehold;
 pub mod nats;
 pub mod pipeline;
@@ -112,17 +114,6 @@ impl Peer {
             _ => false,
         };
         on_nodes && on_this
-    }
-
-    /// What an answered renewal has reached.
-    pub fn renewals_are(self) -> &'static str {
-        match self {
-            Self::Leasehold => "on the disks of a quorum",
-            Self::Etcd => "in the memory of the leader alone",
-            Self::Zookeeper => "in the memory of the leader alone",
-            Self::Redis | Self::Postgres => "on the disk of its one node",
-            Self::Nats => "on the disks of a quorum",
-        }
     }
 
     /// Starts it with so many nodes and empty data, and waits until it serves.

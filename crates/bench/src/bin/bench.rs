@@ -7,7 +7,8 @@ use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 use leasehold_bench::contest::machine::Machine;
 use leasehold_bench::contest::plan::Plan;
-use leasehold_bench::contest::results::{Kept, Outcome};
+use leasehold_bench::contest::report::About;
+use leasehold_bench::contest::results::{Kept, Outcome, read};
 use leasehold_bench::contest::{Contest, peers, report, run, table};
 use leasehold_bench::peers::{Peer, Tools};
 use leasehold_bench::workloads::load;
@@ -27,6 +28,8 @@ struct Words {
 enum Task {
     /// Start systems, put load on them, keep the results
     Run(Box<RunArgs>),
+    /// Write the report of results that were kept, and measure nothing
+    Report(ReportArgs),
     /// Be the load of one measurement
     #[command(hide = true)]
     Load {
@@ -78,6 +81,25 @@ struct RunArgs {
     json: bool,
 }
 
+#[derive(Debug, clap::Args)]
+struct ReportArgs {
+    /// What a run kept, or the benchmarks.json of a report
+    #[arg(long, default_value = "target/bench/results.jsonl")]
+    results: PathBuf,
+    /// Where data went [default: the system's temporary directory]
+    #[arg(long)]
+    data: Option<PathBuf>,
+    /// Times each was to be measured
+    #[arg(long, default_value_t = 3)]
+    repeats: usize,
+    /// A system that could not be had, and why
+    #[arg(long, value_name = "NAME=WHY", value_parser = named)]
+    not_at_hand: Vec<(String, String)>,
+    /// Where the report, its plots and the raw results go
+    #[arg(value_name = "DIR")]
+    report: PathBuf,
+}
+
 fn named(text: &str) -> Result<(String, String), String> {
     let (name, why) = text.split_once('=').ok_or("give a name, then = and the reason")?;
     Ok((name.to_owned(), why.to_owned()))
@@ -89,6 +111,7 @@ fn main() -> ExitCode {
             serde_json::from_str(&spec).map_err(Into::into).and_then(|spec| load(&spec)).map(|()| true)
         }
         Task::Run(args) => measure(&args),
+        Task::Report(args) => write_again(&args).map(|()| true),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,
@@ -120,9 +143,11 @@ fn measure(args: &RunArgs) -> Result<bool> {
     };
     let load = std::env::current_exe().context("this program has no path")?;
     let machine = Machine::look(&tools.data)?;
-    run(&Contest { plan, tools, load }, &mut kept)?;
+    let contest = Contest { plan, tools, load };
+    run(&contest, &mut kept)?;
     if let Some(place) = &args.report {
-        report::write(place, &machine, &kept.lines, &args.not_at_hand)?;
+        let about = About { machine: &machine, plan: &contest.plan, not_at_hand: &args.not_at_hand };
+        report::write(place, &about, &kept.lines)?;
     }
     if args.json {
         println!("{}", serde_json::to_string_pretty(&kept.lines)?);
@@ -131,4 +156,20 @@ fn measure(args: &RunArgs) -> Result<bool> {
     }
     let failed = kept.lines.iter().any(|line| matches!(line.outcome, Outcome::Failed(_)));
     Ok(!failed)
+}
+
+/// The machine is looked at now: it has to be the one of the results.
+fn write_again(args: &ReportArgs) -> Result<()> {
+    let lines = read(&args.results)?;
+    let data = args.data.clone().unwrap_or_else(std::env::temp_dir);
+    let machine = Machine::look(&data)?;
+    let plan = Plan {
+        peers: peers(&[]),
+        letters: Vec::new(),
+        nodes: Vec::new(),
+        repeats: args.repeats,
+        quick: false,
+    };
+    let about = About { machine: &machine, plan: &plan, not_at_hand: &args.not_at_hand };
+    report::write(&args.report, &about, &lines)
 }

@@ -9,20 +9,30 @@ use crate::workloads::Work;
 /// One figure over all repeats.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Median {
-    /// The middle one; of an even number the lower of the two.
+    /// The middle one; of an even number the mean of the two.
     pub middle: f64,
     /// The smallest.
     pub least: f64,
     /// The greatest.
     pub most: f64,
+    /// Of how many.
+    pub count: usize,
 }
 
 impl Median {
     /// Of some values, if there are any.
     pub fn of(mut values: Vec<f64>) -> Option<Self> {
         values.sort_by(f64::total_cmp);
-        let (least, most) = (*values.first()?, *values.last()?);
-        Some(Self { middle: values[(values.len() - 1) / 2], least, most })
+        let (least, most, count) = (*values.first()?, *values.last()?, values.len());
+        let middle = f64::midpoint(values[(count - 1) / 2], values[count / 2]);
+        Some(Self { middle, least, most, count })
+    }
+
+    /// The same in another unit.
+    #[must_use]
+    pub fn divided(self, by: f64) -> Self {
+        let Self { middle, least, most, count } = self;
+        Self { middle: middle / by, least: least / by, most: most / by, count }
     }
 }
 
@@ -45,12 +55,13 @@ impl Cell<'_> {
         of_lines(self.lines.iter().copied(), name)
     }
 
-    /// Why a repeat has no figures, if one has none.
-    pub fn failure(&self) -> Option<&str> {
-        self.lines.iter().find_map(|line| match &line.outcome {
+    /// Why repeats have no figures, one reason for each that has none.
+    pub fn failures(&self) -> Vec<&str> {
+        let failed = self.lines.iter().filter_map(|line| match &line.outcome {
             Outcome::Failed(why) => Some(why.as_str()),
             Outcome::Measured(_) => None,
-        })
+        });
+        failed.collect()
     }
 }
 
@@ -96,11 +107,11 @@ pub fn table(lines: &[Line]) -> String {
             cell.work.size()
         );
         for (name, unit) in cell.work.shown() {
-            if let Some(Median { middle, least, most }) = cell.figure(name) {
+            if let Some(Median { middle, least, most, .. }) = cell.figure(name) {
                 let _ = write!(text, " {unit} {middle:.1} ({least:.1}..{most:.1})");
             }
         }
-        if let Some(why) = cell.failure() {
+        if let Some(why) = cell.failures().first() {
             let _ = write!(text, " FAILED: {}", why.lines().next().unwrap_or_default());
         }
         text.push('\n');
@@ -115,7 +126,14 @@ mod tests {
     #[test]
     fn a_median_has_its_range() {
         let median = Median::of(vec![3.0, 1.0, 2.0]).unwrap();
-        assert_eq!(median, Median { middle: 2.0, least: 1.0, most: 3.0 });
+        assert_eq!(median, Median { middle: 2.0, least: 1.0, most: 3.0, count: 3 });
         assert_eq!(Median::of(Vec::new()), None);
+    }
+
+    #[test]
+    fn the_median_of_two_lies_between_them() {
+        let median = Median::of(vec![4.0, 1.0]).unwrap();
+        assert_eq!(median, Median { middle: 2.5, least: 1.0, most: 4.0, count: 2 });
+        assert_eq!(Median::of(vec![9.0, 1.0, 3.0, 2.0]).unwrap().middle, 2.5);
     }
 }

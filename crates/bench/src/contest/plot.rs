@@ -1,90 +1,197 @@
 //! Plots: one line for each system, the number of clients to the right, operations per second upwards, both by powers.
+//!
+//! Promises: plots of one workload have the same scales, so that one can be laid beside the other, and a point shows the range of its repeats.
 
 use std::fmt::Write as _;
 
-use super::medians::Cell;
-use super::report::number;
+use super::medians::{Cell, Median};
+use super::shown::{LESS_DURABLE, mark, number};
 use crate::peers::Peer;
-use crate::workloads::{Connections, Work};
+use crate::peers::durability::Reached;
+use crate::workloads::figures::as_f64;
+use crate::workloads::{Connections, SHARED, Work};
 
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 320.0;
-const LEFT: f64 = 80.0;
+const LEFT: f64 = 96.0;
 const TOP: f64 = 36.0;
 /// Room for the names.
-const RIGHT: f64 = 130.0;
-const BOTTOM: f64 = 50.0;
+const RIGHT: f64 = 146.0;
+/// Room for sizes, the title of their axis and a note.
+const BOTTOM: f64 = 74.0;
+/// Between two names that would lie on each other.
+const APART: f64 = 13.0;
 
-/// How the names of the plots of a workload begin.
-pub fn prefix(letter: char) -> String {
-    format!("benchmarks-{}-", letter.to_ascii_lowercase())
+/// From the last point to the name.
+const NAME_ASIDE: f64 = 24.0;
+/// Each system is drawn a little beside the one before, so that ranges do not cover each other.
+const ASIDE: f64 = 3.0;
+
+/// A drawing.
+#[derive(Debug, Clone)]
+pub struct Plot {
+    /// What its file is called.
+    pub file: String,
+    /// What it shows, also for whoever does not see it.
+    pub title: String,
+    /// The drawing itself.
+    pub svg: String,
 }
 
-/// All that can be drawn, by name of file.
-pub fn all(cells: &[Cell<'_>]) -> Vec<(String, String)> {
-    let mut plots = Vec::new();
-    for nodes in [1, 3] {
-        let word = if nodes == 1 { "one node" } else { "three nodes" };
-        let own = |work: Work| match work {
+/// What plots have in common that are laid beside each other.
+struct Kind {
+    file: &'static str,
+    title: fn(&str) -> String,
+    right: &'static str,
+    up: &'static str,
+    size: fn(Work) -> Option<usize>,
+    /// Plots of the same workload have one scale.
+    letter: char,
+}
+
+const KINDS: [Kind; 3] = [
+    Kind {
+        file: "benchmarks-a",
+        title: |nodes| format!("acquire and release, {nodes}, clients with connections of their own"),
+        right: "clients",
+        up: "cycles a second",
+        size: |work| match work {
             Work::Cycles { clients, connections: Connections::Own } => Some(clients),
             _ => None,
-        };
-        let renewals = |work: Work| match work {
+        },
+        letter: 'A',
+    },
+    Kind {
+        file: "benchmarks-a-shared",
+        title: |nodes| format!("acquire and release, {nodes}, clients over {SHARED} connections together"),
+        right: "clients",
+        up: "cycles a second",
+        size: |work| match work {
+            Work::Cycles { clients, connections: Connections::Shared } => Some(clients),
+            _ => None,
+        },
+        letter: 'A',
+    },
+    Kind {
+        file: "benchmarks-b",
+        title: |nodes| format!("renewals, {nodes}"),
+        right: "sessions",
+        up: "renewals a second",
+        size: |work| match work {
             Work::Renewals { sessions } => Some(sessions),
             _ => None,
-        };
-        let cycles = lines(cells, nodes, own);
-        if cycles.iter().any(|(_, points)| points.len() > 1) {
-            let title = format!("acquire and release, {word}: cycles per second by clients");
-            plots.push((format!("{}{nodes}.svg", prefix('A')), draw(&title, &cycles)));
-        }
-        let renewals = lines(cells, nodes, renewals);
-        if renewals.iter().any(|(_, points)| points.len() > 1) {
-            let title = format!("renewals, {word}: renewals per second by sessions");
-            plots.push((format!("{}{nodes}.svg", prefix('B')), draw(&title, &renewals)));
+        },
+        letter: 'B',
+    },
+];
+
+/// All that can be drawn.
+pub fn all(cells: &[Cell<'_>]) -> Vec<Plot> {
+    let mut plots = Vec::new();
+    for kind in &KINDS {
+        let scale = Scale::of(cells.iter().filter(|cell| cell.work.letter() == kind.letter));
+        for nodes in [1, 3] {
+            let lines = lines(cells, nodes, kind.size);
+            if lines.iter().any(|line| line.points.len() > 1) {
+                let title = (kind.title)(if nodes == 1 { "one node" } else { "three nodes" });
+                let svg = draw(kind, &title, &scale, &lines);
+                plots.push(Plot { file: format!("{}-{nodes}.svg", kind.file), title, svg });
+            }
         }
     }
     plots
 }
 
-type Points = Vec<(f64, f64)>;
+/// The line of one system.
+struct Series {
+    peer: Peer,
+    sign: &'static str,
+    points: Vec<(f64, Median)>,
+}
 
-fn lines(cells: &[Cell<'_>], nodes: usize, size: impl Fn(Work) -> Option<usize>) -> Vec<(Peer, Points)> {
-    let mut lines: Vec<(Peer, Points)> = Vec::new();
+fn lines(cells: &[Cell<'_>], nodes: usize, size: fn(Work) -> Option<usize>) -> Vec<Series> {
+    let mut lines: Vec<Series> = Vec::new();
     for cell in cells.iter().filter(|cell| cell.nodes == nodes) {
         let (Some(size), Some(median)) = (size(cell.work), cell.figure("per_second")) else { continue };
-        let point = (crate::workloads::figures::as_f64(size), median.middle);
-        match lines.iter_mut().find(|(peer, _)| *peer == cell.peer) {
-            Some((_, points)) => points.push(point),
-            None => lines.push((cell.peer, vec![point])),
+        let point = (as_f64(size), median);
+        match lines.iter_mut().find(|line| line.peer == cell.peer) {
+            Some(line) => line.points.push(point),
+            None => {
+                let sign = mark(cell.peer, cell.work, "per_second");
+                lines.push(Series { peer: cell.peer, sign, points: vec![point] });
+            }
         }
     }
-    for (_, points) in &mut lines {
-        points.sort_by(|one, other| one.0.total_cmp(&other.0));
+    for line in &mut lines {
+        line.points.sort_by(|one, other| one.0.total_cmp(&other.0));
     }
     lines
 }
 
+/// From where to where, both by powers.
+struct Scale {
+    right: f64,
+    low: f64,
+    high: f64,
+}
+
+impl Scale {
+    fn of<'a>(cells: impl Iterator<Item = &'a Cell<'a>>) -> Self {
+        let (mut right, mut least, mut most) = (2.0_f64, f64::MAX, 10.0_f64);
+        for cell in cells {
+            let size = KINDS.iter().find_map(|kind| (kind.size)(cell.work));
+            let (Some(size), Some(median)) = (size, cell.figure("per_second")) else { continue };
+            (right, least, most) = (right.max(as_f64(size)), least.min(median.least), most.max(median.most));
+        }
+        let high = most.log10().ceil();
+        Self { right, low: least.max(1.0).log10().floor().min(high - 1.0), high }
+    }
+
+    fn x(&self, value: f64) -> f64 {
+        LEFT + value.log10() / self.right.log10() * WIDTH
+    }
+
+    fn y(&self, value: f64) -> f64 {
+        TOP + HEIGHT - (value.max(1.0).log10() - self.low) / (self.high - self.low) * HEIGHT
+    }
+}
+
 /// One plot.
-fn draw(title: &str, lines: &[(Peer, Points)]) -> String {
-    let points = || lines.iter().flat_map(|(_, points)| points);
-    let most = |of: fn(&(f64, f64)) -> f64| points().map(of).fold(1.0, f64::max);
-    let least = points().map(|point| point.1).fold(f64::MAX, f64::min).max(1.0);
-    let (right, high) = (most(|point| point.0).max(2.0), most(|point| point.1).log10().ceil());
-    let low = least.log10().floor().min(high - 1.0);
+fn draw(kind: &Kind, title: &str, scale: &Scale, lines: &[Series]) -> String {
     let (full, total) = (LEFT + WIDTH + RIGHT, TOP + HEIGHT + BOTTOM);
-    let x = |value: f64| LEFT + value.log10() / right.log10() * WIDTH;
-    let y = |value: f64| TOP + HEIGHT - (value.max(1.0).log10() - low) / (high - low) * HEIGHT;
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {full} {total}\" font-family=\"sans-serif\" font-size=\"12\">\n\
+         <title>{title}</title>\n\
          <rect width=\"{full}\" height=\"{total}\" fill=\"white\"/>\n\
          <text x=\"{LEFT}\" y=\"20\" font-weight=\"bold\">{title}</text>\n\
          <rect x=\"{LEFT}\" y=\"{TOP}\" width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"none\" stroke=\"#999\"/>\n"
     );
-    let mut power = low;
-    while power <= high {
-        let (value, at) = (10_f64.powf(power), y(10_f64.powf(power)));
+    axes(&mut svg, kind, scale, lines);
+    // From above to below, so that names that are moved apart keep the order of their lines.
+    let end = |line: &Series| line.points.last().map_or(0.0, |(_, rate)| rate.middle);
+    let mut ordered: Vec<&Series> = lines.iter().collect();
+    ordered.sort_by(|one, other| end(other).total_cmp(&end(one)));
+    let mut taken: Vec<f64> = Vec::new();
+    for (number, line) in ordered.into_iter().enumerate() {
+        series(&mut svg, line, scale, as_f64(number) * ASIDE, &mut taken);
+    }
+    if lines.iter().any(|line| !line.sign.is_empty()) {
         // Writing into a string does not fail.
+        let _ = writeln!(
+            svg,
+            "<text x=\"{LEFT}\" y=\"{:.1}\" fill=\"#333\">{LESS_DURABLE} answered when it is {}; the others when it is on disk</text>",
+            TOP + HEIGHT + 60.0,
+            Reached::LeaderMemory.words()
+        );
+    }
+    svg.push_str("</svg>\n");
+    svg
+}
+
+fn axes(svg: &mut String, kind: &Kind, scale: &Scale, lines: &[Series]) {
+    let mut power = scale.low;
+    while power <= scale.high {
+        let (value, at) = (10_f64.powf(power), scale.y(10_f64.powf(power)));
         let _ = writeln!(
             svg,
             "<line x1=\"{LEFT}\" y1=\"{at:.1}\" x2=\"{:.1}\" y2=\"{at:.1}\" stroke=\"#eee\"/>\
@@ -92,90 +199,123 @@ fn draw(title: &str, lines: &[(Peer, Points)]) -> String {
             LEFT + WIDTH,
             LEFT - 6.0,
             at + 4.0,
-            number(value)
+            number(value.round())
         );
         power += 1.0;
     }
-    let mut sizes: Vec<f64> = points().map(|point| point.0).collect();
+    let mut sizes: Vec<f64> = lines.iter().flat_map(|line| &line.points).map(|(size, _)| *size).collect();
     sizes.sort_by(f64::total_cmp);
     sizes.dedup();
     for size in sizes {
         let _ = writeln!(
             svg,
             "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
-            x(size),
+            scale.x(size),
             TOP + HEIGHT + 18.0,
-            whole(size)
+            number(size.round()).trim_end_matches(".00").trim_end_matches(".0")
         );
     }
-    let mut taken: Vec<f64> = Vec::new();
-    for (peer, points) in lines {
-        series(&mut svg, *peer, points, &x, &y, &mut taken);
-    }
-    svg.push_str("</svg>\n");
-    svg
+    let (middle, centre) = (LEFT + WIDTH / 2.0, TOP + HEIGHT / 2.0);
+    let _ = writeln!(
+        svg,
+        "<text x=\"{middle}\" y=\"{:.1}\" text-anchor=\"middle\">{} (logarithmic)</text>\n\
+         <text x=\"18\" y=\"{centre}\" text-anchor=\"middle\" transform=\"rotate(-90 18 {centre})\">{} (logarithmic)</text>",
+        TOP + HEIGHT + 38.0,
+        kind.right,
+        kind.up
+    );
 }
 
-fn series(
-    svg: &mut String,
-    peer: Peer,
-    points: &[(f64, f64)],
-    x: &impl Fn(f64) -> f64,
-    y: &impl Fn(f64) -> f64,
-    taken: &mut Vec<f64>,
-) {
-    let colour = peer.colour();
-    let drawn: Vec<String> =
-        points.iter().map(|(size, rate)| format!("{:.1},{:.1}", x(*size), y(*rate))).collect();
+fn series(svg: &mut String, line: &Series, scale: &Scale, aside: f64, taken: &mut Vec<f64>) {
+    let (colour, points) = (line.peer.colour(), &line.points);
+    let drawn: Vec<String> = points
+        .iter()
+        .map(|(size, rate)| format!("{:.1},{:.1}", scale.x(*size) + aside, scale.y(rate.middle)))
+        .collect();
     let _ = writeln!(
         svg,
         "<polyline fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\" points=\"{}\"/>",
         drawn.join(" ")
     );
-    for (size, rate) in points {
+    for (size, Median { middle, least, most, .. }) in points {
+        let x = scale.x(*size) + aside;
         let _ = writeln!(
             svg,
-            "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"3\" fill=\"{colour}\"/>",
-            x(*size),
-            y(*rate)
+            "<line x1=\"{x:.1}\" y1=\"{:.1}\" x2=\"{x:.1}\" y2=\"{:.1}\" stroke=\"{colour}\" stroke-width=\"1\"/>\
+             <circle cx=\"{x:.1}\" cy=\"{:.1}\" r=\"3\" fill=\"{colour}\"/>",
+            scale.y(*least),
+            scale.y(*most),
+            scale.y(*middle)
         );
     }
     let Some((size, rate)) = points.last() else { return };
     // Names that would lie on each other are moved apart.
-    let mut at = y(*rate) + 4.0;
-    while taken.iter().any(|other| (other - at).abs() < 13.0) {
-        at += 13.0;
+    let mut at = scale.y(rate.middle) + 4.0;
+    while taken.iter().any(|other| (other - at).abs() < APART) {
+        at += APART;
     }
     taken.push(at);
     let _ = writeln!(
         svg,
-        "<text x=\"{:.1}\" y=\"{at:.1}\" fill=\"{colour}\">{}</text>",
-        x(*size) + 8.0,
-        peer.name()
+        "<text x=\"{:.1}\" y=\"{at:.1}\" fill=\"{colour}\">{}{}</text>",
+        scale.x(*size) + NAME_ASIDE,
+        line.peer.name(),
+        line.sign
     );
-}
-
-fn whole(value: f64) -> String {
-    format!("{value:.0}")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::contest::medians::cells;
+    use crate::contest::results::Line;
+
+    fn drawn(lines: &[Line]) -> Vec<Plot> {
+        all(&cells(lines))
+    }
+
+    fn lines(peer: Peer, nodes: usize, work: fn(usize) -> Work, rates: &[(usize, f64)]) -> Vec<Line> {
+        let line = |(size, rate): &(usize, f64)| {
+            Line::made_up(peer, nodes, 0, work(*size), &[("per_second", *rate)])
+        };
+        rates.iter().map(line).collect()
+    }
+
+    fn own(clients: usize) -> Work {
+        Work::Cycles { clients, connections: Connections::Own }
+    }
 
     #[test]
     fn names_of_lines_that_end_together_are_apart() {
-        let lines = [
-            (Peer::Leasehold, vec![(1.0, 10.0), (64.0, 1000.0)]),
-            (Peer::Redis, vec![(1.0, 9.0), (64.0, 999.0)]),
-        ];
-        let svg = draw("x", &lines);
-        let heights: Vec<f64> = svg
+        let one = lines(Peer::Leasehold, 1, own, &[(1, 10.0), (64, 1000.0)]);
+        let plots = drawn(&[one, lines(Peer::Redis, 1, own, &[(1, 9.0), (64, 999.0)])].concat());
+        let heights: Vec<f64> = plots[0]
+            .svg
             .lines()
             .filter(|line| line.contains("fill=\"#") && line.starts_with("<text"))
             .filter_map(|line| line.split("y=\"").nth(1)?.split('"').next()?.parse().ok())
             .collect();
         assert_eq!(heights.len(), 2);
-        assert!((heights[0] - heights[1]).abs() >= 13.0, "{heights:?}");
+        assert!((heights[0] - heights[1]).abs() >= APART, "{heights:?}");
+    }
+
+    #[test]
+    fn plots_of_one_workload_have_the_same_scale_and_titles_of_their_own() {
+        let one = lines(Peer::Leasehold, 1, own, &[(1, 10_000.0), (64, 100_000.0)]);
+        let plots = drawn(&[one, lines(Peer::Leasehold, 3, own, &[(1, 100.0), (64, 900.0)])].concat());
+        assert_eq!(plots.len(), 2);
+        assert_ne!(plots[0].title, plots[1].title);
+        for plot in &plots {
+            assert!(plot.svg.contains(">100,000</text>") && plot.svg.contains(">100</text>"), "{}", plot.svg);
+        }
+    }
+
+    #[test]
+    fn renewals_in_memory_alone_are_marked_in_the_legend() {
+        let renewals = |sessions| Work::Renewals { sessions };
+        let etcd = lines(Peer::Etcd, 1, renewals, &[(1, 10.0), (64, 1000.0)]);
+        let svg = &drawn(&[etcd, lines(Peer::Redis, 1, renewals, &[(1, 9.0), (64, 99.0)])].concat())[0].svg;
+        assert!(svg.contains(">etcd†</text>") && svg.contains(">Redis</text>"), "{svg}");
+        assert!(svg.contains("† answered when it is in the memory"), "{svg}");
     }
 }

@@ -1,7 +1,7 @@
-//! The report: tables with a column for each system, plots, and what was run.
+//! The report: what came out first, then plots, what it was measured on, every figure, and what we want to reach.
 //!
-//! Promises: a figure stands beside its range, a system that failed or was cut says why in its place, and nothing is left out because it
-//! looks bad.
+//! Promises: nothing in it is written by hand. A figure stands beside its range, a system that failed or was cut says why in its place, and nothing
+//! is left out because it looks bad.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -9,22 +9,37 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use super::machine::Machine;
-use super::medians::{Cell, Median, cells};
-use super::plot;
+use super::medians::{Cell, cells};
+use super::plan::Plan;
+use super::plot::{self, Plot};
 use super::results::Line;
+use super::{goals, legend, sections, summary};
 use crate::peers::Peer;
-use crate::workloads::Work;
+
+/// What a report says beside results.
+#[derive(Debug, Clone, Copy)]
+pub struct About<'a> {
+    /// The machine that it was measured on.
+    pub machine: &'a Machine,
+    /// What was to be measured.
+    pub plan: &'a Plan,
+    /// Systems that could not be had, and why.
+    pub not_at_hand: &'a [(String, String)],
+}
+
+impl About<'_> {
+    /// How often each was to be measured; results of a run with more count as such.
+    pub(super) fn planned(&self, cells: &[Cell<'_>]) -> usize {
+        let found = cells.iter().map(|cell| cell.lines.len()).max().unwrap_or(0);
+        self.plan.repeats.max(found)
+    }
+}
 
 /// Writes `benchmarks.md`, its plots and the raw results into a directory.
 ///
 /// # Errors
 /// When a file cannot be written.
-pub fn write(
-    place: &Path,
-    machine: &Machine,
-    lines: &[Line],
-    not_at_hand: &[(String, String)],
-) -> Result<()> {
+pub fn write(place: &Path, about: &About<'_>, lines: &[Line]) -> Result<()> {
     std::fs::create_dir_all(place).with_context(|| format!("{} cannot be made", place.display()))?;
     let put = |name: &str, text: &str| {
         let path = place.join(name);
@@ -32,151 +47,68 @@ pub fn write(
     };
     let cells = cells(lines);
     let plots = plot::all(&cells);
-    for (name, svg) in &plots {
-        put(name, svg)?;
+    for plot in &plots {
+        put(&plot.file, &plot.svg)?;
     }
     put("benchmarks.json", &(serde_json::to_string_pretty(lines)? + "\n"))?;
-    put("benchmarks.md", &markdown(machine, &cells, not_at_hand, &plots))
+    put("benchmarks.md", &markdown(about, &cells, &plots))
 }
 
 /// The whole text.
-pub fn markdown(
-    machine: &Machine,
-    cells: &[Cell<'_>],
-    not_at_hand: &[(String, String)],
-    plots: &[(String, String)],
-) -> String {
-    let mut text = String::from(
-        "# Leasehold beside its peers\n\n\
-         Written by `cargo xtask bench`. [How it is measured](internals/benchmarks.md), [every single result](benchmarks.json).\n\n",
-    );
-    let repeats = cells.iter().map(|cell| cell.lines.len()).max().unwrap_or(0);
+pub fn markdown(about: &About<'_>, cells: &[Cell<'_>], plots: &[Plot]) -> String {
+    let (peers, planned) = (peers_of(cells), about.planned(cells));
+    let mut text = String::from("# Leasehold beside its peers\n\n");
     // Writing into a string does not fail.
     let _ = writeln!(
         text,
-        "{machine}. Clients and servers on this one machine over loopback; figures are medians of {repeats}, ranges in brackets. Everything is on \
-         disk before it is answered, unless the table says otherwise.\n"
+        "Written by `cargo xtask bench`{}. [How it is measured](internals/benchmarks.md), [every single result](benchmarks.json).\n",
+        taken(cells)
     );
-    let lines = cells.iter().flat_map(|cell| cell.lines.iter().copied());
-    if let Some(Median { middle, least, most }) = super::medians::of_lines(lines, "disk_sync_before_us") {
-        let _ = writeln!(
-            text,
-            "A write of 4 KiB and its sync took {} us before a measurement, between {} and {} (each is the median of some). A measurement waited for up to \
-             {} s until the disk was at rest, whichever system it was of.\n",
-            number(middle),
-            number(least),
-            number(most),
-            super::quiet::LONGEST.as_secs()
-        );
+    let _ = writeln!(
+        text,
+        "## Summary\n\nMedians of {planned} repeats on one machine of {} cores, the best of a row in bold. Leasehold is called `ahead of` or `behind` \
+         the best peer only if the ranges of their repeats do not overlap, else they are `not told apart`. The ratio is how many times better the \
+         median of Leasehold is; below 1 it is worse. Ranges, and why a figure is missing, stand [below](#how-to-read-the-tables).\n",
+        about.machine.cores()
+    );
+    summary::table(&mut text, cells, &peers, planned);
+    if !plots.is_empty() {
+        text.push_str("## Plots\n\nBoth axes are logarithmic. A thin line at a point reaches from the least to the greatest repeat.\n\n");
+        for plot in plots {
+            let _ = writeln!(text, "![{}]({})\n", plot.title, plot.file);
+        }
     }
-    systems(&mut text, cells, not_at_hand);
-    super::goals::table(&mut text, cells, &peers_of(cells));
+    legend::setting(&mut text, about, cells);
+    legend::words(&mut text, about, cells);
     let mut letters: Vec<char> = cells.iter().map(|cell| cell.work.letter()).collect();
     letters.sort_unstable();
     letters.dedup();
     for letter in letters {
-        section(&mut text, letter, cells);
-        for (name, _) in plots.iter().filter(|(name, _)| name.starts_with(&plot::prefix(letter))) {
-            let _ = writeln!(text, "![{}]({name})\n", title(letter));
-        }
+        sections::section(&mut text, letter, cells, planned);
     }
-    text
+    goals::table(&mut text, cells, &peers, planned);
+    if let Some(note) = summary::footnote(cells) {
+        let _ = writeln!(text, "{note}");
+    }
+    text.trim_end().to_owned() + "\n"
 }
 
-fn systems(text: &mut String, cells: &[Cell<'_>], not_at_hand: &[(String, String)]) {
-    text.push_str("| system | version | settings and recipe |\n|---|---|---|\n");
-    for peer in peers_of(cells) {
-        let lines = cells.iter().filter(|cell| cell.peer == peer).flat_map(|cell| &cell.lines);
-        let (version, settings) = lines
-            .filter(|line| !line.version.is_empty())
-            .map(|line| (line.version.as_str(), line.settings.as_str()))
-            .next()
-            .unwrap_or(("did not start", ""));
-        let _ = writeln!(text, "| {} | {version} | {settings} |", peer.name());
+/// When and in which commits, as far as results say so.
+fn taken(cells: &[Cell<'_>]) -> String {
+    let lines = || cells.iter().flat_map(|cell| cell.lines.iter().copied());
+    let mut days: Vec<&str> = lines().filter_map(|line| line.day.as_deref()).collect();
+    let mut commits: Vec<&str> = lines().filter_map(|line| line.commit.as_deref()).collect();
+    for some in [&mut days, &mut commits] {
+        some.sort_unstable();
+        some.dedup();
     }
-    for (name, why) in not_at_hand {
-        let _ = writeln!(text, "| {name} | not at hand | {} |", one_line(why));
-    }
-    text.push('\n');
-}
-
-fn section(text: &mut String, letter: char, cells: &[Cell<'_>]) {
-    let _ = writeln!(text, "## {letter}: {}\n", title(letter));
-    let cells: Vec<&Cell<'_>> = cells.iter().filter(|cell| cell.work.letter() == letter).collect();
-    let peers = peers_of(cells.iter().copied());
-    let mut rows: Vec<(usize, Work)> = Vec::new();
-    for cell in &cells {
-        if !rows.contains(&(cell.nodes, cell.work)) {
-            rows.push((cell.nodes, cell.work));
-        }
-    }
-    let heads: Vec<&str> = peers.iter().map(|peer| peer.name()).collect();
-    let _ = writeln!(
-        text,
-        "| nodes, size | figure | {} |\n|---|---|{}",
-        heads.join(" | "),
-        "---:|".repeat(peers.len())
-    );
-    for (nodes, work) in rows {
-        for (figure, unit) in work.shown() {
-            let values: Vec<String> = peers
-                .iter()
-                .map(|peer| {
-                    let cell = cells
-                        .iter()
-                        .find(|cell| cell.peer == *peer && cell.nodes == nodes && cell.work == work);
-                    cell.map_or_else(|| "-".to_owned(), |cell| value(cell, figure))
-                })
-                .collect();
-            if values.iter().any(|value| value != "-") {
-                let _ = writeln!(text, "| {nodes}, {} | {unit} | {} |", work.size(), values.join(" | "));
-            }
-        }
-    }
-    text.push('\n');
-    if letter == 'B' {
-        let words: Vec<String> =
-            peers.iter().map(|peer| format!("{}: {}", peer.name(), peer.renewals_are())).collect();
-        let _ = writeln!(text, "What an answered renewal is: {}.\n", words.join("; "));
-    }
-    for cell in cells {
-        if let Some(why) = cell.failure() {
-            let (peer, size) = (cell.peer.name(), cell.work.size());
-            let _ = writeln!(text, "- {peer}, {} nodes, {size}: {}", cell.nodes, one_line(why));
-        }
-    }
-    text.push('\n');
-}
-
-fn value(cell: &Cell<'_>, figure: &str) -> String {
-    match cell.figure(figure) {
-        Some(Median { middle, least, most }) => {
-            format!("{} ({} to {})", number(middle), number(least), number(most))
-        }
-        None if cell.failure().is_some() => "failed".to_owned(),
-        None => "-".to_owned(),
-    }
-}
-
-/// Three digits that count, and thousands apart.
-pub fn number(value: f64) -> String {
-    let digits = if value.abs() >= 100.0 {
-        0
-    } else if value.abs() >= 10.0 {
-        1
-    } else {
-        2
+    let days = match days[..] {
+        [] => String::new(),
+        [day] => format!(", measured on {day} (UTC)"),
+        [first, .., last] => format!(", measured from {first} to {last} (UTC)"),
     };
-    let plain = format!("{value:.digits$}");
-    let (whole, rest) = plain.split_once('.').map_or((plain.as_str(), ""), |(whole, rest)| (whole, rest));
-    let mut apart = String::new();
-    for (place, digit) in whole.chars().enumerate() {
-        if place > 0 && (whole.len() - place).is_multiple_of(3) && !apart.ends_with('-') {
-            apart.push(',');
-        }
-        apart.push(digit);
-    }
-    if rest.is_empty() { apart } else { format!("{apart}.{rest}") }
+    let commits = if commits.is_empty() { String::new() } else { format!(" at `{}`", commits.join("`, `")) };
+    days + &commits
 }
 
 /// What a workload is called.
@@ -194,14 +126,14 @@ pub fn title(letter: char) -> &'static str {
     }
 }
 
-fn peers_of<'a>(cells: impl IntoIterator<Item = &'a Cell<'a>>) -> Vec<Peer> {
+pub(super) fn peers_of<'a>(cells: impl IntoIterator<Item = &'a Cell<'a>>) -> Vec<Peer> {
     let mut peers: Vec<Peer> = cells.into_iter().map(|cell| cell.peer).collect();
     peers.sort_unstable();
     peers.dedup();
     peers
 }
 
-fn one_line(text: &str) -> String {
+pub(super) fn one_line(text: &str) -> String {
     text.lines()
         .map(str::trim)
         .filter(|line| !line.is_empty())
@@ -213,10 +145,38 @@ fn one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workloads::{Connections, Work};
 
     #[test]
-    fn numbers_have_three_digits_that_count_and_thousands_apart() {
-        let shown = [0.5, 12.34, 123.4, 1234.0, 1_234_567.0, -1500.0].map(number);
-        assert_eq!(shown, ["0.50", "12.3", "123", "1,234", "1,234,567", "-1,500"]);
+    fn the_summary_comes_first_and_the_goals_last_and_every_gap_has_a_reason() {
+        let mut lines = Vec::new();
+        for (peer, nodes) in [(Peer::Leasehold, 1), (Peer::Leasehold, 3), (Peer::Redis, 1)] {
+            for clients in [1, 64] {
+                let work = Work::Cycles { clients, connections: Connections::Own };
+                let mut line = Line::made_up(peer, nodes, 0, work, &[("per_second", 5.0), ("p50_us", 7.0)]);
+                (line.day, line.commit) = (Some("2026-11-18".into()), Some("abc1234".into()));
+                lines.push(line);
+            }
+        }
+        let machine = Machine::look(&std::env::temp_dir()).unwrap();
+        let plan = Plan { peers: vec![], letters: vec![], nodes: vec![], repeats: 3, quick: false };
+        let not_at_hand = [("consul".to_owned(), "no program".to_owned())];
+        let about = About { machine: &machine, plan: &plan, not_at_hand: &not_at_hand };
+        let cells = cells(&lines);
+        let text = markdown(&about, &cells, &plot::all(&cells));
+        let heads: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("## ")).collect();
+        assert_eq!((heads.first(), heads.last()), (Some(&"Summary"), Some(&"Goals")), "{heads:?}");
+        for words in [
+            "measured on 2026-11-18 (UTC) at `abc1234`",
+            "a window of 2000 ms, behind a warm-up of 1000 ms",
+            "| Redis | A, three nodes | one node only",
+            "| NATS | everything | not asked for in this run |",
+            "| consul | everything | not at hand: no program |",
+            "| 1 | 64 clients | cycles/s | 5.00 (1 of 3) | 5.00 (1 of 3) |",
+            "| Redis | on the disk of its one node | on the disk of its one node |",
+        ] {
+            assert!(text.contains(words), "{words}: {text}");
+        }
+        assert!(!text.contains("| Consul |"), "{text}");
     }
 }

@@ -44,6 +44,30 @@ pub struct Line {
     pub settings: String,
     /// How it ended.
     pub outcome: Outcome,
+    /// The day by universal time, for people; results of older runs have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub day: Option<String>,
+    /// The commit that the run was begun in, if one is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+}
+
+/// Reads results and changes nothing: lines as they are kept, or the one array that lies beside a report.
+///
+/// # Errors
+/// When they cannot be read, or are of something else.
+pub fn read(path: &Path) -> Result<Vec<Line>> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))?;
+    if text.trim_start().starts_with('[') {
+        return serde_json::from_str(&text).with_context(|| format!("{} has no results", path.display()));
+    }
+    let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
+    lines_of(whole, path)
+}
+
+fn lines_of(whole: &str, path: &Path) -> Result<Vec<Line>> {
+    let lines: Result<Vec<Line>, _> = whole.lines().map(serde_json::from_str).collect();
+    lines.with_context(|| format!("{} has other results; remove it or use --fresh", path.display()))
 }
 
 /// All results so far.
@@ -62,9 +86,7 @@ impl Kept {
     pub fn open(path: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(path).unwrap_or_default();
         let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
-        let lines: Result<Vec<Line>, _> = whole.lines().map(serde_json::from_str).collect();
-        let lines = lines
-            .with_context(|| format!("{} has other results; remove it or use --fresh", path.display()))?;
+        let lines = lines_of(whole, path)?;
         if let Some(place) = path.parent() {
             std::fs::create_dir_all(place).with_context(|| format!("{} cannot be made", place.display()))?;
         }
@@ -95,6 +117,23 @@ impl Kept {
 }
 
 #[cfg(test)]
+impl Line {
+    /// A result that nobody measured.
+    pub(super) fn made_up(
+        peer: Peer,
+        nodes: usize,
+        repeat: usize,
+        work: Work,
+        figures: &[(&str, f64)],
+    ) -> Self {
+        let figures =
+            figures.iter().fold(Figures::default(), |figures, (name, value)| figures.with(name, *value));
+        let (key, outcome) = (Key { peer, nodes, repeat, work }, Outcome::Measured(figures));
+        Self { key, version: String::new(), settings: String::new(), outcome, day: None, commit: None }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::workloads::Connections;
@@ -103,7 +142,7 @@ mod tests {
         let work = Work::Cycles { clients: 4, connections: Connections::Own };
         let key = Key { peer: Peer::Leasehold, nodes: 1, repeat, work };
         let outcome = Outcome::Measured(Figures::default().with("per_second", 7.5));
-        Line { key, version: "1".into(), settings: String::new(), outcome }
+        Line { key, version: "1".into(), settings: String::new(), outcome, day: None, commit: None }
     }
 
     #[test]
@@ -120,5 +159,19 @@ mod tests {
         assert!(again.has(&line(0).key) && !again.has(&line(1).key));
         again.add(line(1)).unwrap();
         assert_eq!(Kept::open(&path).unwrap().lines, [line(0), line(1)]);
+    }
+
+    #[test]
+    fn results_are_read_as_lines_and_as_an_array_also_without_day_and_commit() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("results");
+        let dated = Line { day: Some("2026-11-18".into()), ..line(1) };
+        let lines = [line(0), dated];
+        let old = serde_json::to_string(&lines[0]).unwrap();
+        assert!(!old.contains("day") && !old.contains("commit"), "{old}");
+        std::fs::write(&path, format!("{old}\n{}\n", serde_json::to_string(&lines[1]).unwrap())).unwrap();
+        assert_eq!(read(&path).unwrap(), lines);
+        std::fs::write(&path, serde_json::to_string_pretty(&lines).unwrap()).unwrap();
+        assert_eq!(read(&path).unwrap(), lines);
     }
 }

@@ -11,7 +11,7 @@ use crate::peers::{Client, TTL};
 use crate::session_stream::clock::now_ns;
 
 /// One holds, ten wait.
-const CLIENTS: usize = 11;
+pub(super) const CLIENTS: usize = 11;
 const NAME: &str = "bench/handover";
 
 /// What all of them share.

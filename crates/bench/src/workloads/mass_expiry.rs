@@ -11,7 +11,7 @@ use crate::session_stream::clock::now_ns;
 use crate::workloads::figures::seconds;
 
 /// Sessions that live on and renew.
-const LIVING: usize = 64;
+pub(super) const LIVING: usize = 64;
 /// Longer than any system takes that is measured; whoever takes longer is cut.
 const LONGEST: Duration = Duration::from_secs(180);
 

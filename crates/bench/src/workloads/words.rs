@@ -1,5 +1,9 @@
 //! Workloads in words: what reports call them, and which figures they show.
 
+use super::expiry::HOLDERS;
+use super::handover::CLIENTS;
+use super::many::{CYCLES, IDLE};
+use super::mass_expiry::LIVING;
 use super::{Connections, SHARED, Work};
 
 impl Work {
@@ -20,22 +24,55 @@ impl Work {
     /// Its size in words.
     pub fn size(self) -> String {
         match self {
-            Self::Cycles { clients, connections: Connections::Own } => format!("{clients} clients"),
+            Self::Cycles { clients, connections: Connections::Own } => counted(clients, "client"),
             Self::Cycles { clients, connections: Connections::Shared } => {
-                format!("{clients} clients over {SHARED} connections")
+                format!("{} over {SHARED} connections", counted(clients, "client"))
             }
-            Self::Renewals { sessions } => format!("{sessions} sessions"),
-            Self::Handover { handovers } => format!("{handovers} handovers"),
+            Self::Renewals { sessions } => counted(sessions, "session"),
+            Self::Handover { handovers } => counted(handovers, "handover"),
             Self::Expiry { ttl_ms, kill_leader: false } => format!("ttl {ttl_ms} ms"),
             Self::Expiry { ttl_ms, kill_leader: true } => format!("ttl {ttl_ms} ms, leader killed"),
             Self::HoldOneByOne { ttl_ms } => format!("holders, ttl {ttl_ms} ms"),
             Self::MassExpiry { leases, .. } | Self::HoldAll { leases, .. } | Self::Restart { leases } => {
-                format!("{leases} leases")
+                counted(leases, "lease")
             }
-            Self::Many { leases, session_each: false } => format!("{leases} leases"),
-            Self::Many { leases, session_each: true } => format!("{leases} leases, a session each"),
-            Self::FanOut { watchers, .. } => format!("{watchers} watchers"),
+            Self::Many { leases, session_each: false } => counted(leases, "lease"),
+            Self::Many { leases, session_each: true } => {
+                format!("{}, a session each", counted(leases, "lease"))
+            }
+            Self::FanOut { watchers, .. } => counted(watchers, "watcher"),
         }
+    }
+
+    /// What one repeat takes its figures from, where that is not a window of time.
+    pub fn sample(self) -> Option<String> {
+        match self {
+            Self::Cycles { .. } | Self::Renewals { .. } => None,
+            Self::Handover { handovers } => {
+                Some(format!("{} among {}", counted(handovers, "handover"), counted(CLIENTS, "client")))
+            }
+            Self::Expiry { .. } | Self::HoldOneByOne { .. } => Some(format!(
+                "{} that die at once, with somebody waiting for each",
+                counted(HOLDERS, "holder")
+            )),
+            Self::MassExpiry { .. } | Self::HoldAll { .. } => {
+                Some(format!("every lease ends once; {} live on and renew", counted(LIVING, "session")))
+            }
+            Self::Many { .. } => Some(format!(
+                "every lease is acquired once; then {} s of rest and {}, as before",
+                IDLE.as_secs(),
+                counted(CYCLES, "cycle")
+            )),
+            Self::Restart { .. } => Some("one restart".to_owned()),
+            Self::FanOut { watchers, changes } => {
+                Some(format!("{}, each seen by {}", counted(changes, "change"), counted(watchers, "watcher")))
+            }
+        }
+    }
+
+    /// Whether a figure of this is one of renewals, so that how durable they are belongs beside it.
+    pub fn is_of_renewals(self, figure: &str) -> bool {
+        matches!(self, Self::Renewals { .. }) || figure.starts_with("living_renewal_")
     }
 
     /// The figures that a table shows, each with its unit.
@@ -63,6 +100,7 @@ impl Work {
                 ("late_p50_us", "late p50 us"),
                 ("late_max_us", "late most us"),
                 ("longest_cycle_us", "longest cycle of another client us"),
+                ("late_beyond_outage_us", "late most, less that longest cycle us"),
             ],
             Self::MassExpiry { .. } | Self::HoldAll { .. } => &[
                 ("first_s", "first s"),
@@ -84,5 +122,31 @@ impl Work {
                 ("last_p99_us", "last p99 us"),
             ],
         }
+    }
+}
+
+/// A count with its noun, thousands apart.
+fn counted(count: usize, noun: &str) -> String {
+    let digits = count.to_string();
+    let mut apart = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            apart.push(',');
+        }
+        apart.push(digit);
+    }
+    format!("{apart} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_is_one_client_and_many_have_thousands_apart() {
+        let own = |clients| Work::Cycles { clients, connections: Connections::Own }.size();
+        assert_eq!([own(1), own(64)], ["1 client", "64 clients"]);
+        assert_eq!(Work::Renewals { sessions: 100_000 }.size(), "100,000 sessions");
+        assert_eq!(Work::Restart { leases: 1_000_000 }.size(), "1,000,000 leases");
     }
 }

@@ -1,0 +1,172 @@
+//! What a reader has to know before the tables: what they were measured on, what the words in them mean, and why something is missing.
+//!
+//! Promises: sizes of samples are those of the plan and the workloads themselves, and every gap in a table has a reason here.
+
+use std::fmt::Write as _;
+
+use super::medians::{self, Cell, Median};
+use super::quiet;
+use super::report::{About, one_line, peers_of, title};
+use super::shown::{LESS_DURABLE, number};
+use crate::peers::Peer;
+use crate::workloads::{SHARED, Work};
+
+/// Systems that people ask for and that the harness has nothing for.
+const ELSEWHERE: [&str; 1] = ["Consul"];
+
+/// The machine, the systems and the samples.
+pub(super) fn setting(text: &mut String, about: &About<'_>, cells: &[Cell<'_>]) {
+    let machine = about.machine;
+    // Writing into a string does not fail.
+    let _ = writeln!(
+        text,
+        "## What it was measured on\n\n{machine}. Clients and servers are processes of this one machine and speak over loopback. Three nodes share its \
+         one disk and its {} cores, so three nodes here compare systems with each other; they do not predict what a cluster of three machines does.\n",
+        machine.cores()
+    );
+    let lines = cells.iter().flat_map(|cell| cell.lines.iter().copied());
+    if let Some(Median { middle, least, most, .. }) = medians::of_lines(lines, "disk_sync_before_us") {
+        let _ = writeln!(
+            text,
+            "A write of 4 KiB and its sync took {} us before a measurement, between {} and {} (each is the median of some). A measurement waited for up to \
+             {} s until the disk was at rest, whichever system it was of.\n",
+            number(middle),
+            number(least),
+            number(most),
+            quiet::LONGEST.as_secs()
+        );
+    }
+    systems(text, about, cells);
+    durability(text, cells);
+    samples(text, about, cells);
+}
+
+fn systems(text: &mut String, about: &About<'_>, cells: &[Cell<'_>]) {
+    text.push_str("| system | version | settings and recipe |\n|---|---|---|\n");
+    for peer in peers_of(cells) {
+        let lines = cells.iter().filter(|cell| cell.peer == peer).flat_map(|cell| &cell.lines);
+        let (version, settings) = lines
+            .filter(|line| !line.version.is_empty())
+            .map(|line| (line.version.as_str(), line.settings.as_str()))
+            .next()
+            .unwrap_or(("did not start", ""));
+        let _ = writeln!(text, "| {} | {version} | {settings} |", peer.name());
+    }
+    for (name, why) in about.not_at_hand {
+        let _ = writeln!(text, "| {name} | not at hand | {} |", one_line(why));
+    }
+    text.push('\n');
+}
+
+fn durability(text: &mut String, cells: &[Cell<'_>]) {
+    text.push_str(
+        "Where an operation is when it is answered (with one node, the quorum is that node):\n\n\
+         | system | acquire or release | renewal |\n|---|---|---|\n",
+    );
+    for peer in peers_of(cells) {
+        let sign = if peer.renewals_are_weaker() { LESS_DURABLE } else { "" };
+        let (acquires, renewals) = (peer.acquires_reach().words(), peer.renewals_reach().words());
+        let _ = writeln!(text, "| {} | {acquires} | {renewals}{sign} |", peer.name());
+    }
+    text.push('\n');
+}
+
+fn samples(text: &mut String, about: &About<'_>, cells: &[Cell<'_>]) {
+    let (warm_up_ms, window_ms) = about.plan.times();
+    let _ = writeln!(
+        text,
+        "Every measurement was made {} times, systems in turn. What one repeat takes its figures from:\n\n| | | one repeat |\n|---|---|---|",
+        about.planned(cells)
+    );
+    let mut rows: Vec<(char, String)> = Vec::new();
+    for cell in cells {
+        let of_window =
+            || format!("what ends in a window of {window_ms} ms, behind a warm-up of {warm_up_ms} ms");
+        let row = (cell.work.letter(), cell.work.sample().unwrap_or_else(of_window));
+        if !rows.contains(&row) {
+            rows.push(row);
+        }
+    }
+    rows.sort_by_key(|(letter, _)| *letter);
+    for (letter, sample) in rows {
+        let _ = writeln!(text, "| {letter} | {} | {sample} |", title(letter));
+    }
+    text.push('\n');
+}
+
+/// Labels, signs and gaps.
+pub(super) fn words(text: &mut String, about: &About<'_>, cells: &[Cell<'_>]) {
+    let planned = about.planned(cells);
+    let fewer = planned.saturating_sub(1).max(1);
+    let _ = writeln!(
+        text,
+        "## How to read the tables\n\n\
+         - `5.00 (4.00 to 7.00)` is the median of {planned} repeats, with the least and the greatest. `({fewer} of {planned})` behind a figure \
+         says that the others failed or are missing; of two the median is their mean.\n\
+         - A `cycle` is an acquire and the release behind it: two operations.\n\
+         - `64 clients` have a connection each; `64 clients over {SHARED} connections` share {SHARED}.\n\
+         - `us` are microseconds; a cell with long times has `ms` or `s` behind its median, which then holds for its range too.\n\
+         - `server s/100k` is processor time of all server processes for 100,000 cycles or renewals; `load s` is that of the clients' process in the \
+         window; `bytes/operation` is what reached the disk, divided by operations, of which a cycle has two.\n\
+         - D: `late` counts from the end of the ttl until somebody who waits has the lease, an outage included. `less that longest cycle` takes the outage \
+         of another client off, and so becomes small where the outage is long: read it beside `late most`.\n\
+         - E: seconds from when the last of the leases is due; what ended before that counts as 0.\n\
+         - {LESS_DURABLE} stands behind renewals that are less durable when they are answered than the grants of the same system.\n\
+         - `-` is not measured, for a reason below. `failed` is measured and without a figure in any repeat; the reason stands behind the table.\n"
+    );
+    gaps(text, about, cells);
+}
+
+fn gaps(text: &mut String, about: &About<'_>, cells: &[Cell<'_>]) {
+    let mut rows: Vec<(usize, Work)> = Vec::new();
+    for cell in cells {
+        if !rows.contains(&(cell.nodes, cell.work)) {
+            rows.push((cell.nodes, cell.work));
+        }
+    }
+    text.push_str("Not measured:\n\n| system | what | why |\n|---|---|---|\n");
+    for peer in peers_of(cells) {
+        let has = |nodes: usize, work: Work| {
+            cells.iter().any(|cell| cell.peer == peer && cell.nodes == nodes && cell.work == work)
+        };
+        let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
+        for (nodes, work) in rows.iter().copied().filter(|(nodes, work)| !has(*nodes, *work)) {
+            let why = peer.why_not(work, nodes).unwrap_or("not part of this run");
+            // A workload of which a part is measured names the rest by its size.
+            let alike =
+                rows.iter().filter(|(count, other)| *count == nodes && other.letter() == work.letter());
+            let whole = alike.clone().all(|(nodes, work)| !has(*nodes, *work));
+            let on = if nodes == 1 { "one node" } else { "three nodes" };
+            let what = match work.letter() {
+                letter if whole => format!("{letter}, {on}"),
+                letter => format!("{letter}, {on}, {}", work.size()),
+            };
+            let at = reasons.iter().position(|(reason, _)| *reason == why).unwrap_or(reasons.len());
+            if at == reasons.len() {
+                reasons.push((why, Vec::new()));
+            }
+            if !reasons[at].1.contains(&what) {
+                reasons[at].1.push(what);
+            }
+        }
+        for (why, what) in reasons {
+            let _ = writeln!(text, "| {} | {} | {why} |", peer.name(), what.join("; "));
+        }
+    }
+    for name in absent(about, cells) {
+        let _ = writeln!(text, "| {name} | everything | not asked for in this run |");
+    }
+    for (name, why) in about.not_at_hand {
+        let _ = writeln!(text, "| {name} | everything | not at hand: {} |", one_line(why));
+    }
+    text.push('\n');
+}
+
+/// Systems of which there is nothing and of which nobody said why.
+fn absent(about: &About<'_>, cells: &[Cell<'_>]) -> Vec<&'static str> {
+    use clap::ValueEnum as _;
+    let there = peers_of(cells);
+    let known = Peer::value_variants().iter().filter(|peer| !there.contains(peer)).map(|peer| peer.name());
+    let named = |name: &&str| about.not_at_hand.iter().any(|(other, _)| other.eq_ignore_ascii_case(name));
+    known.chain(ELSEWHERE).filter(|name| !named(name)).collect()
+}

@@ -1,0 +1,111 @@
+//! How figures are written.
+//!
+//! Promises: a figure of fewer repeats than planned says of how many it is, and one alone has no range.
+
+use super::medians::Median;
+use crate::peers::Peer;
+use crate::workloads::Work;
+
+/// From here on a length in microseconds is shown in milliseconds.
+const AS_MILLISECONDS_US: f64 = 100_000.0;
+/// From here on it is shown in seconds.
+const AS_SECONDS_US: f64 = 1_000_000.0;
+/// Behind a figure of renewals that are less durable when they are answered than the system's own grants.
+pub const LESS_DURABLE: &str = "†";
+
+/// Three digits that count, and thousands apart.
+pub fn number(value: f64) -> String {
+    let digits = match value.abs() {
+        0.0 => 0,
+        size if size >= 100.0 => 0,
+        size if size >= 10.0 => 1,
+        size if size >= 0.1 => 2,
+        size if size >= 0.01 => 3,
+        _ => 4,
+    };
+    let plain = format!("{value:.digits$}");
+    let (whole, rest) = plain.split_once('.').map_or((plain.as_str(), ""), |(whole, rest)| (whole, rest));
+    let mut apart = String::new();
+    for (place, digit) in whole.chars().enumerate() {
+        if place > 0 && (whole.len() - place).is_multiple_of(3) && !apart.ends_with('-') {
+            apart.push(',');
+        }
+        apart.push(digit);
+    }
+    if rest.is_empty() { apart } else { format!("{apart}.{rest}") }
+}
+
+/// The median, and of how many repeats it is if some are missing.
+pub fn alone(median: Median, planned: usize) -> String {
+    match median.count {
+        count if count < planned => format!("{} ({count} of {planned})", number(median.middle)),
+        _ => number(median.middle),
+    }
+}
+
+/// The median with its range, in a unit that can be read.
+pub fn with_range(figure: &str, median: Median, planned: usize) -> String {
+    let (Median { middle, least, most, count }, unit) = readable(figure, median);
+    let mut beside = Vec::new();
+    if count > 1 {
+        beside.push(format!("{} to {}", number(least), number(most)));
+    }
+    if count < planned {
+        beside.push(format!("{count} of {planned}"));
+    }
+    let beside = if beside.is_empty() { String::new() } else { format!(" ({})", beside.join(", ")) };
+    format!("{}{unit}{beside}", number(middle))
+}
+
+fn readable(figure: &str, median: Median) -> (Median, &'static str) {
+    match median.most {
+        most if !figure.ends_with("_us") || most < AS_MILLISECONDS_US => (median, ""),
+        most if most < AS_SECONDS_US => (median.divided(1e3), " ms"),
+        _ => (median.divided(1e6), " s"),
+    }
+}
+
+/// The sign behind a figure, if it needs one.
+pub fn mark(peer: Peer, work: Work, figure: &str) -> &'static str {
+    if work.is_of_renewals(figure) && peer.renewals_are_weaker() { LESS_DURABLE } else { "" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_three_digits_that_count_and_thousands_apart() {
+        let shown = [0.0, 0.0042, 0.0136, 0.5, 12.34, 123.4, 1234.0, 1_234_567.0, -1500.0].map(number);
+        assert_eq!(shown, ["0", "0.0042", "0.014", "0.50", "12.3", "123", "1,234", "1,234,567", "-1,500"]);
+    }
+
+    #[test]
+    fn a_figure_of_fewer_repeats_than_planned_says_so_and_one_alone_has_no_range() {
+        let of = |values: &[f64]| Median::of(values.to_vec()).unwrap();
+        assert_eq!(with_range("last_s", of(&[9.71]), 3), "9.71 (1 of 3)");
+        assert_eq!(with_range("last_s", of(&[1.0, 2.0]), 3), "1.50 (1.00 to 2.00, 2 of 3)");
+        assert_eq!(with_range("last_s", of(&[1.0, 2.0, 4.0]), 3), "2.00 (1.00 to 4.00)");
+        assert_eq!(with_range("last_s", of(&[9.71]), 1), "9.71");
+        assert_eq!([alone(of(&[9.71]), 3), alone(of(&[9.71]), 1)], ["9.71 (1 of 3)", "9.71"]);
+    }
+
+    #[test]
+    fn long_times_are_not_shown_in_microseconds() {
+        let of = |values: &[f64]| with_range("p50_us", Median::of(values.to_vec()).unwrap(), 2);
+        assert_eq!(of(&[70_000.0, 90_000.0]), "80,000 (70,000 to 90,000)");
+        assert_eq!(of(&[100_000.0, 300_000.0]), "200 ms (100 to 300)");
+        assert_eq!(of(&[1_000_000.0, 2_000_000.0]), "1.50 s (1.00 to 2.00)");
+    }
+
+    #[test]
+    fn renewals_that_are_in_memory_alone_are_marked_and_nothing_else_is() {
+        let renewals = Work::Renewals { sessions: 64 };
+        assert_eq!(mark(Peer::Etcd, renewals, "per_second"), LESS_DURABLE);
+        assert_eq!(mark(Peer::Leasehold, renewals, "per_second"), "");
+        assert_eq!(mark(Peer::Redis, renewals, "per_second"), "");
+        let many = Work::MassExpiry { leases: 10, ttl_ms: 5_000 };
+        assert_eq!(mark(Peer::Etcd, many, "living_renewal_p99_us"), LESS_DURABLE);
+        assert_eq!(mark(Peer::Etcd, many, "last_s"), "");
+    }
+}

@@ -1,0 +1,206 @@
+//! What a reader wants to know first: a few figures beside those of every peer, and whether they can be told apart.
+//!
+//! Promises: rows are chosen here, before anything is measured, and every word behind them is computed.
+
+use std::fmt::Write as _;
+
+use super::medians::{Cell, Median};
+use super::pick::{Pick, many, own, shared};
+use super::shown::{LESS_DURABLE, alone, number};
+use super::verdict::{Better, Verdict};
+use crate::peers::Peer;
+use crate::peers::durability::Reached;
+use crate::workloads::Work;
+
+/// A figure and which way it is good.
+struct Headline {
+    of: Pick,
+    better: Better,
+}
+
+fn renewals(work: Work) -> bool {
+    work == Work::Renewals { sessions: 1000 }
+}
+
+#[rustfmt::skip]
+const HEADLINES: &[Headline] = &[
+    Headline { of: Pick { words: "A: 1 client, p50 of a cycle, ms", nodes: 1, is_of: |work| own(work, 1), figure: "p50_us", unit: 1e3 }, better: Better::Lower },
+    Headline { of: Pick { words: "A: 64 clients, cycles/s", nodes: 1, is_of: |work| own(work, 64), figure: "per_second", unit: 1.0 }, better: Better::Higher },
+    Headline { of: Pick { words: "A: 256 clients, cycles/s", nodes: 1, is_of: |work| own(work, 256), figure: "per_second", unit: 1.0 }, better: Better::Higher },
+    Headline { of: Pick { words: "A: 64 clients over 4 connections, cycles/s", nodes: 1, is_of: |work| shared(work, 64), figure: "per_second", unit: 1.0 }, better: Better::Higher },
+    Headline { of: Pick { words: "A: 256 clients over 4 connections, cycles/s", nodes: 1, is_of: |work| shared(work, 256), figure: "per_second", unit: 1.0 }, better: Better::Higher },
+    Headline { of: Pick { words: "A: 64 clients, cycles/s", nodes: 3, is_of: |work| own(work, 64), figure: "per_second", unit: 1.0 }, better: Better::Higher },
+    Headline { of: Pick { words: "A: 256 clients, cycles/s", nodes: 3, is_of: |work| own(work, 256), figure: "per_second", unit: 1.0 }, better: Better::Higher },
+    Headline { of: Pick { words: "A: 64 clients over 4 connections, cycles/s", nodes: 3, is_of: |work| shared(work, 64), figure: "per_second", unit: 1.0 }, better: Better::Higher },
+    Headline { of: Pick { words: "A: 256 clients over 4 connections, cycles/s", nodes: 3, is_of: |work| shared(work, 256), figure: "per_second", unit: 1.0 }, better: Better::Higher },
+    Headline { of: Pick { words: "B: 1,000 sessions, renewals/s", nodes: 1, is_of: renewals, figure: "per_second", unit: 1.0 }, better: Better::Higher },
+    Headline { of: Pick { words: "B: 1,000 sessions, renewals/s", nodes: 3, is_of: renewals, figure: "per_second", unit: 1.0 }, better: Better::Higher },
+    Headline { of: Pick { words: "C: handover, p50, ms", nodes: 1, is_of: |work| work.letter() == 'C', figure: "gap_p50_us", unit: 1e3 }, better: Better::Lower },
+    Headline { of: Pick { words: "C: handover, p50, ms", nodes: 3, is_of: |work| work.letter() == 'C', figure: "gap_p50_us", unit: 1e3 }, better: Better::Lower },
+    Headline { of: Pick { words: "D: a dead holder's lease ends late by, p50, ms", nodes: 1, is_of: |work| work.letter() == 'D', figure: "late_p50_us", unit: 1e3 }, better: Better::Lower },
+    Headline { of: Pick { words: "D: the same with the leader killed, outage and all, most, s", nodes: 3, is_of: |work| work.letter() == 'D', figure: "late_max_us", unit: 1e6 }, better: Better::Lower },
+    Headline { of: Pick { words: "E: 10,000 leases end at once, last gone after, s", nodes: 1, is_of: |work| matches!(work, Work::MassExpiry { leases: 10_000, .. }), figure: "last_s", unit: 1.0 }, better: Better::Lower },
+    Headline { of: Pick { words: "F: 100,000 leases created in, s", nodes: 1, is_of: |work| many(work, 100_000), figure: "create_s", unit: 1.0 }, better: Better::Lower },
+    Headline { of: Pick { words: "J: a change known to the last of 1,000 watchers, p99, ms", nodes: 1, is_of: |work| work.letter() == 'J', figure: "last_p99_us", unit: 1e3 }, better: Better::Lower },
+];
+
+/// How often which verdict was given.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Counts {
+    ahead: usize,
+    behind: usize,
+    not_told_apart: usize,
+    without: usize,
+}
+
+/// The table, and what it comes to in one sentence.
+pub(super) fn table(text: &mut String, cells: &[Cell<'_>], peers: &[Peer], planned: usize) {
+    let heads: Vec<&str> = peers.iter().map(|peer| peer.name()).collect();
+    // Writing into a string does not fail.
+    let _ = writeln!(
+        text,
+        "| nodes | | {} | Leasehold is | ratio |\n|---:|---|{}---|---:|",
+        heads.join(" | "),
+        "---:|".repeat(peers.len())
+    );
+    let mut counts = Counts::default();
+    for headline in HEADLINES {
+        row(text, headline, cells, peers, planned, &mut counts);
+    }
+    let Counts { ahead, behind, not_told_apart, without } = counts;
+    let _ = writeln!(
+        text,
+        "\nOf the {} rows with a figure of Leasehold and of a peer, Leasehold is ahead of the best peer in {ahead}, behind it in {behind}, and not told apart \
+         from it in {not_told_apart}. {}\n",
+        ahead + behind + not_told_apart,
+        match without {
+            0 => "No row lacks one of the two.".to_owned(),
+            1 => "1 row lacks one of the two.".to_owned(),
+            some => format!("{some} rows lack one of the two."),
+        }
+    );
+    if let Some(note) = footnote(cells) {
+        let _ = writeln!(text, "{note}\n");
+    }
+}
+
+fn row(
+    text: &mut String,
+    Headline { of, better }: &Headline,
+    cells: &[Cell<'_>],
+    peers: &[Peer],
+    planned: usize,
+    counts: &mut Counts,
+) {
+    let measured: Vec<(Peer, Median)> =
+        peers.iter().filter_map(|peer| Some((*peer, of.figure(cells, *peer)?))).collect();
+    let best_of = |some: &mut dyn Iterator<Item = (Peer, Median)>| {
+        some.reduce(|best, next| if better.is_better(next.1.middle, best.1.middle) { next } else { best })
+    };
+    let best = best_of(&mut measured.iter().copied()).filter(|_| measured.len() > 1);
+    let shown: Vec<String> = peers
+        .iter()
+        .map(|peer| match measured.iter().find(|(other, _)| other == peer) {
+            Some((_, median)) => {
+                let value = format!("{}{}", alone(*median, planned), of.mark(cells, *peer));
+                if best.is_some_and(|(first, _)| first == *peer) { format!("**{value}**") } else { value }
+            }
+            None => of.gap(cells, *peer).to_owned(),
+        })
+        .collect();
+    let ours = measured.iter().find(|(peer, _)| *peer == Peer::Leasehold);
+    let rival = best_of(&mut measured.iter().copied().filter(|(peer, _)| *peer != Peer::Leasehold));
+    let (verdict, ratio) = match (ours, rival) {
+        (Some((_, ours)), Some((peer, theirs))) => {
+            let (word, count) = match better.verdict(*ours, theirs) {
+                Verdict::Ahead => ("ahead of", &mut counts.ahead),
+                Verdict::Behind => ("behind", &mut counts.behind),
+                Verdict::NotToldApart => ("not told apart from", &mut counts.not_told_apart),
+            };
+            *count += 1;
+            let ratio = better.ratio(*ours, theirs).map_or_else(|| "-".to_owned(), number);
+            (format!("{word} {}{}", peer.name(), of.mark(cells, peer)), ratio)
+        }
+        (ours, _) => {
+            counts.without += 1;
+            let word = if ours.is_some() { "without a peer" } else { "not measured" };
+            (word.to_owned(), "-".to_owned())
+        }
+    };
+    let _ = writeln!(text, "| {} | {} | {} | {verdict} | {ratio} |", of.nodes, of.words, shown.join(" | "));
+}
+
+/// What the sign means, if it stands anywhere.
+pub(super) fn footnote(cells: &[Cell<'_>]) -> Option<String> {
+    let mut marked: Vec<Peer> = cells
+        .iter()
+        .filter(|cell| {
+            let mut figures = cell.work.shown().iter();
+            cell.peer.renewals_are_weaker() && figures.any(|(figure, _)| cell.work.is_of_renewals(figure))
+        })
+        .map(|cell| cell.peer)
+        .collect();
+    marked.sort_unstable();
+    marked.dedup();
+    let names: Vec<&str> = marked.iter().map(|peer| peer.name()).collect();
+    let (weak, ours) = (Reached::LeaderMemory.words(), Peer::Leasehold.renewals_reach().words());
+    (!names.is_empty()).then(|| {
+        format!(
+            "{LESS_DURABLE} A renewal of {} is answered when it is {weak}, one of Leasehold when it is {ours}: the first does less.",
+            names.join(" and ")
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contest::medians::cells;
+    use crate::contest::results::Line;
+    use crate::workloads::Connections;
+
+    fn repeats(peer: Peer, work: Work, values: &[f64]) -> Vec<Line> {
+        let line =
+            |(repeat, value): (usize, &f64)| Line::made_up(peer, 1, repeat, work, &[("per_second", *value)]);
+        values.iter().enumerate().map(line).collect()
+    }
+
+    fn summary(lines: &[Line]) -> String {
+        let mut text = String::new();
+        table(&mut text, &cells(lines), &[Peer::Leasehold, Peer::Etcd, Peer::Redis], 3);
+        text
+    }
+
+    #[test]
+    fn the_best_is_bold_and_the_verdict_is_against_the_best_peer_by_ranges() {
+        let clients = |clients| Work::Cycles { clients, connections: Connections::Own };
+        let text = summary(
+            &[
+                repeats(Peer::Leasehold, clients(64), &[40.0, 50.0, 60.0]),
+                repeats(Peer::Etcd, clients(64), &[1.0, 2.0, 3.0]),
+                repeats(Peer::Redis, clients(64), &[20.0, 25.0, 30.0]),
+                repeats(Peer::Leasehold, clients(256), &[40.0, 50.0, 60.0]),
+                repeats(Peer::Redis, clients(256), &[55.0, 70.0, 80.0]),
+            ]
+            .concat(),
+        );
+        let one = "| 1 | A: 64 clients, cycles/s | **50.0** | 2.00 | 25.0 | ahead of Redis | 2.00 |";
+        let other =
+            "| 1 | A: 256 clients, cycles/s | 50.0 | - | **70.0** | not told apart from Redis | 0.71 |";
+        assert!(text.contains(one) && text.contains(other), "{text}");
+        let sentence = "Of the 2 rows with a figure of Leasehold and of a peer, Leasehold is ahead of the best peer in 1, behind it in 0, and not told apart";
+        assert!(text.contains("from it in 1. 16 rows lack one of the two."), "{text}");
+        assert!(text.contains(sentence) && !text.contains(LESS_DURABLE), "{text}");
+    }
+
+    #[test]
+    fn renewals_of_etcd_have_a_footnote() {
+        let work = Work::Renewals { sessions: 1000 };
+        let text = summary(
+            &[repeats(Peer::Leasehold, work, &[10.0, 10.0, 11.0]), repeats(Peer::Etcd, work, &[20.0, 30.0])]
+                .concat(),
+        );
+        let row = "| 10.0 | **25.0 (2 of 3)†** | - | behind etcd† | 0.40 |";
+        assert!(text.contains(row) && text.contains("\n† A renewal of etcd is answered"), "{text}");
+    }
+}

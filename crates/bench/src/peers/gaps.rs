@@ -1,0 +1,70 @@
+//! Why a workload is not measured on a system: for the report, so that no gap in a table is without a reason.
+
+use super::Peer;
+use crate::workloads::{Connections, Work};
+
+impl Peer {
+    /// The reason, if it is not measured.
+    pub fn why_not(self, work: Work, nodes: usize) -> Option<&'static str> {
+        if self.does(work, nodes) {
+            return None;
+        }
+        Some(match (self, work) {
+            (Self::Postgres, Work::Cycles { connections: Connections::Shared, .. }) if nodes == 1 => {
+                "a connection does one thing at a time; sharing four among many says nothing"
+            }
+            (Self::Redis, Work::Cycles { .. } | Work::Renewals { .. } | Work::Handover { .. }) => {
+                "one node only: its replication does not wait, so that an answered grant can be lost"
+            }
+            (Self::Postgres, Work::Cycles { .. } | Work::Renewals { .. } | Work::Handover { .. }) => {
+                "one node only: who decides on a failover is not part of it"
+            }
+            (
+                Self::Redis | Self::Postgres,
+                Work::Expiry { .. } | Work::MassExpiry { .. } | Work::FanOut { .. },
+            ) => {
+                "no queue, and no event of a lease that ends which a waiter can rely on: it would measure how often the client asks"
+            }
+            (Self::Redis | Self::Postgres, _) => {
+                "leases are plain keys or rows that nobody looks after; what very many of them cost is not measured"
+            }
+            (Self::Nats, _) => {
+                "no recipe of its own has a queue; only acquire, release and renewal are measured"
+            }
+            (Self::Zookeeper, Work::Renewals { .. }) => {
+                "a session lives by pings that its client sends by itself; there is no renewal of a lease to call"
+            }
+            (Self::Zookeeper, Work::Expiry { kill_leader: true, .. }) => {
+                "the client that the harness speaks its protocol with does not move to another node"
+            }
+            (Self::Zookeeper, Work::Many { session_each: true, .. }) => {
+                "a session is a connection there; so many are not opened"
+            }
+            (Self::Zookeeper, Work::MassExpiry { .. } | Work::FanOut { .. }) => {
+                "the client that the harness speaks its protocol with has no watches"
+            }
+            (Self::Etcd, Work::MassExpiry { .. }) => {
+                "it ends 1,000 leases a second at most by its own limit, which a smaller size shows already"
+            }
+            (Self::Etcd | Self::Zookeeper, Work::Many { .. } | Work::Restart { .. }) => {
+                "peers are measured with up to 100,000 leases"
+            }
+            _ => "with another number of nodes only",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gap_has_a_reason_and_what_is_measured_has_none() {
+        let renewals = Work::Renewals { sessions: 1 };
+        assert_eq!(Peer::Etcd.why_not(renewals, 3), None);
+        assert!(Peer::Zookeeper.why_not(renewals, 1).unwrap().contains("pings"));
+        assert!(Peer::Redis.why_not(renewals, 3).unwrap().contains("one node only"));
+        let late = Work::Expiry { ttl_ms: 5_000, kill_leader: false };
+        assert!(Peer::Postgres.why_not(late, 1).unwrap().contains("no queue"));
+    }
+}
