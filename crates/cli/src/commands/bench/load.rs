@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use leasehold::core::holder::Reading;
 use leasehold::core::measure::RoundTrips;
-use leasehold::{Error, Quantiles, Session, Token};
+use leasehold::{Error, Lease, Quantiles, Session, Token};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
@@ -118,12 +118,37 @@ pub(super) async fn put(
     signals: &mut Signals,
 ) -> Taken {
     let half = args.length / 2;
-    let (cycles, ended) = phase(console, Kind::Cycles, clients, half, signals).await;
+    let nothing_held = clients.iter().map(|_| None).collect();
+    let (cycles, ended) = phase(console, Kind::Cycles, clients, nothing_held, half, signals).await;
     if let Some(end) = ended {
         return Taken { cycles: Some(cycles), renewals: None, end };
     }
-    let (renewals, ended) = phase(console, Kind::Renewals, clients, half, signals).await;
+    // Before the clock starts: very many take as long as a short phase.
+    let held = tokio::select! {
+        held = hold(clients) => held.map_err(End::of),
+        signal = signals.next() => Err(End::Signal(signal.as_raw())),
+    };
+    let held = match held {
+        Ok(held) => held,
+        Err(end) => return Taken { cycles: Some(cycles), renewals: None, end },
+    };
+    let (renewals, ended) = phase(console, Kind::Renewals, clients, held, half, signals).await;
     Taken { cycles: Some(cycles), renewals: Some(renewals), end: ended.unwrap_or(End::Complete) }
+}
+
+/// Everybody takes the lease that it will renew.
+async fn hold(clients: &[Client]) -> Result<Vec<Option<Lease>>, Trouble> {
+    let mut tasks = JoinSet::new();
+    for (place, (name, session)) in clients.iter().enumerate() {
+        let (name, session) = (name.clone(), Arc::clone(session));
+        tasks.spawn(async move { (place, session.acquire(&name).await) });
+    }
+    let mut held: Vec<Option<Lease>> = clients.iter().map(|_| None).collect();
+    while let Some(done) = tasks.join_next().await {
+        let (place, lease) = done.map_err(|_| Trouble::Lost("a client ended by itself".to_owned()))?;
+        held[place] = Some(lease?);
+    }
+    Ok(held)
 }
 
 /// Everybody does one kind of thing for so long, unless something ends it before.
@@ -131,6 +156,7 @@ async fn phase(
     console: &Console,
     kind: Kind,
     clients: &[Client],
+    held: Vec<Option<Lease>>,
     length: Duration,
     signals: &mut Signals,
 ) -> (Measured, Option<End>) {
@@ -138,12 +164,12 @@ async fn phase(
     let trips = RoundTrips::new(length.saturating_mul(4), begun);
     let shared: Shared = Arc::new(Mutex::new(Answers { trips, last: begun }));
     let mut tasks = JoinSet::new();
-    for (name, session) in clients {
+    for ((name, session), held) in clients.iter().zip(held) {
         let (name, session, shared) = (name.clone(), Arc::clone(session), Arc::clone(&shared));
         tasks.spawn(async move {
-            match kind {
-                Kind::Cycles => cycle(&name, &session, &shared, begun, length).await,
-                Kind::Renewals => renew(&name, &session, &shared, begun, length).await,
+            match held {
+                None => cycle(&name, &session, &shared, begun, length).await,
+                Some(lease) => renew(lease, &session, &shared, begun, length).await,
             }
         });
     }
@@ -201,13 +227,12 @@ async fn cycle(
 }
 
 async fn renew(
-    name: &str,
+    lease: Lease,
     session: &Session,
     shared: &Shared,
     since: Reading,
     length: Duration,
 ) -> Result<(), Trouble> {
-    let lease = session.acquire(name).await?;
     loop {
         let begun = leasehold_clock::read();
         if begun.since(since).greater() >= length {
@@ -217,6 +242,7 @@ async fn renew(
         // It gives up after the patience of the store, where the lease itself would be waited for until it lapses.
         session.renew().await?;
         if !lease.state().is_held() {
+            let name = &lease.granted().resource;
             return Err(Trouble::Lost(format!("{name} was lost while it was renewed")));
         }
         answered(shared, begun);
