@@ -8,6 +8,7 @@ mod chance;
 mod counted;
 mod due;
 mod feed;
+mod guest;
 pub(crate) mod link;
 mod message;
 pub(crate) mod meter;
@@ -36,6 +37,7 @@ use chance::{Jitter, random};
 use counted::CountedMap;
 use due::Due;
 pub(crate) use feed::Feed;
+use guest::Guest;
 pub(crate) use link::Wire;
 use link::{Address, Home, Known};
 pub(crate) use message::{Accept, ToDriver};
@@ -184,16 +186,18 @@ pub(crate) fn connect(url: &str, options: ConnectOptions) -> Result<Started, Err
     };
     let thread = thread.map_err(Error::System)?;
     let measured_over = options.figures_over;
+    let guest = options.read_in.clone().map(Guest::new);
+    let guest_of_link = guest.clone();
     let (running, runs) = watch::channel(());
     let visitor = Visitor::new(thread.runtime().clone(), runs, address, options, known);
     let meter = Meter::new(&Time::Machine, measured_over);
-    let (to_driver, wheel) = wheel::wheel(Time::Machine, meter.clone(), |handle| {
+    let (to_driver, wheel) = wheel::wheel(Time::Machine, meter.clone(), guest, |handle| {
         let patience = visitor.patience();
         Driver::new(handle, Time::Machine, meter.clone(), url, patience, reconnect, Some(reply))
     });
     let link_handle = to_driver.downgrade();
     thread.runtime().clone().spawn(async move {
-        let link = tokio::spawn(link::run(home, link_handle, reconnects));
+        let link = tokio::spawn(link::run(home, link_handle, reconnects, guest_of_link));
         let closing = wheel.attend().await;
         // The link ends with its connection and stops serving; only then is the store closed.
         let _ = link.await;

@@ -8,6 +8,8 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use leasehold::{Change, ConnectOptions, Lease, Session, SessionOptions, Store, Watch};
 
+use tokio::runtime::Handle;
+
 use super::process::{Process, Recipe, free_ports};
 use super::{RenewOne, Renewed, Running, Seen, Tools, Watching, renew_each};
 use crate::workloads::Window;
@@ -40,7 +42,7 @@ pub fn start(tools: &Tools, nodes: usize) -> Result<Running> {
         node.until(|| Ok(std::net::TcpStream::connect(("127.0.0.1", port))?))?;
     }
     let url = format!("leasehold://{}", addresses.join(","));
-    let settings = "as shipped; clients are sessions of the public library".to_owned();
+    let settings = "as shipped; clients are sessions of the public library, whose answers are read in the application's runtime (`read_in`)".to_owned();
     let leader = if nodes == 1 { 0 } else { started[0].until(|| leader(&tools.program, &url))? };
     Ok(Running {
         version: version(&tools.program)?,
@@ -94,7 +96,8 @@ impl super::Client for Client {
     type Held = Lease;
 
     async fn link(url: &str, _ttl: Duration) -> Result<Store> {
-        Ok(Store::connect_with(url, ConnectOptions::new().patience(PATIENCE)).await?)
+        let options = ConnectOptions::new().patience(PATIENCE).read_in(Handle::current());
+        Ok(Store::connect_with(url, options).await?)
     }
 
     async fn open(link: &Arc<Store>, number: usize, ttl: Duration) -> Result<Self> {

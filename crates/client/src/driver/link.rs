@@ -11,8 +11,10 @@ mod directory;
 mod learned;
 mod life;
 mod reach;
+mod receiving;
 mod rotation;
 mod service;
+mod socket;
 mod wire;
 
 use std::sync::Arc;
@@ -24,15 +26,17 @@ use tokio::sync::mpsc;
 pub(crate) use address::Address;
 pub use address::DEFAULT_PORT;
 use backoff::Backoff;
-pub(crate) use connection::{Connection, Incoming, Outgoing, encode};
+pub(crate) use connection::{Connection, Outgoing, encode};
 #[cfg(feature = "embedded")]
 use directory::Directory;
 use learned::{Learned, Learning};
 use life::Lives;
+use receiving::Receiving;
 use service::{Service, Wanted};
 use wire::Sending;
 pub(crate) use wire::Wire;
 
+use super::guest::Guest;
 use super::{ToDriver, WeakDriverHandle, random};
 use crate::error::Unreachable;
 use crate::store::ConnectOptions;
@@ -171,6 +175,7 @@ pub(super) async fn run(
     mut home: Home,
     driver: WeakDriverHandle,
     mut reconnects: mpsc::UnboundedReceiver<()>,
+    guest: Option<Arc<Guest>>,
 ) {
     loop {
         let attempt = tokio::select! {
@@ -181,7 +186,7 @@ pub(super) async fn run(
             Ok(connection) => {
                 while reconnects.try_recv().is_ok() {}
                 let learning = home.learning(&connection);
-                match converse(connection, learning, &driver, &mut reconnects).await {
+                match converse(connection, learning, &driver, &mut reconnects, guest.as_ref()).await {
                     Ended::Lost(why) => {
                         home.move_on();
                         why
@@ -231,6 +236,7 @@ async fn converse(
     learning: Option<Learning>,
     driver: &WeakDriverHandle,
     reconnects: &mut mpsc::UnboundedReceiver<()>,
+    guest: Option<&Arc<Guest>>,
 ) -> Ended {
     let leaderless = connection.leaderless();
     let sending = Sending::new(connection.outgoing);
@@ -238,27 +244,13 @@ async fn converse(
     if !tell(driver, ToDriver::Connected { wire, leaderless }) {
         return Ended::DriverGone;
     }
+    let learns = learning.is_some();
+    let receiving = Receiving::new(connection.incoming, learning, driver);
     tokio::select! {
-        why = receive(connection.incoming, learning.as_ref(), driver) => Ended::Lost(why),
+        why = receiving.run(guest) => Ended::Lost(why),
         () = sending.write_what_is_left() => Ended::Lost(None),
-        () = ask(&sending), if learning.is_some() => Ended::Lost(None),
+        () = ask(&sending), if learns => Ended::Lost(None),
         again = reconnects.recv() => again.map_or(Ended::DriverGone, |()| Ended::GivenUp),
-    }
-}
-
-async fn receive(
-    mut incoming: Incoming,
-    learning: Option<&Learning>,
-    driver: &WeakDriverHandle,
-) -> Option<Unreachable> {
-    loop {
-        match incoming.next().await {
-            Ok(mut messages) => {
-                messages.retain(|message| !learning.is_some_and(|learning| learning.takes(message)));
-                tell(driver, ToDriver::Received(messages));
-            }
-            Err(ended) => return ended,
-        }
     }
 }
 

@@ -13,6 +13,7 @@ use std::time::Duration;
 use leasehold_core::holder::Reading;
 use tokio::sync::{Notify, oneshot};
 
+use super::guest::Guest;
 use super::meter::Meter;
 use super::{Driver, ToDriver, Turned};
 use crate::time::Time;
@@ -53,11 +54,13 @@ impl DriverHandle {
     /// Brings the driver a message of the application, and takes the turn if nothing else is to be expected. Where many ask at once they are
     /// better off with one turn for all, by the attendant.
     pub(crate) fn send(&self, message: ToDriver) -> Result<(), Gone> {
-        self.put(message)?;
+        self.leave(message)?;
         let wheel = &self.0.wheel;
+        let guest = wheel.guest.as_ref().inspect(|guest| guest.asked(|| wheel.time.now()));
         if wheel.alone.load(Ordering::Acquire) {
-            // What panics in a turn is no business of whoever has just asked for something, or is dropping a lease: the driver ends.
-            let _ = catch_unwind(AssertUnwindSafe(|| wheel.take()));
+            self.turn_elsewhere();
+        } else if let Some(guest) = guest.filter(|guest| guest.reads()) {
+            guest.call();
         } else {
             wheel.attendant.notify_one();
         }
@@ -66,14 +69,26 @@ impl DriverHandle {
 
     /// Brings the driver a message from the attendant's own thread, and takes the turn.
     pub(crate) fn bring(&self, message: ToDriver) -> Result<(), Gone> {
-        self.put(message)?;
-        let wheel = &self.0.wheel;
-        wheel.note_lateness(wheel.time.now());
-        wheel.take();
+        self.leave(message)?;
+        self.turn();
         Ok(())
     }
 
-    fn put(&self, message: ToDriver) -> Result<(), Gone> {
+    /// Takes the turn on the attendant's own thread.
+    pub(crate) fn turn(&self) {
+        let wheel = &self.0.wheel;
+        wheel.note_lateness(wheel.time.now());
+        wheel.take();
+    }
+
+    /// Takes the turn on a thread of the application. What panics in it is no business of whoever has just asked for something, or is
+    /// dropping a lease: the driver ends.
+    pub(crate) fn turn_elsewhere(&self) {
+        let _ = catch_unwind(AssertUnwindSafe(|| self.0.wheel.take()));
+    }
+
+    /// Leaves a message for the next turn, which is to be taken behind it.
+    pub(crate) fn leave(&self, message: ToDriver) -> Result<(), Gone> {
         let mut messages = self.0.wheel.messages();
         // Asked under the lock: behind the end nothing is put where nobody looks any more.
         if self.is_closed() {
@@ -118,6 +133,8 @@ pub(crate) struct Wheel {
     closing: Mutex<Option<oneshot::Sender<()>>>,
     alarm: Mutex<Alarm>,
     attendant: Notify,
+    /// Who takes turns for many while it reads.
+    guest: Option<Arc<Guest>>,
     time: Time,
     meter: Meter,
 }
@@ -136,6 +153,7 @@ struct Alarm {
 pub(crate) fn wheel(
     time: Time,
     meter: Meter,
+    guest: Option<Arc<Guest>>,
     driver: impl FnOnce(WeakDriverHandle) -> Driver,
 ) -> (DriverHandle, Arc<Wheel>) {
     let now = time.now();
@@ -150,6 +168,7 @@ pub(crate) fn wheel(
         closing: Mutex::default(),
         alarm: Mutex::new(Alarm { point: now, rings: None, slept: None }),
         attendant: Notify::new(),
+        guest,
         time,
         meter,
     });

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use tokio::runtime::Handle;
+
 use crate::driver::meter;
 
 /// How long a store may be out of reach before a call gives up, unless asked otherwise.
@@ -15,6 +17,7 @@ pub struct ConnectOptions {
     pub(crate) end_all_after_wait: bool,
     pub(crate) only_listed: bool,
     pub(crate) figures_over: Duration,
+    pub(crate) read_in: Option<Handle>,
 }
 
 impl Default for ConnectOptions {
@@ -24,6 +27,7 @@ impl Default for ConnectOptions {
             end_all_after_wait: false,
             only_listed: false,
             figures_over: meter::GENERATION,
+            read_in: None,
         }
     }
 }
@@ -50,6 +54,17 @@ impl ConnectOptions {
     /// Recent [figures](crate::Store::figures) are of the last one to two times this; a minute unless asked otherwise.
     pub fn figures_over(mut self, length: Duration) -> Self {
         self.figures_over = length;
+        self
+    }
+
+    /// Reads answers in this runtime of the application while it asks for much, which makes every operation quicker by one waking of a thread. It is to
+    /// be the one that asks, with input and output enabled, as `#[tokio::main]` and [`enable_all`](tokio::runtime::Builder::enable_all) make it:
+    /// `read_in(Handle::current())`.
+    ///
+    /// Renewals do not depend on it: a thread of the library sends them at their time, and reads by itself whatever this runtime has left
+    /// unread for 40 ms, because it is blocked or has ended.
+    pub fn read_in(mut self, runtime: Handle) -> Self {
+        self.read_in = Some(runtime);
         self
     }
 

@@ -65,7 +65,7 @@ impl World {
         let clock = HandClock::new();
         let time = Time::Hand(clock.clone());
         let meter = Meter::new(&time, meter::GENERATION);
-        let (to_driver, wheel) = wheel(time.clone(), meter.clone(), |handle| {
+        let (to_driver, wheel) = wheel(time.clone(), meter.clone(), None, |handle| {
             Driver::new(handle, time.clone(), meter.clone(), "memory:", DEFAULT_PATIENCE, reconnect, None)
         });
         let weak = to_driver.downgrade();

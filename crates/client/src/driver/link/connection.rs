@@ -1,16 +1,14 @@
 //! A connection, whatever carries it: its opening, in which both sides say who they are, and what comes in on it.
 
 use std::io;
+use std::sync::Arc;
 
 use leasehold_core::protocol::{Request, RequestId, ToClient};
 use leasehold_wire::{
     FrameReader, Hello, OpeningError, OpeningReader, decode_server_frame, encode_client, encode_opening,
 };
-use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::net::tcp;
-#[cfg(feature = "embedded")]
-use tokio::net::unix;
 
+use super::socket::{AllRead, Registered, Socket};
 use crate::error::Unreachable;
 
 const READ_BYTES: usize = 64 * 1024;
@@ -33,63 +31,71 @@ pub(super) struct Met {
     pub(super) near: bool,
 }
 
-/// What comes in on a connection.
+/// What comes in on a connection, for whoever waits for it in this runtime.
 pub(crate) struct Incoming {
-    read: Box<dyn AsyncRead + Send + Unpin>,
+    socket: Arc<Socket>,
+    registered: Registered,
+    reader: Reader,
+}
+
+/// What has come in on a connection and was not handed out yet.
+#[derive(Debug)]
+pub(super) struct Reader {
     frames: FrameReader,
     buffer: Vec<u8>,
 }
 
 /// What goes out on a connection. Whoever has it may write, from any thread.
 #[derive(Debug)]
-pub(crate) enum Outgoing {
-    Tcp(tcp::OwnedWriteHalf),
-    #[cfg(feature = "embedded")]
-    Unix(unix::OwnedWriteHalf),
-}
-
-impl From<tcp::OwnedWriteHalf> for Outgoing {
-    fn from(half: tcp::OwnedWriteHalf) -> Self {
-        Self::Tcp(half)
-    }
-}
-
-#[cfg(feature = "embedded")]
-impl From<unix::OwnedWriteHalf> for Outgoing {
-    fn from(half: unix::OwnedWriteHalf) -> Self {
-        Self::Unix(half)
-    }
+pub(crate) struct Outgoing {
+    socket: Arc<Socket>,
 }
 
 impl Connection {
     /// Says hello, with the life of the state that is known, and waits for the other side's. Which life that one names makes no
     /// difference here.
-    pub(super) async fn open<R>(mut read: R, write: impl Into<Outgoing>, known: &str) -> io::Result<Self>
-    where
-        R: AsyncRead + Send + Unpin + 'static,
-    {
-        let outgoing = write.into();
+    pub(super) async fn open(socket: Socket, known: &str) -> io::Result<Self> {
+        let socket = Arc::new(socket);
+        let outgoing = Outgoing { socket: Arc::clone(&socket) };
         let mut bytes = Vec::new();
         let program = concat!("leasehold ", env!("CARGO_PKG_VERSION"));
         let own = Hello::new(program, std::process::id(), known);
         encode_opening(&own, &mut bytes).map_err(io::Error::other)?;
         outgoing.send(&bytes).await?;
+        let registered = Registered::new(&socket)?;
         let mut opening = OpeningReader::new();
         let mut buffer = vec![0; READ_BYTES];
         loop {
             if let Some(hello) = opening.hello().map_err(io::Error::other)? {
                 hello.check_service().map_err(io::Error::other)?;
                 let frames = opening.into_frames().map_err(io::Error::other)?;
-                let incoming = Incoming { read: Box::new(read), frames, buffer };
+                let incoming = Incoming { socket, registered, reader: Reader { frames, buffer } };
                 return Ok(Self { hello, met: None, incoming, outgoing });
             }
-            match read.read(&mut buffer).await? {
+            match read(&socket, &registered, &mut buffer).await? {
                 0 => {
                     let why = "the other side closed the connection before it said hello";
                     return Err(io::Error::new(io::ErrorKind::UnexpectedEof, why));
                 }
                 count => opening.push(&buffer[..count]),
             }
+        }
+    }
+}
+
+/// Reads once, when something is there.
+async fn read(socket: &Socket, registered: &Registered, buffer: &mut [u8]) -> io::Result<usize> {
+    loop {
+        registered.readable().await?;
+        let mut read = Err(io::ErrorKind::WouldBlock.into());
+        registered.read(|| {
+            read = socket.read(buffer);
+            // Less than there is room for is all. What comes later is told later.
+            AllRead(read.as_ref().map_or(true, |count| *count < buffer.len()))
+        });
+        match read {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            read => return read,
         }
     }
 }
@@ -113,16 +119,39 @@ impl Incoming {
     /// # Errors
     /// When the connection has ended, with the reason if it is the other side's doing.
     pub(crate) async fn next(&mut self) -> Result<Vec<ToClient>, Option<Unreachable>> {
-        let protocol = |error: &dyn std::fmt::Display| Some(Unreachable::Protocol(error.to_string()));
         loop {
-            if let Some(frame) = self.frames.next_frame().map_err(|error| protocol(&error))? {
-                return decode_server_frame(frame).map_err(|error| protocol(&error));
+            if let Some(messages) = self.reader.frame()? {
+                return Ok(messages);
             }
-            match self.read.read(&mut self.buffer).await {
+            match read(&self.socket, &self.registered, &mut self.reader.buffer).await {
                 Ok(0) | Err(_) => return Err(None),
-                Ok(count) => self.frames.push(&self.buffer[..count]),
+                Ok(count) => self.reader.frames.push(&self.reader.buffer[..count]),
             }
         }
+    }
+
+    /// What is to be read, and what was read and not handed out. It is registered in no runtime from then on.
+    pub(super) fn into_parts(self) -> (Arc<Socket>, Reader) {
+        (self.socket, self.reader)
+    }
+}
+
+impl Reader {
+    /// The messages of the next frame that is here.
+    ///
+    /// # Errors
+    /// When it cannot be understood.
+    pub(super) fn frame(&mut self) -> Result<Option<Vec<ToClient>>, Unreachable> {
+        let protocol = |error: &dyn std::fmt::Display| Unreachable::Protocol(error.to_string());
+        let frame = self.frames.next_frame().map_err(|error| protocol(&error))?;
+        frame.map(decode_server_frame).transpose().map_err(|error| protocol(&error))
+    }
+
+    /// Reads once; says how many bytes came, and whether there may be more.
+    pub(super) fn fill(&mut self, socket: &Socket) -> io::Result<(usize, bool)> {
+        let count = socket.read(&mut self.buffer)?;
+        self.frames.push(&self.buffer[..count]);
+        Ok((count, count == self.buffer.len()))
     }
 }
 
@@ -141,23 +170,19 @@ impl Outgoing {
 
     /// Sends as many of them as the system takes at once, and says how many that are.
     pub(super) fn try_send(&self, bytes: &[u8]) -> io::Result<usize> {
-        let written = match self {
-            Self::Tcp(half) => half.try_write(bytes),
-            #[cfg(feature = "embedded")]
-            Self::Unix(half) => half.try_write(bytes),
-        };
-        match written {
-            Ok(0) if !bytes.is_empty() => Err(io::ErrorKind::WriteZero.into()),
-            written => written,
-        }
+        self.socket.write(bytes)
     }
 
+    /// Waits until it takes bytes again. That is seldom, so the socket is registered for it only then.
     async fn writable(&self) -> io::Result<()> {
-        match self {
-            Self::Tcp(half) => half.writable().await,
-            #[cfg(feature = "embedded")]
-            Self::Unix(half) => half.writable().await,
-        }
+        Registered::new(&self.socket)?.writable().await
+    }
+}
+
+#[cfg(test)]
+impl From<Socket> for Outgoing {
+    fn from(socket: Socket) -> Self {
+        Self { socket: Arc::new(socket) }
     }
 }
 

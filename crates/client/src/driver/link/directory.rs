@@ -10,6 +10,7 @@ use leasehold_server::{EmbeddedOptions, Server};
 use tokio::net::UnixStream;
 
 use super::connection::{Connection, is_opening_error};
+use super::socket::Socket;
 use crate::error::Unreachable;
 use crate::store::ConnectOptions;
 
@@ -73,8 +74,8 @@ impl Directory {
     async fn connect_socket(&self) -> io::Result<Connection> {
         let (socket, _keep) = leasehold_server::connect_path(&self.path).map_err(io::Error::other)?;
         let attempt = async {
-            let (read, write) = UnixStream::connect(socket).await?.into_split();
-            Connection::open(read, write, "").await
+            let stream = UnixStream::connect(socket).await?.into_std()?;
+            Connection::open(Socket::Unix(stream), "").await
         };
         tokio::time::timeout(self.hello_time, attempt)
             .await

@@ -11,6 +11,7 @@ use super::address::HostPort;
 use super::connection::{Connection, Met, is_opening_error};
 use super::learned::{LearnedHost, is_this_machine};
 use super::life::Lives;
+use super::socket::Socket;
 use crate::error::Unreachable;
 
 /// While there are others that have not been tried, one that is silent must not cost more than an election.
@@ -106,9 +107,8 @@ impl Reach {
         let stream = within(self.connect_time.min(haste), "nobody took the connection", connect).await?;
         // A renewal is small and must not wait for the acknowledgement of what went before.
         stream.set_nodelay(true)?;
-        let (read, write) = stream.into_split();
         let known = self.lives.known();
-        let opening = Connection::open(read, write, &known);
+        let opening = Connection::open(Socket::Tcp(stream.into_std()?), &known);
         let what = "it took the connection, but said no hello";
         let opened = within(self.hello_time.min(haste), what, opening).await?;
         let met = Met { place: place.to_owned(), near: is_this_machine(address.ip()) };

@@ -107,6 +107,7 @@ impl Sending {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::driver::link::socket::Socket;
     use leasehold_core::protocol::Query;
     use std::time::Duration;
     use tokio::io::AsyncReadExt;
@@ -120,10 +121,8 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (there, _) = listener.accept().await.unwrap();
-        let (read, write) = stream.into_split();
-        // Kept for as long as the test: only its end would end the connection.
-        std::mem::forget(read);
-        (Sending::new(write.into()), there)
+        let socket = Socket::Tcp(stream.into_std().unwrap());
+        (Sending::new(socket.into()), there)
     }
 
     /// Many more bytes than a socket takes, while nobody reads, by whoever comes; then everything is read.

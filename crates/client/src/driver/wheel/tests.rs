@@ -15,7 +15,7 @@ const LONG: Duration = Duration::from_secs(20);
 fn put_behind_a_wheel() -> (DriverHandle, Arc<Wheel>) {
     let (reconnect, _) = mpsc::unbounded_channel();
     let meter = Meter::new(&Time::Machine, LONG);
-    wheel(Time::Machine, meter.clone(), |handle| {
+    wheel(Time::Machine, meter.clone(), None, |handle| {
         Driver::new(handle, Time::Machine, meter, "nowhere:", LONG, reconnect, None)
     })
 }

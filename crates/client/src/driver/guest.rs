@@ -1,0 +1,135 @@
+//! The guest: a runtime of the application in which answers are read while it asks briskly, so that no other thread has to be woken for them.
+//!
+//! Promises nothing: whatever a guest leaves lying, because its runtime stands still or has ended, the library's thread takes up. What it
+//! deliberately does not do: it keeps no time, and nothing that a renewal needs depends on it. The interleavings stand in decision 0033.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use leasehold_core::holder::Reading;
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+
+/// Whoever asks twice within this time asks briskly. More than most operations take, also on a machine with much to do.
+const BRISK: Duration = Duration::from_millis(100);
+
+/// The guest of a driver, on whichever connection.
+#[derive(Debug)]
+pub(crate) struct Guest {
+    runtime: Handle,
+    /// The process that the driver is in.
+    pid: u32,
+    /// When something was last asked for while the library's thread read.
+    asked: Mutex<Option<Reading>>,
+    /// Whether it reads, or is about to.
+    reads: AtomicBool,
+    /// Whether it cannot: its task has ended, and there is none before the next connection.
+    is_gone: AtomicBool,
+    /// Whether it did anything since that was last looked at.
+    moved: AtomicBool,
+    called: Notify,
+    /// Calls the library's thread: who reads has changed, or the connection has ended.
+    changed: Notify,
+}
+
+impl Guest {
+    pub(super) fn new(runtime: Handle) -> Arc<Self> {
+        Arc::new(Self {
+            runtime,
+            pid: std::process::id(),
+            asked: Mutex::default(),
+            reads: AtomicBool::new(false),
+            is_gone: AtomicBool::new(true),
+            moved: AtomicBool::new(false),
+            called: Notify::new(),
+            changed: Notify::new(),
+        })
+    }
+
+    /// Whether it reads.
+    pub(super) fn reads(&self) -> bool {
+        self.reads.load(Ordering::Acquire)
+    }
+
+    /// The application asks for something. If that is not the first time lately, the guest reads from now on.
+    pub(super) fn asked(&self, now: impl FnOnce() -> Reading) {
+        if self.reads() || self.is_gone.load(Ordering::Acquire) {
+            return;
+        }
+        let now = now();
+        let last = self.asked.lock().unwrap_or_else(PoisonError::into_inner).replace(now);
+        if last.is_some_and(|last| now.since(last).greater() < BRISK) {
+            self.moved.store(true, Ordering::Release);
+            self.reads.store(true, Ordering::Release);
+            self.changed.notify_one();
+            self.called.notify_one();
+        }
+    }
+
+    /// There is something for it to do.
+    pub(super) fn call(&self) {
+        self.called.notify_one();
+    }
+
+    /// Waits until it is called.
+    pub(super) async fn called(&self) {
+        self.called.notified().await;
+    }
+
+    /// Waits until the library's thread is to look who reads.
+    pub(super) async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
+    /// It has done something.
+    pub(super) fn moves(&self) {
+        self.moved.store(true, Ordering::Release);
+    }
+
+    /// Whether it did anything since this was last asked.
+    pub(super) fn has_moved(&self) -> bool {
+        self.moved.swap(false, Ordering::AcqRel)
+    }
+
+    /// Whether this is the process that the driver is in: a copy of it reads nothing.
+    pub(super) fn is_at_home(&self) -> bool {
+        std::process::id() == self.pid
+    }
+
+    /// The library's thread reads from now on.
+    pub(super) fn relieve(&self) {
+        self.reads.store(false, Ordering::Release);
+        self.called.notify_one();
+    }
+
+    /// Has something to tell the library's thread.
+    pub(super) fn tell(&self) {
+        self.changed.notify_one();
+    }
+
+    /// Begins a task in its runtime, which may read until it ends.
+    pub(super) fn begin<F: Future<Output = ()> + Send + 'static>(
+        self: &Arc<Self>,
+        task: impl FnOnce(Arc<Self>) -> F,
+    ) {
+        self.is_gone.store(false, Ordering::Release);
+        let leaves = Leaves(Arc::clone(self));
+        let task = task(Arc::clone(self));
+        self.runtime.spawn(async move {
+            task.await;
+            drop(leaves);
+        });
+    }
+}
+
+/// Says that the guest is gone, also if its runtime has ended or its task panicked.
+struct Leaves(Arc<Guest>);
+
+impl Drop for Leaves {
+    fn drop(&mut self) {
+        self.0.is_gone.store(true, Ordering::Release);
+        self.0.reads.store(false, Ordering::Release);
+        self.0.changed.notify_one();
+    }
+}

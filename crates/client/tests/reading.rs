@@ -1,0 +1,238 @@
+//! Answers that are read in a runtime of the application, and what happens when that runtime does not read them.
+#![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
+
+#[expect(dead_code, reason = "shared with the tests on directories")]
+#[path = "embedded/place.rs"]
+mod place;
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use leasehold::{ConnectOptions, LeaseState, Session, Store, blocking};
+use place::{Place, since, ttl};
+use tokio::runtime::{Builder, Handle, Runtime};
+
+/// One at a time: they count threads, and what those do.
+static ALONE: Mutex<()> = Mutex::new(());
+/// No answer takes longer on a machine that is busy with other things, if anybody reads it.
+const SOON: Duration = Duration::from_secs(2);
+
+fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn one_thread() -> Runtime {
+    Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+/// Another process would serve the directory; another store does here, with threads of its own.
+fn serve(place: &Place) -> blocking::Store {
+    blocking::Store::connect(&place.url()).unwrap()
+}
+
+async fn reads_here(place: &Place) -> Store {
+    Store::connect_with(&place.url(), ConnectOptions::new().read_in(Handle::current())).await.unwrap()
+}
+
+/// Asks often enough that the application reads.
+async fn briskly(session: &Session, times: usize) {
+    for _ in 0..times {
+        session.renew().await.unwrap();
+    }
+}
+
+/// The threads of the library's drivers.
+fn drivers() -> BTreeSet<u32> {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let ids = tasks.filter_map(|task| task.unwrap().file_name().to_str()?.parse().ok());
+    ids.filter(|id| {
+        let name = std::fs::read_to_string(format!("/proc/self/task/{id}/comm"));
+        name.is_ok_and(|name| "leasehold-client".starts_with(name.trim()) && !name.trim().is_empty())
+    })
+    .collect()
+}
+
+/// How often a thread has gone to sleep.
+fn sleeps(thread: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/self/task/{thread}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:")).unwrap();
+    line.trim().parse().unwrap()
+}
+
+/// How often the library's thread was woken for so many renewals, one after the other.
+fn woken(read_in: bool, renewals: usize) -> u64 {
+    let place = Place::in_memory();
+    let _serving = serve(&place);
+    let others = drivers();
+    one_thread().block_on(async {
+        let options = ConnectOptions::new();
+        let options = if read_in { options.read_in(Handle::current()) } else { options };
+        let store = Store::connect_with(&place.url(), options).await.unwrap();
+        let thread = *drivers().difference(&others).next().unwrap();
+        let session = store.session_with(&ttl(30)).await.unwrap();
+        briskly(&session, 50).await;
+        let before = sleeps(thread);
+        briskly(&session, renewals).await;
+        sleeps(thread) - before
+    })
+}
+
+#[test]
+fn no_thread_of_the_library_is_woken_for_what_the_application_reads() {
+    let _alone = alone();
+    let renewals = 2_000;
+    let began = leasehold_clock::read();
+    let here = woken(true, renewals);
+    // It looks every 20 ms.
+    let looks = since(began).as_millis() / 20;
+    let there = woken(false, renewals);
+    println!("woken {here} times while the application read, in at most {looks} looks; {there} times else");
+    assert!(u128::from(here) < looks + renewals as u128 / 20, "{here} times");
+    assert!(there >= renewals as u64 / 2, "{there} times: this test measures something else");
+}
+
+#[test]
+fn a_runtime_that_is_blocked_costs_no_lease() {
+    let _alone = alone();
+    let place = Place::in_memory();
+    let _serving = serve(&place);
+    one_thread().block_on(async {
+        let store = reads_here(&place).await;
+        let session = store.session_with(&ttl(1)).await.unwrap();
+        let lease = session.acquire("job").await.unwrap();
+        briskly(&session, 50).await;
+        for _ in 0..3 {
+            // Asked, and then nobody reads.
+            let mut renewal = std::pin::pin!(session.renew());
+            std::future::poll_fn(|context| {
+                let _ = renewal.as_mut().poll(context);
+                std::task::Poll::Ready(())
+            })
+            .await;
+            std::thread::sleep(Duration::from_millis(1_500));
+            let state = lease.state();
+            assert!(matches!(state, LeaseState::Held { .. } | LeaseState::Retrying { .. }), "{state:?}");
+            renewal.await.unwrap();
+            briskly(&session, 50).await;
+        }
+        lease.release().await.unwrap();
+    });
+}
+
+#[test]
+fn whoever_asks_from_elsewhere_is_answered_while_the_runtime_is_blocked() {
+    let _alone = alone();
+    let place = Place::in_memory();
+    let _serving = serve(&place);
+    one_thread().block_on(async {
+        let store = reads_here(&place).await;
+        let session = store.session_with(&ttl(30)).await.unwrap();
+        briskly(&session, 50).await;
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..50 {
+                        let began = leasehold_clock::read();
+                        blocking::wait(session.renew()).unwrap();
+                        let took = since(began);
+                        assert!(took < SOON, "{took:?}");
+                    }
+                });
+            }
+            // This thread, and with it the runtime, waits for all of them here.
+        });
+    });
+}
+
+#[test]
+fn a_runtime_that_has_ended_is_not_waited_for() {
+    let _alone = alone();
+    let place = Place::in_memory();
+    let _serving = serve(&place);
+    let runtime = one_thread();
+    let session = runtime.block_on(async {
+        let store = reads_here(&place).await;
+        let session = store.session_with(&ttl(30)).await.unwrap();
+        briskly(&session, 50).await;
+        session
+    });
+    drop(runtime);
+    for _ in 0..200 {
+        let began = leasehold_clock::read();
+        blocking::wait(session.renew()).unwrap();
+        let took = since(began);
+        assert!(took < SOON, "{took:?}");
+    }
+}
+
+/// Tokio says in a panic of a task that such a runtime registers no sockets. Nothing else comes of it.
+#[test]
+fn a_runtime_without_input_and_output_is_not_read_in() {
+    let _alone = alone();
+    let place = Place::in_memory();
+    let _serving = serve(&place);
+    Builder::new_current_thread().build().unwrap().block_on(async {
+        let store = reads_here(&place).await;
+        let session = store.session_with(&ttl(30)).await.unwrap();
+        let began = leasehold_clock::read();
+        briskly(&session, 500).await;
+        assert!(since(began) < 10 * SOON, "{:?}", since(began));
+    });
+}
+
+#[test]
+fn a_connection_that_ends_while_the_application_reads_is_made_anew() {
+    let _alone = alone();
+    let place = Place::in_memory();
+    let serving = serve(&place);
+    one_thread().block_on(async {
+        let store = reads_here(&place).await;
+        let session = store.session_with(&ttl(30)).await.unwrap();
+        let lease = session.acquire("job").await.unwrap();
+        briskly(&session, 50).await;
+        let closing = std::thread::spawn(move || serving.close());
+        // Through the end of the one that served, until this process serves by itself.
+        while !closing.is_finished() {
+            briskly(&session, 10).await;
+        }
+        closing.join().unwrap();
+        briskly(&session, 200).await;
+        assert!(lease.state().is_held(), "{:?}", lease.state());
+        lease.release().await.unwrap();
+        store.close().await;
+    });
+}
+
+#[test]
+fn many_that_ask_at_once_are_all_answered_and_tokens_rise() {
+    let _alone = alone();
+    let place = Place::in_memory();
+    let _serving = serve(&place);
+    let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut tasks = tokio::task::JoinSet::new();
+        for connection in 0..4 {
+            let store = reads_here(&place).await;
+            for client in 0..16 {
+                let session = store.session_with(&ttl(30)).await.unwrap();
+                tasks.spawn(async move {
+                    let (name, mut last) = (format!("job-{connection}-{client}"), 0);
+                    for _ in 0..100 {
+                        let lease = session.acquire(&name).await.unwrap();
+                        let token = lease.granted().token.get();
+                        assert!(token > last, "{token} after {last}");
+                        last = token;
+                        lease.release().await.unwrap();
+                    }
+                });
+            }
+        }
+        let all = async {
+            while let Some(done) = tasks.join_next().await {
+                done.unwrap();
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), all).await.expect("everybody is answered");
+    });
+}
