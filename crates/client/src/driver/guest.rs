@@ -26,6 +26,8 @@ pub(crate) struct Guest {
     reads: AtomicBool,
     /// Whether it cannot: its task has ended, and there is none before the next connection.
     is_gone: AtomicBool,
+    /// Whether its runtime was not found standing still, or has moved since.
+    is_awake: AtomicBool,
     /// Whether it did anything since that was last looked at.
     moved: AtomicBool,
     called: Notify,
@@ -41,6 +43,7 @@ impl Guest {
             asked: Mutex::default(),
             reads: AtomicBool::new(false),
             is_gone: AtomicBool::new(true),
+            is_awake: AtomicBool::new(true),
             moved: AtomicBool::new(false),
             called: Notify::new(),
             changed: Notify::new(),
@@ -54,7 +57,8 @@ impl Guest {
 
     /// The application asks for something. If that is not the first time lately, the guest reads from now on.
     pub(super) fn asked(&self, now: impl FnOnce() -> Reading) {
-        if self.reads() || self.is_gone.load(Ordering::Acquire) {
+        let can = !self.is_gone.load(Ordering::Acquire) && self.is_awake.load(Ordering::Acquire);
+        if self.reads() || !can {
             return;
         }
         let now = now();
@@ -75,6 +79,7 @@ impl Guest {
     /// Waits until it is called.
     pub(super) async fn called(&self) {
         self.called.notified().await;
+        self.is_awake.store(true, Ordering::Release);
     }
 
     /// Waits until the library's thread is to look who reads.
@@ -97,6 +102,12 @@ impl Guest {
         std::process::id() == self.pid
     }
 
+    /// Its runtime stands still: the library's thread reads until it has moved, however briskly anybody else asks.
+    pub(super) fn relieve_of_unread(&self) {
+        self.is_awake.store(false, Ordering::Release);
+        self.relieve();
+    }
+
     /// The library's thread reads from now on.
     pub(super) fn relieve(&self) {
         self.reads.store(false, Ordering::Release);
@@ -114,6 +125,7 @@ impl Guest {
         task: impl FnOnce(Arc<Self>) -> F,
     ) {
         self.is_gone.store(false, Ordering::Release);
+        self.is_awake.store(true, Ordering::Release);
         let leaves = Leaves(Arc::clone(self));
         let task = task(Arc::clone(self));
         self.runtime.spawn(async move {

@@ -163,7 +163,9 @@ impl Receiving {
             }
             // What was asked and left to the guest.
             self.take_turn(Taker::Library);
-            if unread == UNREAD_LOOKS || idle == IDLE_LOOKS {
+            if unread == UNREAD_LOOKS {
+                guest.relieve_of_unread();
+            } else if idle == IDLE_LOOKS {
                 guest.relieve();
             }
         }
