@@ -128,7 +128,7 @@ impl Store {
     /// When the store cannot be reached.
     pub async fn lease(&self, resource: &ResourceName) -> Result<Option<LeaseView>, Error> {
         match self.read(Query::Lease(resource.clone())).await? {
-            ReadAnswer::Lease(lease) => Ok(lease),
+            ReadAnswer::Lease(lease) => Ok(lease.map(|lease| *lease)),
             other => Err(unexpected(&other)),
         }
     }

@@ -4,6 +4,7 @@
 //! first: then the outcome of what was sent is unknown. One exception: a streamed command that was applied gets no response,
 //! because its answer is an item of its session. Items are pushed beside the responses, in their own order.
 
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -227,7 +228,7 @@ pub enum Response {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReadAnswer {
     /// One resource; nothing if it was never held or is forgotten.
-    Lease(Option<LeaseView>),
+    Lease(Option<Box<LeaseView>>),
     /// A page of resources.
     Leases {
         /// In order of their names.

@@ -194,7 +194,7 @@ impl Read {
 /// Answers a question from the table. `now` is only for how long ago something was: nothing is judged by it. What asks for the node or its cluster is the node's own to answer.
 pub(crate) fn answer(table: &LeaseTable, query: &Query, now: LogTime) -> Option<ReadAnswer> {
     Some(match query {
-        Query::Lease(name) => ReadAnswer::Lease(table.lease(name)),
+        Query::Lease(name) => ReadAnswer::Lease(table.lease(name).map(Box::new)),
         Query::Leases { prefix, after, limit } => {
             let limit = (*limit).min(MAX_PAGE);
             let mut bytes = 0;

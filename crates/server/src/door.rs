@@ -20,6 +20,8 @@ use crate::unread::{Unread, weight_of};
 pub(crate) const MAX_WATCHES: usize = 64;
 /// Questions of a client that does not read which wait before nothing more is read from it: a program asks a few things at a time.
 const MAX_POSTPONED: usize = 64;
+/// Requests of one frame that reach the loop together at most: a turn takes in eight times as many.
+const MAX_TOGETHER: usize = 1_024;
 /// Batches of changes that wait for a client at most; its watchers pause meanwhile.
 const MAX_WATCHED: usize = 4;
 /// A watch without changes says at least this often how far the log has come.
@@ -126,6 +128,40 @@ struct Postponed {
 }
 
 impl Inbound {
+    /// Takes in the requests of a frame, in order, together as far as they are nothing special.
+    ///
+    /// # Errors
+    /// When the connection or the service has ended.
+    pub async fn take_all(&mut self, requests: Vec<HeardRequest>) -> Result<(), Ended> {
+        let mut together = Vec::with_capacity(requests.len().min(MAX_TOGETHER));
+        for (id, request) in requests {
+            match request {
+                Ok(
+                    request @ (Request::Renew { .. }
+                    | Request::Command(_)
+                    | Request::Open(_)
+                    | Request::Attach { .. }),
+                ) => together.push((id, request)),
+                request => {
+                    self.send_together(&mut together).await?;
+                    self.take((id, request)).await?;
+                }
+            }
+            if together.len() == MAX_TOGETHER {
+                self.send_together(&mut together).await?;
+            }
+        }
+        self.send_together(&mut together).await
+    }
+
+    async fn send_together(&self, together: &mut Vec<(RequestId, Request)>) -> Result<(), Ended> {
+        if together.is_empty() {
+            return Ok(());
+        }
+        let asked = ToLoop::Asked(self.connection, std::mem::take(together));
+        self.door.inbox.send_when_there_is_room(asked).await
+    }
+
     /// Takes in a request, or why it is not understood. Waits while the service has too much to do. What a client asks to be shown waits
     /// while it does not read what it was told; whatever keeps its leases, or gives them back, goes past that.
     ///

@@ -52,6 +52,8 @@ pub(crate) enum ToLoop {
     Connected(ConnectionId, Outgoing),
     /// Something for the node.
     Node(Input),
+    /// What a client asks for in one frame, in order.
+    Asked(ConnectionId, Vec<(RequestId, Request)>),
     /// A single request, and who waits for its answer.
     Call { id: RequestId, request: Request, reply: oneshot::Sender<Response> },
     /// Nobody waits for the answer to a single request any more.
@@ -68,6 +70,16 @@ pub(crate) enum ToLoop {
     Drain,
     /// Finish and stop.
     Stop,
+}
+
+impl ToLoop {
+    /// How many things it asks the loop to do.
+    pub(crate) fn count(&self) -> usize {
+        match self {
+            Self::Asked(_, requests) => requests.len(),
+            _ => 1,
+        }
+    }
 }
 
 /// Why the loop ended.
@@ -290,6 +302,11 @@ impl Loop {
                     inputs.push(Input::Disconnected(connection));
                 }
                 ToLoop::Node(input) => inputs.push(input),
+                ToLoop::Asked(connection, requests) => {
+                    taken += requests.len() - 1;
+                    let input = |(id, request)| Input::Request { connection, id, request };
+                    inputs.extend(requests.into_iter().map(input));
+                }
                 ToLoop::Call { id, request, reply } => {
                     self.calls.insert(id, reply);
                     inputs.push(Input::Request { connection: CALLS, id, request });

@@ -77,16 +77,23 @@ async fn read_frames<R: AsyncRead + Unpin>(mut read: R, mut frames: FrameReader,
         {
             return over.tell(&inbound);
         }
-        let next = next_requests(&mut read, &mut frames, &mut buffer);
-        let requests = match tokio::time::timeout(FRAME_TIME, next).await {
-            Ok(Ok(requests)) => requests,
-            Ok(Err(over)) => return over.tell(&inbound),
-            Err(_) => return,
-        };
-        for request in requests {
-            if inbound.take(request).await.is_err() {
-                return;
+        // Nearly all are whole: nothing is to be timed for those.
+        let here = whole_frame(&mut frames);
+        let requests = match here {
+            Ok(Some(requests)) => Ok(requests),
+            Ok(None) => {
+                let next = next_requests(&mut read, &mut frames, &mut buffer);
+                let Ok(next) = tokio::time::timeout(FRAME_TIME, next).await else { return };
+                next
             }
+            Err(over) => Err(over),
+        };
+        let requests = match requests {
+            Ok(requests) => requests,
+            Err(over) => return over.tell(&inbound),
+        };
+        if inbound.take_all(requests).await.is_err() {
+            return;
         }
     }
 }
@@ -115,11 +122,17 @@ async fn next_requests<R: AsyncRead + Unpin>(
     buffer: &mut [u8],
 ) -> Result<Vec<HeardRequest>, Over> {
     loop {
-        if let Some(frame) = frames.next_frame().map_err(|_| Over::Broken)? {
-            return decode_client_frame(frame).map_err(|_| Over::Broken);
-        }
         read_more(read, frames, buffer).await?;
+        if let Some(requests) = whole_frame(frames)? {
+            return Ok(requests);
+        }
     }
+}
+
+/// The requests of the next frame, if all of it is here.
+fn whole_frame(frames: &mut FrameReader) -> Result<Option<Vec<HeardRequest>>, Over> {
+    let frame = frames.next_frame().map_err(|_| Over::Broken)?;
+    frame.map(decode_client_frame).transpose().map_err(|_| Over::Broken)
 }
 
 async fn read_more<R: AsyncRead + Unpin>(

@@ -55,7 +55,7 @@ pub(crate) fn inbox() -> (Inbox, Arrivals) {
 impl Inbox {
     /// Sends at once, whatever waits.
     pub(crate) fn send(&self, message: ToLoop) -> Result<(), Ended> {
-        self.depth.fetch_add(1, Ordering::Relaxed);
+        self.depth.fetch_add(message.count(), Ordering::Relaxed);
         self.sender.send(message).map_err(|_| Ended)
     }
 
@@ -74,12 +74,12 @@ impl Inbox {
 impl Arrivals {
     /// The next message; nothing when nobody can send any more.
     pub(crate) async fn recv(&mut self) -> Option<ToLoop> {
-        self.receiver.recv().await.inspect(|_| self.took_one())
+        self.receiver.recv().await.inspect(|message| self.took(message))
     }
 
     /// The next message, if one has arrived.
     pub(crate) fn try_recv(&mut self) -> Option<ToLoop> {
-        self.receiver.try_recv().ok().inspect(|_| self.took_one())
+        self.receiver.try_recv().ok().inspect(|message| self.took(message))
     }
 
     /// Whether nothing waits.
@@ -87,8 +87,8 @@ impl Arrivals {
         self.receiver.is_empty()
     }
 
-    fn took_one(&self) {
-        self.depth.fetch_sub(1, Ordering::Relaxed);
+    fn took(&self, message: &ToLoop) {
+        self.depth.fetch_sub(message.count(), Ordering::Relaxed);
     }
 }
 

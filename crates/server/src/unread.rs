@@ -98,7 +98,7 @@ fn weight_of_item(item: &Item) -> usize {
 
 fn weight_of_answer(answer: &ReadAnswer) -> usize {
     match answer {
-        ReadAnswer::Lease(lease) => lease.as_ref().map_or(0, weight_of_lease),
+        ReadAnswer::Lease(lease) => lease.as_deref().map_or(0, weight_of_lease),
         ReadAnswer::Leases { leases, .. } => leases.iter().map(weight_of_lease).sum(),
         ReadAnswer::Sessions { sessions, .. } => sessions.len() * size_of::<SessionView>(),
         ReadAnswer::History(past) => past.len() * size_of::<PastView>(),

@@ -268,7 +268,7 @@ impl Plain {
     /// When the service cannot answer.
     pub async fn get(&self, resource: ResourceName) -> Result<Seen<Option<LeaseView>>, Fault> {
         self.read(Query::Lease(resource), |answer| match answer {
-            ReadAnswer::Lease(lease) => Some(lease),
+            ReadAnswer::Lease(lease) => Some(lease.map(|lease| *lease)),
             _ => None,
         })
         .await

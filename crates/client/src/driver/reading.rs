@@ -12,7 +12,7 @@ impl SessionRef {
     /// Who holds a resource, and who waits for it.
     pub(crate) async fn look_at(&self, resource: &ResourceName) -> Result<Option<LeaseView>, Error> {
         match self.read(Query::Lease(resource.clone())).await? {
-            Response::Read { answer: ReadAnswer::Lease(lease), .. } => Ok(lease),
+            Response::Read { answer: ReadAnswer::Lease(lease), .. } => Ok(lease.map(|lease| *lease)),
             other => Err(crate::store::failed(other)),
         }
     }

@@ -108,7 +108,7 @@ impl Caller {
 
     pub(crate) fn lease(&mut self, name: &str) -> Option<LeaseView> {
         match self.ask(Request::Read(Query::Lease(resource(name)))) {
-            Response::Read { answer: ReadAnswer::Lease(lease), .. } => lease,
+            Response::Read { answer: ReadAnswer::Lease(lease), .. } => lease.map(|lease| *lease),
             other => panic!("{other:?}"),
         }
     }

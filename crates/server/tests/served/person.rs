@@ -120,7 +120,9 @@ pub(crate) fn watch_all() -> leasehold_core::protocol::Watch {
 /// A resource, and the revision at which it looked so.
 pub(crate) async fn look(caller: &Caller, resource: &str) -> (Revision, Option<LeaseView>) {
     match caller.call(Request::Read(Query::Lease(name(resource)))).await {
-        Response::Read { revision, answer: ReadAnswer::Lease(lease) } => (revision, lease),
+        Response::Read { revision, answer: ReadAnswer::Lease(lease) } => {
+            (revision, lease.map(|lease| *lease))
+        }
         other => panic!("{other:?}"),
     }
 }

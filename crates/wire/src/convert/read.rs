@@ -14,7 +14,7 @@ impl Wire for ReadAnswer {
     fn to_wire(&self) -> AnswerMessage {
         match self {
             Self::Lease(lease) => {
-                AnswerMessage::Lease(pb::LeaseAnswer { lease: lease.as_ref().map(Wire::to_wire) })
+                AnswerMessage::Lease(pb::LeaseAnswer { lease: lease.as_deref().map(Wire::to_wire) })
             }
             Self::Leases { leases, more } => {
                 AnswerMessage::Leases(pb::LeasesAnswer { leases: to_list(leases), more: *more })
@@ -36,7 +36,7 @@ impl Wire for ReadAnswer {
 
     fn from_wire(message: AnswerMessage) -> Checked<Self> {
         Ok(match message {
-            AnswerMessage::Lease(m) => Self::Lease(optional(m.lease)?),
+            AnswerMessage::Lease(m) => Self::Lease(optional(m.lease)?.map(Box::new)),
             AnswerMessage::Leases(m) => Self::Leases { leases: list(m.leases)?, more: m.more },
             AnswerMessage::Sessions(m) => Self::Sessions { sessions: list(m.sessions)?, more: m.more },
             AnswerMessage::History(m) => Self::History(list(m.past)?),
