@@ -36,6 +36,7 @@ use redis::{Cmd, ErrorKind, Pipeline, RedisError, Script, ServerErrorKind, Value
 
 use crate::counts::Counts;
 use crate::error::{Error, Stale};
+use crate::moment;
 use crate::receiver::{Answer, Hazard, Mark, Receiver, Refused, Seen};
 use crate::stamp::{Authority, Stamp};
 
@@ -357,7 +358,7 @@ fn refusal(line: &str) -> Option<(u64, Refused)> {
     let mut words = line.splitn(5, ' ');
     let nth = words.next()?.parse().ok()?;
     let (token, highest) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
-    let at = words.next().map(ToOwned::to_owned);
+    let at = words.next().map(moment::shown);
     let holder = words.next().filter(|holder| !holder.is_empty()).map(ToOwned::to_owned);
     Some((nth, Refused { token, highest, holder, at }))
 }
