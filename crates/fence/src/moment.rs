@@ -12,7 +12,7 @@ pub(crate) fn shown(kept: &str) -> String {
         Ok(seconds) if is_fraction && seconds < TOO_LATE => {
             let (year, month, day) = date(seconds / 86_400);
             let (hour, minute, second) = (seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60);
-            format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:0<3.3}Z", fraction)
+            format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{fraction:0<3.3}Z")
         }
         _ => kept.to_owned(),
     }
