@@ -101,6 +101,7 @@ mod unit {
             "iproute2",
             "make",
             "mount",
+            "openssl",
             "procps",
             "python3",
             "strace",
