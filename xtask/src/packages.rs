@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use crate::run::{exists, step};
 
 /// A program, and the Debian package that has it.
-const NEEDED: [(&str, &str); 22] = [
+const NEEDED: [(&str, &str); 23] = [
     ("bash", "bash"),
     ("cat", "coreutils"),
     ("cc", "gcc"),
@@ -23,6 +23,8 @@ const NEEDED: [(&str, &str); 22] = [
     ("mkfs.ext4", "e2fsprogs"),
     ("mount", "mount"),
     ("nsenter", "util-linux"),
+    // Certificates for servers that are spoken to over TLS.
+    ("openssl", "openssl"),
     ("pgrep", "procps"),
     ("python3", "python3"),
     ("script", "bsdutils"),
@@ -99,6 +101,7 @@ mod unit {
             "iproute2",
             "make",
             "mount",
+            "openssl",
             "procps",
             "python3",
             "strace",

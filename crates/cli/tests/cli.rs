@@ -16,6 +16,8 @@ mod ending;
 mod fenced_stores;
 #[path = "cli/fences.rs"]
 mod fences;
+#[path = "cli/fences_over_tls.rs"]
+mod fences_over_tls;
 #[path = "cli/gaps.rs"]
 mod gaps;
 #[path = "cli/handover.rs"]

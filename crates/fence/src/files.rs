@@ -37,6 +37,7 @@ use std::time::Duration;
 
 use crate::counts::Counts;
 use crate::error::{Error, Stale};
+use crate::moment;
 use crate::receiver::{Answer, KEPT_REFUSALS, Mark, Receiver, Refused, Seen};
 use crate::stamp::{Authority, Stamp};
 use offload::{Offload, offload};
@@ -149,7 +150,8 @@ impl Fence {
         let highest = token(&known.token).map_err(|error| self.failed(error))?;
         let refusals = known.refusals.into_iter().filter_map(|kept| {
             let (token, highest) = (token(&kept.token).ok()?, token(&kept.highest).ok()?);
-            Some(Refused { token, highest, holder: kept.holder, at: kept.at })
+            let at = kept.at.as_deref().map(moment::shown);
+            Some(Refused { token, highest, holder: kept.holder, at })
         });
         let highest = Some(Mark { token: highest, holder: known.holder });
         Ok(Seen { highest, refusals: Some(refusals.collect()) })

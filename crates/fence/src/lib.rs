@@ -40,6 +40,8 @@ pub mod files;
 pub mod http;
 #[cfg(feature = "kafka")]
 pub mod kafka;
+#[cfg(any(feature = "files", feature = "redis"))]
+mod moment;
 #[cfg(feature = "mysql")]
 pub mod mysql;
 #[cfg(feature = "object-store")]

@@ -59,6 +59,7 @@ mod enter;
 mod inside;
 mod look;
 mod open;
+mod settings;
 mod text;
 
 use std::fmt;
@@ -70,7 +71,7 @@ use sqlx::postgres::{PgPool, Postgres};
 use crate::counts::Counts;
 use crate::error::Error;
 use crate::reach::reach;
-use crate::receiver::{Answer, Receiver, Seen};
+use crate::receiver::{Answer, Hazard, Receiver, Seen};
 use crate::stamp::Stamp;
 
 pub use open::Trouble;
@@ -190,6 +191,14 @@ impl Receiver for Fence {
 
     fn look<'a>(&'a self, name: &'a str) -> Answer<'a, Seen> {
         Box::pin(async move { self.looked(name).await.map_err(|error| self.failed(error)) })
+    }
+
+    /// Asks for `fsync`, and whether the table of the fence is logged and has its trigger.
+    fn hazards(&self) -> Answer<'_, Vec<Hazard>> {
+        Box::pin(async move {
+            let mut connection = self.acquired().await?;
+            settings::hazards(&mut connection, &self.schema).await.map_err(|error| self.failed(error))
+        })
     }
 }
 

@@ -42,3 +42,13 @@ pub(crate) async fn reach<DB: Database, T>(
         }
     }
 }
+
+/// Whether a connection cannot be made for what time does not change: no TLS where it is wanted, or a certificate that is not trusted.
+pub(crate) fn is_for_good(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Configuration(_) | sqlx::Error::Tls(_) => true,
+        // So TLS says that it does not like what it was sent.
+        sqlx::Error::Io(error) => error.kind() == ErrorKind::InvalidData,
+        _ => false,
+    }
+}

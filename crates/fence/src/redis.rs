@@ -36,6 +36,7 @@ use redis::{Cmd, ErrorKind, Pipeline, RedisError, Script, ServerErrorKind, Value
 
 use crate::counts::Counts;
 use crate::error::{Error, Stale};
+use crate::moment;
 use crate::receiver::{Answer, Hazard, Mark, Receiver, Refused, Seen};
 use crate::stamp::{Authority, Stamp};
 
@@ -357,7 +358,7 @@ fn refusal(line: &str) -> Option<(u64, Refused)> {
     let mut words = line.splitn(5, ' ');
     let nth = words.next()?.parse().ok()?;
     let (token, highest) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
-    let at = words.next().map(ToOwned::to_owned);
+    let at = words.next().map(moment::shown);
     let holder = words.next().filter(|holder| !holder.is_empty()).map(ToOwned::to_owned);
     Some((nth, Refused { token, highest, holder, at }))
 }
@@ -449,7 +450,7 @@ mod tests {
     fn a_kept_refusal_is_read_back_with_a_holder_that_has_spaces() {
         let (nth, refused) = refusal("17 33 34 1700000000.000123 worker 3, left").unwrap();
         assert_eq!((nth, refused.token, refused.highest), (17, 33, 34));
-        assert_eq!(refused.at.as_deref(), Some("1700000000.000123"));
+        assert_eq!(refused.at.as_deref(), Some("2023-11-14T22:13:20.000Z"));
         assert_eq!(refused.holder.as_deref(), Some("worker 3, left"));
         assert_eq!(refusal("17 33 34 1700000000.000123 ").unwrap().1.holder, None);
         assert_eq!(refusal("what"), None);

@@ -34,6 +34,7 @@ mod programs;
 pub mod redis;
 mod run;
 pub mod s3;
+mod tls;
 mod tree;
 mod user;
 mod wire;

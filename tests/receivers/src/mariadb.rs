@@ -1,9 +1,9 @@
 //! MariaDB with InnoDB as it comes: every commit is on disk before it is acknowledged.
 //!
-//! `start_fast` writes its log to disk once a second instead. The user is `root` without a password, the database `test`.
+//! `start_fast` writes its log to disk once a second instead, and `start_with_tls` speaks TLS too. The user is `root` without a password, the database `test`.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -12,12 +12,15 @@ use anyhow::{Context as _, Result};
 use crate::directory::Directory;
 use crate::process::Recipe;
 use crate::run::output;
-use crate::{Process, Receiver, port, programs, wire};
+use crate::{Process, Receiver, port, programs, tls, wire};
 
 /// It takes a second, and some more for a log that has to be read; the rest is for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Stands before the version in the greeting, for old replicas that looked at the first number only.
 const FOR_OLD_REPLICAS: &str = "5.5.5-";
+
+/// Its log is synced once a second.
+const FAST: [&str; 2] = ["--innodb-flush-log-at-trx-commit=2", "--skip-innodb-doublewrite"];
 
 /// A MariaDB server.
 #[derive(Debug)]
@@ -29,7 +32,20 @@ impl Server {
     /// # Errors
     /// As for [`Receiver::start`].
     pub fn start_fast() -> Result<Self> {
-        Self::start_with(&["--innodb-flush-log-at-trx-commit=2", "--skip-innodb-doublewrite"])
+        Self::start_with(&FAST, false)
+    }
+
+    /// Starts one that may lose the last second, and takes connections over TLS as well as without.
+    ///
+    /// # Errors
+    /// As for [`Receiver::start`].
+    pub fn start_with_tls() -> Result<Self> {
+        Self::start_with(&FAST, true)
+    }
+
+    /// Where the certificate is that it shows, if it speaks TLS: it is for `localhost`, and trusted by nobody.
+    pub fn certificate(&self) -> PathBuf {
+        tls::certificate(self.0.directory())
     }
 
     /// Runs statements with the program that comes with the server, and gives back what it prints.
@@ -43,7 +59,7 @@ impl Server {
         output(&mut client)
     }
 
-    fn start_with(durability: &[&str]) -> Result<Self> {
+    fn start_with(durability: &[&str], has_tls: bool) -> Result<Self> {
         let program = programs::program("mariadbd", "mariadb")?;
         let (directory, port) = (Directory::new("mariadb")?, port::free()?);
         let data = directory.path().join("data");
@@ -58,6 +74,10 @@ impl Server {
         // It refuses to run as root unless it is told to.
         arguments.extend(rustix::process::geteuid().is_root().then(|| "--user=root".into()));
         arguments.extend(durability.iter().map(Into::into));
+        if has_tls {
+            let tls::Pair { certificate, key } = tls::make(directory.path(), None)?;
+            arguments.extend([option("--ssl-cert", &certificate), option("--ssl-key", &key)]);
+        }
         let (variables, user) = (Vec::new(), None);
         let recipe =
             Recipe { name: "mariadb", port, program, arguments, variables, user, ask, patience: PATIENCE };
@@ -67,7 +87,7 @@ impl Server {
 
 impl Receiver for Server {
     fn start() -> Result<Self> {
-        Self::start_with(&[])
+        Self::start_with(&[], false)
     }
 
     fn url(&self) -> String {

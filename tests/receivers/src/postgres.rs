@@ -1,11 +1,11 @@
 //! PostgreSQL as it comes: every commit is on disk before it is acknowledged.
 //!
-//! `start_fast` does not wait for the disk. The user and the database are `postgres`, without a password. It refuses to run as root;
+//! `start_fast` does not wait for the disk, and `start_with_tls` speaks TLS too. The user and the database are `postgres`, without a password. It refuses to run as root;
 //! a test that is run by root runs it as somebody else.
 
 use std::ffi::OsString;
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::directory::Directory;
 use crate::process::Recipe;
 use crate::run::output;
 use crate::user::User;
-use crate::{Process, Receiver, port, programs, wire};
+use crate::{Process, Receiver, port, programs, tls, wire};
 
 /// It takes a tenth of a second, and some more for a log that has to be read; the rest is for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -23,6 +23,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const OPEN: &[u8] = b"\0\x03\0\0user\0postgres\0database\0postgres\0\0";
 /// No message that comes before the first question is longer.
 const LONGEST_MESSAGE: usize = 10_000;
+
+/// Nothing that is acknowledged is waited for.
+const FAST: [&str; 3] = ["fsync=off", "synchronous_commit=off", "full_page_writes=off"];
 
 /// A PostgreSQL server.
 #[derive(Debug)]
@@ -34,7 +37,20 @@ impl Server {
     /// # Errors
     /// As for [`Receiver::start`].
     pub fn start_fast() -> Result<Self> {
-        Self::start_with(&["fsync=off", "synchronous_commit=off", "full_page_writes=off"])
+        Self::start_with(&FAST, false)
+    }
+
+    /// Starts one that does not wait for the disk, and takes connections over TLS as well as without.
+    ///
+    /// # Errors
+    /// As for [`Receiver::start`].
+    pub fn start_with_tls() -> Result<Self> {
+        Self::start_with(&FAST, true)
+    }
+
+    /// Where the certificate is that it shows, if it speaks TLS: it is for `localhost`, and trusted by nobody.
+    pub fn certificate(&self) -> PathBuf {
+        tls::certificate(self.0.directory())
     }
 
     /// Runs statements with the program that comes with the server, and gives back what it prints.
@@ -48,7 +64,7 @@ impl Server {
         output(&mut client)
     }
 
-    fn start_with(durability: &[&str]) -> Result<Self> {
+    fn start_with(durability: &[&str], has_tls: bool) -> Result<Self> {
         let program = programs::of_postgresql("postgres")?;
         let (directory, port, user) = (Directory::new("postgres")?, port::free()?, User::if_root()?);
         let data = directory.path().join("data");
@@ -59,6 +75,14 @@ impl Server {
         for setting in settings.iter().chain(durability) {
             arguments.extend(["-c".into(), setting.into()]);
         }
+        if has_tls {
+            let tls::Pair { certificate, key } = tls::make(directory.path(), user.as_ref())?;
+            let files = [("ssl_cert_file", &certificate), ("ssl_key_file", &key)];
+            let settings = files.map(|(setting, file)| format!("{setting}={}", file.display()));
+            for setting in settings.into_iter().chain(["ssl=on".to_owned()]) {
+                arguments.extend(["-c".into(), setting.into()]);
+            }
+        }
         let variables = Vec::new();
         let recipe =
             Recipe { name: "postgres", port, program, arguments, variables, user, ask, patience: PATIENCE };
@@ -68,7 +92,7 @@ impl Server {
 
 impl Receiver for Server {
     fn start() -> Result<Self> {
-        Self::start_with(&[])
+        Self::start_with(&[], false)
     }
 
     fn url(&self) -> String {

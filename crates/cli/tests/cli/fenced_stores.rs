@@ -287,7 +287,7 @@ fn a_url_that_is_none_runs_nothing_and_shows_no_password() {
         ("postgres://app:do-not-print@db", "it names no database; write postgres://USER@HOST/DATABASE"),
         ("postgres://app:do-not-print@db/", "it names no database; write postgres://USER@HOST/DATABASE"),
         ("postgres:///shop", "it names no host; write postgres://USER@HOST/DATABASE"),
-        ("postgres://app@db/shop?sslmode=require", "there is no TLS for PostgreSQL here"),
+        ("postgres://app@db/shop?sslmode=yes", "sslmode is none of disable, prefer, require, verify-full"),
         ("postgres://app@db/shop?password=do-not-print", "behind the question mark, not \"password\""),
         ("postgres://app@db:99999/shop", "port 99999 is above the maximum of 65535"),
         ("postgres://app:se?do-not-print@db/shop", "a question mark stands before the at sign; write %3F"),

@@ -9,6 +9,7 @@ use sqlx::mysql::MySqlRow;
 use sqlx::{Executor as _, MySqlConnection, Row as _};
 
 use crate::error::Cause;
+use crate::reach::is_for_good;
 use crate::receiver::Hazard;
 
 /// A seal that waited in vain is followed by one that waits twice as long, and so on, at most so many times. Whoever waits has a place in the queue of
@@ -205,6 +206,7 @@ pub(super) fn cause(source: &(dyn StdError + Send + Sync + 'static)) -> Option<C
     match error? {
         // Whoever waits for a connection of the pool waits for the server.
         sqlx::Error::PoolTimedOut => Some(Cause::Away),
+        error if is_for_good(error) => Some(Cause::Lasting),
         error => number(error).filter(|number| LASTING.contains(number)).map(|_| Cause::Lasting),
     }
 }

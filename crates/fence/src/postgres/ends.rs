@@ -6,6 +6,7 @@ use std::fmt;
 use sqlx::postgres::{PgDatabaseError, PgSeverity};
 
 use crate::error::{Error, Stale};
+use crate::reach::is_for_good;
 use crate::stamp::Stamp;
 
 use super::Trouble;
@@ -62,9 +63,12 @@ const HOW_TO_MIGRATE: &str = "run the migration in this database and schema: Fen
 /// The end of something that was not a commit, and no matter of tokens.
 pub(super) fn failed(error: sqlx::Error, place: &str) -> Error {
     let Some(said) = server_said(&error) else {
-        // Whoever waits for a connection of the pool waits for the server.
-        let is_silent = matches!(error, sqlx::Error::PoolTimedOut);
-        return if is_silent { Error::away(place, error) } else { Error::failed(place, error) };
+        return match &error {
+            // Whoever waits for a connection of the pool waits for the server.
+            sqlx::Error::PoolTimedOut => Error::away(place, error),
+            lasting if is_for_good(lasting) => Error::lasting(place, error),
+            _ => Error::failed(place, error),
+        };
     };
     let missing = ["42883", "42P01"].contains(&said.code()) && said.message().contains("leasehold_");
     let hint = if missing { Some(HOW_TO_MIGRATE.to_owned()) } else { said.hint().map(str::to_owned) };

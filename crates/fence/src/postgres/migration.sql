@@ -232,7 +232,11 @@ BEGIN
                         SET token = excluded.token, holder = excluded.holder, raised_at = excluded.raised_at
                         WHERE f.token < excluded.token
                     RETURNING f.token, f.xmin INTO highest, mark;
-                IF NOT FOUND THEN
+                IF FOUND THEN
+                    -- So does the trigger, for changes by hand. But a trigger can be switched off, and those who know must notice a raise all the same.
+                    PERFORM nextval(@raises@);
+                END IF;
+                IF mark IS NULL THEN
                     SELECT f.token, f.holder INTO highest, whose FROM @schema@.leasehold_fence f
                         WHERE f.name = leasehold_enter_late.name;
                 ELSIF is_frozen AND had IS NOT NULL AND @schema@.leasehold_is_recent(mark) THEN
@@ -588,13 +592,13 @@ END;
 $create$, '@again@', again), '@known@', known), '@raises@', quote_literal(quote_ident(current_schema()) || '.leasehold_raises')), '@here@', hashtextextended(current_schema(), 5501230733)::text),
     '@quoted@', quote_literal(quote_ident(current_schema()))), '@schema@', quote_ident(current_schema()));
 
--- Once: making them waits for open raises, and keeps others waiting meanwhile. ALWAYS, because a replica that applies changes fires no others.
+-- Once, and again if somebody has switched them off: making them waits for open raises, and keeps others waiting meanwhile. ALWAYS, because a replica that applies changes fires no others.
 IF NOT EXISTS (SELECT FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
-    WHERE c.relname = 'leasehold_fence' AND c.relnamespace = quote_ident(current_schema())::regnamespace AND t.tgname = 'leasehold_by_hand')
+    WHERE c.relname = 'leasehold_fence' AND c.relnamespace = quote_ident(current_schema())::regnamespace AND t.tgname = 'leasehold_by_hand' AND t.tgenabled = 'A')
 THEN
-    CREATE TRIGGER leasehold_by_hand BEFORE UPDATE OF name, token OR DELETE ON leasehold_fence
+    CREATE OR REPLACE TRIGGER leasehold_by_hand BEFORE UPDATE OF name, token OR DELETE ON leasehold_fence
         FOR EACH ROW EXECUTE FUNCTION leasehold_by_hand();
-    CREATE TRIGGER leasehold_by_hand_truncate BEFORE TRUNCATE ON leasehold_fence
+    CREATE OR REPLACE TRIGGER leasehold_by_hand_truncate BEFORE TRUNCATE ON leasehold_fence
         FOR EACH STATEMENT EXECUTE FUNCTION leasehold_by_hand();
     ALTER TABLE leasehold_fence ENABLE ALWAYS TRIGGER leasehold_by_hand;
     ALTER TABLE leasehold_fence ENABLE ALWAYS TRIGGER leasehold_by_hand_truncate;

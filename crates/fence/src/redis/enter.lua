@@ -3,6 +3,10 @@
 -- the greater one; of equal length their text decides.
 local token, highest = ARGV[1], redis.call('HGET', KEYS[1], 'token')
 if highest ~= token then
+  -- For callers that know only this script: whatever else were kept here would shut out every token below it, or none.
+  if not token:find('^[1-9]%d*$') or #token > 19 or (#token == 19 and token > '9223372036854775807') then
+    return redis.error_reply('BADTOKEN ' .. token .. ' is no number from 1 to 9223372036854775807 in plain digits; nothing was written')
+  end
   if highest and (#token < #highest or (#token == #highest and token < highest)) then
     -- Kept for people; it must not change the answer, so it may fail (on a replica, or without memory).
     local nth = redis.pcall('HINCRBY', KEYS[1], 'refused', 1)

@@ -246,6 +246,18 @@ async fn wrong_way_a_raise_that_does_not_move_the_sequence_is_not_noticed_by_tho
     assert_eq!(world.highest(NAME).await, Some(34), "a stale token was let in");
 }
 
+/// Those who know their token look only whether the sequence has moved.
+#[tokio::test]
+async fn a_raise_is_noticed_also_where_triggers_are_switched_off() {
+    let world = World::new().await;
+    world.fence.seal(&stamp(33)).await.unwrap();
+    let mut session = world.pool.acquire().await.unwrap();
+    until_known(&world, &mut session, &stamp(33)).await;
+    run(&world.pool, "ALTER TABLE leasehold_fence DISABLE TRIGGER ALL").await;
+    world.fence.seal(&stamp(34)).await.unwrap();
+    assert_eq!(refused_for(entered(&world, &mut session, &stamp(33)).await), 34);
+}
+
 /// Raises in a session, prepares, and lets somebody else roll it back: what the session knows must not come from there.
 async fn raise_rolled_back_elsewhere(server: &postgres::Server, mutations: &[(&str, &str)]) -> Option<i64> {
     let world = World::at(server.url().parse().unwrap()).await;

@@ -19,6 +19,7 @@ mod migration;
 mod patience;
 mod schemas;
 mod seal;
+mod settings;
 mod trigger;
 mod world;
 mod wrong_ways;

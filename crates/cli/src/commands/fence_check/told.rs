@@ -114,6 +114,11 @@ impl Report {
                 text.push_str(&format!("  token {token} of {who}, when {highest} was the highest{when}\n"));
             }
         }
+        for asked in &self.asked {
+            if asked.seen.as_ref().is_ok_and(|seen| seen.highest.is_some() && seen.refusals.is_none()) {
+                text.push_str(&format!("\n{} keeps no refusals\n", asked.place));
+            }
+        }
         if let (Some(_), Some(greatest)) = (self.seen().max(), self.greatest()) {
             text.push_str(&format!(
                 "\nto use another store with these receivers: leasehold recover --data DIR --above {greatest}\n"
@@ -315,6 +320,14 @@ mod tests {
         assert_eq!(ahead.below(), another);
         // Receivers that have seen nothing refuse nothing.
         assert_eq!(report(None, Some(7), None).below(), "");
+    }
+
+    /// Or whoever reads it would believe that nobody was refused.
+    #[test]
+    fn a_receiver_that_keeps_no_refusals_is_said_to() {
+        let mut report = report(None, Some(9), Some(9));
+        report.asked[0].seen.as_mut().unwrap().refusals = None;
+        assert!(report.below().starts_with("\nfile:/x keeps no refusals\n"), "{}", report.below());
     }
 
     #[test]
