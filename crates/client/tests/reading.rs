@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use leasehold::{ConnectOptions, Session, Store, blocking};
 use place::{Place, since, ttl};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::runtime::{Builder, Handle, Runtime};
 
 /// One at a time: they count threads, and what those do.
@@ -119,6 +120,31 @@ fn a_runtime_that_is_blocked_costs_no_lease() {
             assert!(lease.state().is_held(), "{:?}", lease.state());
             renewal.await.unwrap();
         }
+        lease.release().await.unwrap();
+    });
+}
+
+/// Whoever has used up what the system allows can register no socket, and make no connection.
+#[test]
+fn an_application_that_has_used_up_its_descriptors_keeps_its_lease() {
+    let _alone = alone();
+    let place = Place::in_memory();
+    let _serving = serve(&place);
+    let allowed = getrlimit(Resource::Nofile);
+    one_thread().block_on(async {
+        let store = reads_here(&place).await;
+        let session = store.session_with(&ttl(1)).await.unwrap();
+        let lease = session.acquire("job").await.unwrap();
+        briskly(&session, 50).await;
+        let open = std::fs::read_dir("/proc/self/fd").unwrap().count() as u64;
+        setrlimit(Resource::Nofile, Rlimit { current: Some(open + 16), ..allowed }).unwrap();
+        let used: Vec<_> = std::iter::from_fn(|| std::fs::File::open("/dev/null").ok()).collect();
+        std::thread::sleep(Duration::from_secs(3));
+        let state = lease.state();
+        drop(used);
+        setrlimit(Resource::Nofile, allowed).unwrap();
+        assert!(state.is_held(), "{state:?}");
+        briskly(&session, 50).await;
         lease.release().await.unwrap();
     });
 }

@@ -3,7 +3,7 @@
 //! Promises nothing: whatever a guest leaves lying, because its runtime stands still or has ended, the library's thread takes up. What it
 //! deliberately does not do: it keeps no time, and nothing that a renewal needs depends on it. The interleavings stand in decision 0033.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -24,7 +24,9 @@ pub(crate) struct Guest {
     asked: Mutex<Option<Reading>>,
     /// Whether it reads, or is about to.
     reads: AtomicBool,
-    /// Whether it cannot: its task has ended, and there is none before the next connection.
+    /// The number of its task: each connection has one.
+    task: AtomicU64,
+    /// Whether it cannot: that task has ended, and there is none before the next connection.
     is_gone: AtomicBool,
     /// Whether its runtime was not found standing still, or has moved since.
     is_awake: AtomicBool,
@@ -42,6 +44,7 @@ impl Guest {
             pid: std::process::id(),
             asked: Mutex::default(),
             reads: AtomicBool::new(false),
+            task: AtomicU64::new(0),
             is_gone: AtomicBool::new(true),
             is_awake: AtomicBool::new(true),
             moved: AtomicBool::new(false),
@@ -126,7 +129,8 @@ impl Guest {
     ) {
         self.is_gone.store(false, Ordering::Release);
         self.is_awake.store(true, Ordering::Release);
-        let leaves = Leaves(Arc::clone(self));
+        let number = self.task.fetch_add(1, Ordering::AcqRel) + 1;
+        let leaves = Leaves { guest: Arc::clone(self), number };
         let task = task(Arc::clone(self));
         self.runtime.spawn(async move {
             task.await;
@@ -136,12 +140,84 @@ impl Guest {
 }
 
 /// Says that the guest is gone, also if its runtime has ended or its task panicked.
-struct Leaves(Arc<Guest>);
+struct Leaves {
+    guest: Arc<Guest>,
+    number: u64,
+}
 
 impl Drop for Leaves {
     fn drop(&mut self) {
-        self.0.is_gone.store(true, Ordering::Release);
-        self.0.reads.store(false, Ordering::Release);
-        self.0.changed.notify_one();
+        // One of an earlier connection says nothing of the present one.
+        if self.guest.task.load(Ordering::Acquire) == self.number {
+            self.guest.is_gone.store(true, Ordering::Release);
+            self.guest.reads.store(false, Ordering::Release);
+            self.guest.changed.notify_one();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::pending;
+    use tokio::runtime::{Builder, Runtime};
+
+    fn runtime() -> Runtime {
+        Builder::new_current_thread().enable_all().build().unwrap()
+    }
+
+    fn ask_twice(guest: &Guest) {
+        guest.asked(leasehold_clock::read);
+        guest.asked(leasehold_clock::read);
+    }
+
+    #[test]
+    fn it_reads_when_somebody_asks_twice_within_a_short_time() {
+        let runtime = runtime();
+        let guest = Guest::new(runtime.handle().clone());
+        ask_twice(&guest);
+        assert!(!guest.reads(), "there is no connection yet");
+        guest.begin(|_| pending());
+        let first = leasehold_clock::read();
+        guest.asked(|| first);
+        guest.asked(|| first.plus(BRISK));
+        assert!(!guest.reads(), "that was not brisk");
+        guest.asked(|| first.plus(BRISK * 3 / 2));
+        assert!(guest.reads());
+        guest.relieve();
+        assert!(!guest.reads());
+    }
+
+    #[test]
+    fn one_whose_runtime_stood_still_reads_again_only_when_it_has_moved() {
+        let runtime = runtime();
+        let guest = Guest::new(runtime.handle().clone());
+        guest.begin(|guest| async move {
+            loop {
+                guest.called().await;
+            }
+        });
+        ask_twice(&guest);
+        guest.relieve_of_unread();
+        ask_twice(&guest);
+        assert!(!guest.reads());
+        runtime.block_on(async { tokio::time::sleep(Duration::from_millis(1)).await });
+        ask_twice(&guest);
+        assert!(guest.reads());
+    }
+
+    #[test]
+    fn the_end_of_a_task_is_that_of_the_guest_unless_there_is_a_newer_one() {
+        let runtime = runtime();
+        let guest = Guest::new(runtime.handle().clone());
+        guest.begin(|_| pending());
+        guest.begin(|_| pending());
+        ask_twice(&guest);
+        drop(Leaves { guest: Arc::clone(&guest), number: 1 });
+        assert!(guest.reads(), "there is a newer one");
+        drop(runtime);
+        assert!(!guest.reads());
+        ask_twice(&guest);
+        assert!(!guest.reads(), "its runtime has ended");
     }
 }

@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
-use leasehold::{Session, SessionOptions, Store};
+use leasehold::{ConnectOptions, Session, SessionOptions, Store};
 use serde::Serialize;
+use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -60,6 +61,11 @@ impl Opened {
     }
 }
 
+/// As a program that asks for much connects.
+async fn connect(place: &Place) -> Result<Store, Trouble> {
+    place.connect_with(ConnectOptions::new().read_in(Handle::current())).await
+}
+
 /// Connects, looks whether others use the store, and opens the sessions.
 pub(super) async fn open(
     console: &Console,
@@ -67,7 +73,7 @@ pub(super) async fn open(
     args: &BenchArgs,
     opened: &mut Opened,
 ) -> Result<(), Trouble> {
-    let store = place.connect().await?;
+    let store = connect(place).await?;
     opened.stores.push(store.clone());
     if !args.beside_others {
         used::refuse_if_used(place.url(), &store).await?;
@@ -77,7 +83,7 @@ pub(super) async fn open(
         console.note(&message, &Begun { event: "measuring", store: place.url(), message: &message });
     }
     for _ in 1..args.connections {
-        opened.stores.push(place.connect().await?);
+        opened.stores.push(connect(place).await?);
     }
     sessions(console, args, opened).await
 }

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use leasehold_core::protocol::{Request, RequestId, ToClient};
 use leasehold_wire::{
@@ -12,6 +13,8 @@ use super::socket::{AllRead, Registered, Socket};
 use crate::error::Unreachable;
 
 const READ_BYTES: usize = 64 * 1024;
+/// Between two tries to write, where nothing can be registered.
+const WITHOUT_DESCRIPTOR: Duration = Duration::from_millis(10);
 
 /// A connection whose opening is done.
 pub(crate) struct Connection {
@@ -173,9 +176,16 @@ impl Outgoing {
         self.socket.write(bytes)
     }
 
-    /// Waits until it takes bytes again. That is seldom, so the socket is registered for it only then.
+    /// Waits until it takes bytes again. That is seldom, so the socket is registered for it only then; without a descriptor for that it is
+    /// tried again.
     async fn writable(&self) -> io::Result<()> {
-        Registered::new(&self.socket)?.writable().await
+        match Registered::new(&self.socket) {
+            Ok(registered) => registered.writable().await,
+            Err(_) => {
+                tokio::time::sleep(WITHOUT_DESCRIPTOR).await;
+                Ok(())
+            }
+        }
     }
 }
 

@@ -97,7 +97,7 @@ impl Receiving {
 
     /// Reads on the library's thread until the connection ends, or a guest reads.
     async fn read_here(&self, guest: Option<&Arc<Guest>>) -> Result<(), Option<Unreachable>> {
-        let registered = Registered::new(&self.socket).map_err(|_| None)?;
+        let registered = self.register().await?;
         let guest_reads = async {
             match guest {
                 Some(guest) => {
@@ -111,6 +111,20 @@ impl Receiving {
         tokio::select! {
             ended = self.read_whenever(&registered) => Err(ended),
             () = guest_reads => Ok(()),
+        }
+    }
+
+    /// Registers the socket with the library's thread. That needs a descriptor, and an application may have used up its own: until it has not,
+    /// the socket is looked at now and then. Its leases are not to end by that.
+    async fn register(&self) -> Result<Registered, Option<Unreachable>> {
+        loop {
+            if let Ok(registered) = Registered::new(&self.socket) {
+                return Ok(registered);
+            }
+            if let Step::Ended(why) = self.step(Taker::Library) {
+                return Err(why);
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
         }
     }
 
