@@ -1,5 +1,4 @@
 //! Taking in: requests are checked for what does not need the log, and wait for the next batch.
-#![expect(clippy::result_large_err, reason = "the error is the answer itself, and goes out at once")]
 
 use leasehold_core::answer::Renewed;
 use leasehold_core::planted::{Bug, planted};
