@@ -109,7 +109,7 @@ pub(crate) fn read_answer() -> BoxedStrategy<ReadAnswer> {
         number().prop_map(|newest| TokenCheck::Ahead { newest }),
     ];
     prop_oneof![
-        option::of(lease_view()).prop_map(ReadAnswer::Lease),
+        option::of(lease_view().prop_map(Box::new)).prop_map(ReadAnswer::Lease),
         (few(lease_view()), any::<bool>()).prop_map(|(leases, more)| ReadAnswer::Leases { leases, more }),
         (few(session_view()), any::<bool>())
             .prop_map(|(sessions, more)| ReadAnswer::Sessions { sessions, more }),
