@@ -13,7 +13,6 @@ use crate::mistake::Mistake;
 use crate::random::Random;
 
 /// On its way.
-#[expect(clippy::large_enum_variant, reason = "nearly all of them are messages")]
 enum Parcel {
     Message(PeerMessage),
     /// The sender is gone, and what it had sent is all here.
@@ -28,7 +27,6 @@ struct Link {
 }
 
 /// What the network tells a process.
-#[expect(clippy::large_enum_variant, reason = "nearly all of them are messages")]
 pub(crate) enum News {
     Arrived { from: usize, message: PeerMessage },
     Lost { peer: usize },
