@@ -112,7 +112,9 @@ impl Peer {
                 Self::Zookeeper,
                 Work::Cycles { .. } | Work::Handover { .. } | Work::Expiry { kill_leader: false, .. },
             ) => true,
-            (Self::Zookeeper, Work::Many { leases, session_each }) => many(leases) && !session_each,
+            (Self::Zookeeper | Self::Consul, Work::Many { leases, session_each }) => {
+                many(leases) && !session_each
+            }
             (Self::Etcd | Self::Etcd36, Work::Many { leases, .. }) => many(leases),
             (Self::Etcd | Self::Etcd36, Work::MassExpiry { leases, .. }) => leases <= 10_000,
             (

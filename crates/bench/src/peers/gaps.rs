@@ -46,6 +46,9 @@ impl Peer {
             (Self::Zookeeper, Work::Many { session_each: true, .. }) => {
                 "a session is a connection there; so many are not opened"
             }
+            (Self::Consul, Work::Many { session_each: true, .. }) => {
+                "so many sessions take minutes to open, which B does already"
+            }
             (Self::Zookeeper, Work::MassExpiry { .. } | Work::FanOut { .. }) => {
                 "the client that the harness speaks its protocol with has no watches"
             }
