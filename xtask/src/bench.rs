@@ -10,12 +10,12 @@ use anyhow::{Context, Result};
 use clap::ValueEnum;
 
 use crate::run::{cargo, root, step, target_directory};
-use crate::{maven, python, receivers};
+use crate::{go, maven, python, receivers};
 
 /// Leasehold and its peers under the same load, in one run; the report goes to docs/benchmarks.md.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Which peers beside ourselves; all unless named
+    /// Which peers beside ourselves; all but etcd36 unless named
     #[arg(long, value_enum, value_delimiter = ',', value_name = "PEER,...")]
     peers: Option<Vec<Peer>>,
     /// No peer at all
@@ -42,6 +42,8 @@ pub(crate) struct Args {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Peer {
     Etcd,
+    /// A newer etcd beside the one that there is a package of
+    Etcd36,
     Zookeeper,
     Redis,
     Postgres,
@@ -50,9 +52,15 @@ enum Peer {
 }
 
 impl Peer {
+    /// Those of a full run. A second etcd would be measured for as long as the first, and says little more.
+    fn usual() -> Vec<Self> {
+        Self::value_variants().iter().copied().filter(|peer| *peer != Self::Etcd36).collect()
+    }
+
     fn word(self) -> &'static str {
         match self {
             Self::Etcd => "etcd",
+            Self::Etcd36 => "etcd36",
             Self::Zookeeper => "zookeeper",
             Self::Redis => "redis",
             Self::Postgres => "postgres",
@@ -69,7 +77,8 @@ impl Peer {
             }
             Self::Redis => receivers::redis(&place.join("redis")),
             Self::Postgres => receivers::postgresql(),
-            Self::Consul => anyhow::bail!("no package registry has its program"),
+            Self::Etcd36 => go::install(&go::ETCD, &place.join("go/etcd36")),
+            Self::Consul => go::install(&go::CONSUL, &place.join("go/consul")),
         }
     }
 }
@@ -94,7 +103,7 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     let wanted = match &args.peers {
         _ if args.alone => Vec::new(),
         Some(named) => named.clone(),
-        None => Peer::value_variants().to_vec(),
+        None => Peer::usual(),
     };
     let mut words: Vec<String> = Vec::new();
     for peer in &wanted {
@@ -130,4 +139,23 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
 /// A quick run says nothing about speed, and is kept apart.
 fn results(quick: bool) -> PathBuf {
     target_directory().join("bench").join(if quick { "quick.jsonl" } else { "results.jsonl" })
+}
+
+#[cfg(test)]
+mod unit {
+    use super::*;
+
+    #[test]
+    fn a_second_etcd_is_measured_only_when_it_is_asked_for() {
+        assert!(!Peer::usual().contains(&Peer::Etcd36));
+        assert_eq!(Peer::usual().len() + 1, Peer::value_variants().len());
+    }
+
+    #[test]
+    fn a_peer_is_asked_for_by_the_word_that_the_harness_knows() {
+        for peer in Peer::value_variants() {
+            let word = peer.to_possible_value().unwrap();
+            assert_eq!(word.get_name(), peer.word());
+        }
+    }
 }

@@ -16,6 +16,7 @@ mod deny;
 mod deploys;
 mod fuzz;
 mod gap;
+mod go;
 mod instructions;
 mod maven;
 mod nemesis;

@@ -5,6 +5,7 @@
 //!
 //! What it deliberately does not do: it installs nothing (`cargo xtask bench` does) and measures nothing.
 
+pub mod consul;
 pub mod durability;
 pub mod etcd;
 mod gaps;
@@ -43,6 +44,8 @@ pub enum Peer {
     Leasehold,
     /// See [`etcd`].
     Etcd,
+    /// A newer release of it.
+    Etcd36,
     /// See [`zookeeper`].
     Zookeeper,
     /// See [`redis`].
@@ -51,6 +54,8 @@ pub enum Peer {
     Postgres,
     /// See [`nats`].
     Nats,
+    /// See [`consul`].
+    Consul,
 }
 
 impl Peer {
@@ -59,10 +64,12 @@ impl Peer {
         match self {
             Self::Leasehold => "Leasehold",
             Self::Etcd => "etcd",
+            Self::Etcd36 => "etcd 3.6",
             Self::Zookeeper => "ZooKeeper",
             Self::Redis => "Redis",
             Self::Postgres => "PostgreSQL",
             Self::Nats => "NATS",
+            Self::Consul => "Consul",
         }
     }
 
@@ -71,10 +78,12 @@ impl Peer {
         match self {
             Self::Leasehold => "#1b7f4d",
             Self::Etcd => "#2f6fb4",
+            Self::Etcd36 => "#5ab0d8",
             Self::Zookeeper => "#8a6d1f",
             Self::Redis => "#c0392b",
             Self::Postgres => "#5b4a9e",
             Self::Nats => "#777777",
+            Self::Consul => "#d0348f",
         }
     }
 
@@ -92,7 +101,7 @@ impl Peer {
         let on_this = match (self, work) {
             (Self::Leasehold, _) => true,
             // A connection does one thing at a time: sharing four among many says nothing.
-            (Self::Postgres, Work::Cycles { connections: Connections::Shared, .. }) => false,
+            (Self::Postgres | Self::Consul, Work::Cycles { connections: Connections::Shared, .. }) => false,
             // Without a queue, a watch or a lease that ends by itself in a table, the rest says nothing about these.
             (
                 Self::Redis | Self::Postgres,
@@ -103,14 +112,16 @@ impl Peer {
                 Self::Zookeeper,
                 Work::Cycles { .. } | Work::Handover { .. } | Work::Expiry { kill_leader: false, .. },
             ) => true,
-            (Self::Zookeeper, Work::Many { leases, session_each }) => many(leases) && !session_each,
-            (Self::Etcd, Work::Many { leases, .. }) => many(leases),
-            (Self::Etcd, Work::MassExpiry { leases, .. }) => leases <= 10_000,
+            (Self::Zookeeper | Self::Consul, Work::Many { leases, session_each }) => {
+                many(leases) && !session_each
+            }
+            (Self::Etcd | Self::Etcd36, Work::Many { leases, .. }) => many(leases),
+            (Self::Etcd | Self::Etcd36, Work::MassExpiry { leases, .. }) => leases <= 10_000,
             (
-                Self::Etcd,
+                Self::Etcd | Self::Etcd36 | Self::Consul,
                 Work::Cycles { .. } | Work::Renewals { .. } | Work::Handover { .. } | Work::Expiry { .. },
             ) => true,
-            (Self::Etcd, Work::FanOut { .. }) => true,
+            (Self::Etcd | Self::Etcd36, Work::FanOut { .. }) => true,
             _ => false,
         };
         on_nodes && on_this
@@ -123,11 +134,13 @@ impl Peer {
     pub fn start(self, tools: &Tools, nodes: usize) -> Result<Running> {
         match self {
             Self::Leasehold => leasehold::start(tools, nodes),
-            Self::Etcd => etcd::start(tools, nodes),
+            Self::Etcd => etcd::start(tools, nodes, etcd::Release::Packaged),
+            Self::Etcd36 => etcd::start(tools, nodes, etcd::Release::Built),
             Self::Zookeeper => zookeeper::start(tools, nodes),
             Self::Redis => redis::start(tools),
             Self::Postgres => postgres::start(tools),
             Self::Nats => nats::start(tools, nodes),
+            Self::Consul => consul::start(tools, nodes),
         }
     }
 }

@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 
 use crate::peers::usage::{self, Used};
-use crate::peers::{Client, Peer, TTL, Watching, etcd, leasehold, nats, postgres, redis, zookeeper};
+use crate::peers::{Client, Peer, TTL, Watching, consul, etcd, leasehold, nats, postgres, redis, zookeeper};
 use crate::session_stream::clock::now_ns;
 pub use book::Book;
 pub use figures::Figures;
@@ -214,11 +214,12 @@ pub fn load(spec: &Spec) -> Result<()> {
     let figures = runtime.block_on(async {
         match spec.peer {
             Peer::Leasehold => run_watching::<leasehold::Client>(spec).await,
-            Peer::Etcd => run_watching::<etcd::Client>(spec).await,
+            Peer::Etcd | Peer::Etcd36 => run_watching::<etcd::Client>(spec).await,
             Peer::Zookeeper => run::<zookeeper::Client>(spec).await,
             Peer::Redis => run::<redis::Client>(spec).await,
             Peer::Postgres => run::<postgres::Client>(spec).await,
             Peer::Nats => run::<nats::Client>(spec).await,
+            Peer::Consul => run::<consul::Client>(spec).await,
         }
     })?;
     println!("{}", serde_json::to_string(&figures)?);

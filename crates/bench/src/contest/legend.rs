@@ -11,9 +11,6 @@ use super::shown::{LESS_DURABLE, number};
 use crate::peers::Peer;
 use crate::workloads::{SHARED, Work};
 
-/// Systems that people ask for and that the harness has nothing for.
-const ELSEWHERE: [&str; 1] = ["Consul"];
-
 /// The machine, the systems and the samples.
 pub(super) fn setting(text: &mut String, about: &About<'_>, cells: &[Cell<'_>]) {
     let machine = about.machine;
@@ -166,7 +163,11 @@ fn gaps(text: &mut String, about: &About<'_>, cells: &[Cell<'_>]) {
 fn absent(about: &About<'_>, cells: &[Cell<'_>]) -> Vec<&'static str> {
     use clap::ValueEnum as _;
     let there = peers_of(cells);
-    let known = Peer::value_variants().iter().filter(|peer| !there.contains(peer)).map(|peer| peer.name());
-    let named = |name: &&str| about.not_at_hand.iter().any(|(other, _)| other.eq_ignore_ascii_case(name));
-    known.chain(ELSEWHERE).filter(|name| !named(name)).collect()
+    let named = |peer: &Peer| {
+        let word = peer.to_possible_value();
+        let is_it = |name: &str| word.as_ref().is_some_and(|word| word.matches(name, true));
+        about.not_at_hand.iter().any(|(name, _)| is_it(name))
+    };
+    let known = Peer::value_variants().iter().filter(|peer| !there.contains(peer) && !named(peer));
+    known.map(|peer| peer.name()).collect()
 }

@@ -160,7 +160,7 @@ mod tests {
         }
         let machine = Machine::look(&std::env::temp_dir()).unwrap();
         let plan = Plan { peers: vec![], letters: vec![], nodes: vec![], repeats: 3, quick: false };
-        let not_at_hand = [("consul".to_owned(), "no program".to_owned())];
+        let not_at_hand = ["consul", "etcd36"].map(|name| (name.to_owned(), "no program".to_owned()));
         let about = About { machine: &machine, plan: &plan, not_at_hand: &not_at_hand };
         let cells = cells(&lines);
         let text = markdown(&about, &cells, &plot::all(&cells));
@@ -177,6 +177,6 @@ mod tests {
         ] {
             assert!(text.contains(words), "{words}: {text}");
         }
-        assert!(!text.contains("| Consul |"), "{text}");
+        assert!(!text.contains("| Consul |") && !text.contains("| etcd 3.6 |"), "{text}");
     }
 }

