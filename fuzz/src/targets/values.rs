@@ -213,7 +213,7 @@ fn answers(table: &LeaseTable) -> Vec<Response> {
         cut: Millis::ZERO,
     };
     let answers = vec![
-        ReadAnswer::Lease(table.lease(&name("jobs/night"))),
+        ReadAnswer::Lease(table.lease(&name("jobs/night")).map(Box::new)),
         ReadAnswer::Leases { leases: views, more: true },
         ReadAnswer::Sessions { sessions: table.sessions(None, 9).collect(), more: false },
         ReadAnswer::History(table.history(&name("jobs/night"))),
