@@ -20,6 +20,7 @@ mod visitor;
 pub(crate) mod wheel;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -39,7 +40,7 @@ use due::Due;
 pub(crate) use feed::Feed;
 use guest::Guest;
 pub(crate) use link::Wire;
-use link::{Address, Home, Known};
+use link::{Address, Home, Known, Reception};
 pub(crate) use message::{Accept, ToDriver};
 use meter::Meter;
 use requests::Requests;
@@ -119,6 +120,8 @@ pub(crate) struct Driver {
     patience: Duration,
     reconnect: mpsc::UnboundedSender<()>,
     connection: Option<Wire>,
+    /// Which connection that is, or was last.
+    connection_number: u64,
     /// Told once: the first connection, or why there is none.
     connected: Option<Reply<()>>,
     disconnected_since: Option<Reading>,
@@ -186,18 +189,19 @@ pub(crate) fn connect(url: &str, options: ConnectOptions) -> Result<Started, Err
     };
     let thread = thread.map_err(Error::System)?;
     let measured_over = options.figures_over;
-    let guest = options.read_in.clone().map(Guest::new);
-    let guest_of_link = guest.clone();
+    let guest = options.read_in.clone().map(|runtime| (Guest::new(), runtime));
+    let guest_of_wheel = guest.as_ref().map(|(guest, _)| Arc::clone(guest));
     let (running, runs) = watch::channel(());
     let visitor = Visitor::new(thread.runtime().clone(), runs, address, options, known);
     let meter = Meter::new(&Time::Machine, measured_over);
-    let (to_driver, wheel) = wheel::wheel(Time::Machine, meter.clone(), guest, |handle| {
+    let (to_driver, wheel) = wheel::wheel(Time::Machine, meter.clone(), guest_of_wheel, |handle| {
         let patience = visitor.patience();
         Driver::new(handle, Time::Machine, meter.clone(), url, patience, reconnect, Some(reply))
     });
     let link_handle = to_driver.downgrade();
+    let reception = guest.map(|(guest, runtime)| Reception::begin(&runtime, guest, link_handle.clone()));
     thread.runtime().clone().spawn(async move {
-        let link = tokio::spawn(link::run(home, link_handle, reconnects, guest_of_link));
+        let link = tokio::spawn(link::run(home, link_handle, reconnects, reception));
         let closing = wheel.attend().await;
         // The link ends with its connection and stops serving; only then is the store closed.
         let _ = link.await;
@@ -230,6 +234,7 @@ impl Driver {
             patience,
             reconnect,
             connection: None,
+            connection_number: 0,
             connected,
             disconnected_since: Some(now),
             unheard_since: None,
@@ -293,11 +298,13 @@ impl Driver {
             }
             ToDriver::Renew { key, reply } => self.renew(key, reply, now),
             ToDriver::Request { request, reply } => self.requests.add(*request, reply, now),
-            ToDriver::Connected { wire, leaderless } => {
+            ToDriver::Connected { number, wire, leaderless } => {
                 self.leaderless = leaderless;
+                self.connection_number = number;
                 self.connect(wire);
             }
-            ToDriver::Received(messages) => {
+            ToDriver::Received { number, .. } if number != self.connection_number => {}
+            ToDriver::Received { messages, .. } => {
                 self.alone = messages.len() <= 1;
                 for message in messages {
                     self.hear(&message, now);

@@ -1,14 +1,13 @@
-//! The guest: a runtime of the application in which answers are read while it asks briskly, so that no other thread has to be woken for them.
+//! The guest: a task in a runtime of the application that reads answers while it asks briskly, so that no other thread has to be woken for them.
 //!
 //! Promises nothing: whatever a guest leaves lying, because its runtime stands still or has ended, the library's thread takes up. What it
 //! deliberately does not do: it keeps no time, and nothing that a renewal needs depends on it. The interleavings stand in decision 0033.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use leasehold_core::holder::Reading;
-use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
 /// Whoever asks twice within this time asks briskly. More than most operations take, also on a machine with much to do.
@@ -17,37 +16,41 @@ const BRISK: Duration = Duration::from_millis(100);
 /// The guest of a driver, on whichever connection.
 #[derive(Debug)]
 pub(crate) struct Guest {
-    runtime: Handle,
     /// The process that the driver is in.
     pid: u32,
-    /// When something was last asked for while the library's thread read.
-    asked: Mutex<Option<Reading>>,
-    /// Whether it reads, or is about to.
+    state: Mutex<State>,
+    /// Whether it reads, or is about to. Changed under the lock of the state.
     reads: AtomicBool,
-    /// The number of its task: each connection has one.
-    task: AtomicU64,
-    /// Whether it cannot: that task has ended, and there is none before the next connection.
-    is_gone: AtomicBool,
-    /// Whether its runtime was not found standing still, or has moved since.
-    is_awake: AtomicBool,
-    /// Whether it did anything since that was last looked at.
+    /// Whether it read anything since that was last looked at.
     moved: AtomicBool,
+    /// Whether there will be nothing to read any more.
+    is_over: AtomicBool,
     called: Notify,
     /// Calls the library's thread: who reads has changed, or the connection has ended.
     changed: Notify,
 }
 
+#[derive(Debug)]
+struct State {
+    /// When something was last asked for while the library's thread read.
+    asked: Option<Reading>,
+    /// Whether there is a connection to be read.
+    is_connected: bool,
+    /// Whether its task has ended. There is one for the life of a driver.
+    is_gone: bool,
+    /// Whether its runtime was found standing still, and has not moved since.
+    stands_still: bool,
+}
+
 impl Guest {
-    pub(super) fn new(runtime: Handle) -> Arc<Self> {
+    pub(crate) fn new() -> Arc<Self> {
+        let state = State { asked: None, is_connected: false, is_gone: false, stands_still: false };
         Arc::new(Self {
-            runtime,
             pid: std::process::id(),
-            asked: Mutex::default(),
+            state: Mutex::new(state),
             reads: AtomicBool::new(false),
-            task: AtomicU64::new(0),
-            is_gone: AtomicBool::new(true),
-            is_awake: AtomicBool::new(true),
             moved: AtomicBool::new(false),
+            is_over: AtomicBool::new(false),
             called: Notify::new(),
             changed: Notify::new(),
         })
@@ -60,15 +63,19 @@ impl Guest {
 
     /// The application asks for something. If that is not the first time lately, the guest reads from now on.
     pub(super) fn asked(&self, now: impl FnOnce() -> Reading) {
-        let can = !self.is_gone.load(Ordering::Acquire) && self.is_awake.load(Ordering::Acquire);
-        if self.reads() || !can {
+        if self.reads() {
+            return;
+        }
+        let mut state = self.state();
+        if !state.is_connected || state.is_gone || state.stands_still {
             return;
         }
         let now = now();
-        let last = self.asked.lock().unwrap_or_else(PoisonError::into_inner).replace(now);
+        let last = state.asked.replace(now);
         if last.is_some_and(|last| now.since(last).greater() < BRISK) {
             self.moved.store(true, Ordering::Release);
             self.reads.store(true, Ordering::Release);
+            drop(state);
             self.changed.notify_one();
             self.called.notify_one();
         }
@@ -79,10 +86,11 @@ impl Guest {
         self.called.notify_one();
     }
 
-    /// Waits until it is called.
+    /// Waits until it is called. In a copy of the process it never is: the driver, its socket and all that is registered are the parent's.
     pub(super) async fn called(&self) {
         self.called.notified().await;
-        self.is_awake.store(true, Ordering::Release);
+        self.stay_at_home().await;
+        self.state().stands_still = false;
     }
 
     /// Waits until the library's thread is to look who reads.
@@ -90,31 +98,46 @@ impl Guest {
         self.changed.notified().await;
     }
 
-    /// It has done something.
+    /// It has read something.
     pub(super) fn moves(&self) {
         self.moved.store(true, Ordering::Release);
     }
 
-    /// Whether it did anything since this was last asked.
+    /// Whether it read anything since this was last asked.
     pub(super) fn has_moved(&self) -> bool {
         self.moved.swap(false, Ordering::AcqRel)
     }
 
-    /// Whether this is the process that the driver is in: a copy of it reads nothing.
-    pub(super) fn is_at_home(&self) -> bool {
-        std::process::id() == self.pid
+    /// Never comes back in a copy of the process. To end there would take the registration of the socket with it, which is the parent's too.
+    pub(super) async fn stay_at_home(&self) {
+        if std::process::id() != self.pid {
+            std::future::pending::<()>().await;
+        }
     }
 
     /// Its runtime stands still: the library's thread reads until it has moved, however briskly anybody else asks.
     pub(super) fn relieve_of_unread(&self) {
-        self.is_awake.store(false, Ordering::Release);
+        self.state().stands_still = true;
         self.relieve();
     }
 
     /// The library's thread reads from now on.
     pub(super) fn relieve(&self) {
+        let state = self.state();
         self.reads.store(false, Ordering::Release);
+        drop(state);
         self.called.notify_one();
+    }
+
+    /// There will be nothing to do any more.
+    pub(super) fn end(&self) {
+        self.is_over.store(true, Ordering::Release);
+        self.called.notify_one();
+    }
+
+    /// Whether there will be nothing to do any more.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Acquire)
     }
 
     /// Has something to tell the library's thread.
@@ -122,44 +145,40 @@ impl Guest {
         self.changed.notify_one();
     }
 
-    /// Begins a task in its runtime, which may read until it ends.
-    pub(super) fn begin<F: Future<Output = ()> + Send + 'static>(
-        self: &Arc<Self>,
-        task: impl FnOnce(Arc<Self>) -> F,
-    ) {
-        self.is_gone.store(false, Ordering::Release);
-        self.is_awake.store(true, Ordering::Release);
-        let number = self.task.fetch_add(1, Ordering::AcqRel) + 1;
-        let leaves = Leaves { guest: Arc::clone(self), number };
-        let task = task(Arc::clone(self));
-        self.runtime.spawn(async move {
-            task.await;
-            drop(leaves);
-        });
+    /// There is a connection, or there is none any more.
+    pub(super) fn connected(&self, is_connected: bool) {
+        let mut state = self.state();
+        state.is_connected = is_connected;
+        self.reads.store(false, Ordering::Release);
+        drop(state);
+        self.called.notify_one();
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Says that the guest is gone, also if its runtime has ended or its task panicked.
-struct Leaves {
-    guest: Arc<Guest>,
-    number: u64,
-}
+/// Says that the guest is gone when it is dropped: its runtime has ended, or its task panicked.
+pub(super) struct Leaves(pub(super) Arc<Guest>);
 
 impl Drop for Leaves {
     fn drop(&mut self) {
-        // One of an earlier connection says nothing of the present one.
-        if self.guest.task.load(Ordering::Acquire) == self.number {
-            self.guest.is_gone.store(true, Ordering::Release);
-            self.guest.reads.store(false, Ordering::Release);
-            self.guest.changed.notify_one();
+        // A copy of the process has nobody to tell, and what it would tell with may have been locked when it was copied.
+        if std::process::id() != self.0.pid {
+            return;
         }
+        let mut state = self.0.state();
+        state.is_gone = true;
+        self.0.reads.store(false, Ordering::Release);
+        drop(state);
+        self.0.changed.notify_one();
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::future::pending;
     use tokio::runtime::{Builder, Runtime};
 
     fn runtime() -> Runtime {
@@ -173,11 +192,8 @@ mod tests {
 
     #[test]
     fn it_reads_when_somebody_asks_twice_within_a_short_time() {
-        let runtime = runtime();
-        let guest = Guest::new(runtime.handle().clone());
-        ask_twice(&guest);
-        assert!(!guest.reads(), "there is no connection yet");
-        guest.begin(|_| pending());
+        let guest = Guest::new();
+        guest.connected(true);
         let first = leasehold_clock::read();
         guest.asked(|| first);
         guest.asked(|| first.plus(BRISK));
@@ -189,12 +205,29 @@ mod tests {
     }
 
     #[test]
+    fn it_never_reads_while_there_is_no_connection() {
+        let guest = Guest::new();
+        ask_twice(&guest);
+        assert!(!guest.reads(), "none yet");
+        guest.connected(true);
+        ask_twice(&guest);
+        assert!(guest.reads());
+        guest.connected(false);
+        ask_twice(&guest);
+        assert!(!guest.reads(), "none any more");
+        guest.connected(true);
+        ask_twice(&guest);
+        assert!(guest.reads(), "the next one");
+    }
+
+    #[test]
     fn one_whose_runtime_stood_still_reads_again_only_when_it_has_moved() {
-        let runtime = runtime();
-        let guest = Guest::new(runtime.handle().clone());
-        guest.begin(|guest| async move {
+        let (runtime, guest) = (runtime(), Guest::new());
+        guest.connected(true);
+        let task = Arc::clone(&guest);
+        runtime.spawn(async move {
             loop {
-                guest.called().await;
+                task.called().await;
             }
         });
         ask_twice(&guest);
@@ -207,17 +240,36 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_task_is_that_of_the_guest_unless_there_is_a_newer_one() {
-        let runtime = runtime();
-        let guest = Guest::new(runtime.handle().clone());
-        guest.begin(|_| pending());
-        guest.begin(|_| pending());
+    fn in_a_copy_of_the_process_it_is_never_called_and_says_nothing() {
+        let guest = Guest::new();
+        guest.connected(true);
         ask_twice(&guest);
-        drop(Leaves { guest: Arc::clone(&guest), number: 1 });
-        assert!(guest.reads(), "there is a newer one");
+        let mut copy = Arc::into_inner(guest).unwrap();
+        copy.pid += 1;
+        copy.call();
+        let copy = Arc::new(copy);
+        let called = async { tokio::time::timeout(Duration::from_millis(10), copy.called()).await };
+        assert!(runtime().block_on(called).is_err());
+        drop(Leaves(Arc::clone(&copy)));
+        assert!(copy.reads(), "it is as the parent left it");
+    }
+
+    #[test]
+    fn one_whose_runtime_has_ended_reads_no_more() {
+        let (runtime, guest) = (runtime(), Guest::new());
+        guest.connected(true);
+        let leaves = Leaves(Arc::clone(&guest));
+        runtime.spawn(async move {
+            let _leaves = leaves;
+            std::future::pending::<()>().await;
+        });
+        ask_twice(&guest);
+        assert!(guest.reads());
         drop(runtime);
         assert!(!guest.reads());
+        guest.connected(false);
+        guest.connected(true);
         ask_twice(&guest);
-        assert!(!guest.reads(), "its runtime has ended");
+        assert!(!guest.reads());
     }
 }

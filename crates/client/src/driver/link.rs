@@ -32,11 +32,11 @@ use directory::Directory;
 use learned::{Learned, Learning};
 use life::Lives;
 use receiving::Receiving;
+pub(crate) use receiving::Reception;
 use service::{Service, Wanted};
 use wire::Sending;
 pub(crate) use wire::Wire;
 
-use super::guest::Guest;
 use super::{ToDriver, WeakDriverHandle, random};
 use crate::error::Unreachable;
 use crate::store::ConnectOptions;
@@ -175,8 +175,9 @@ pub(super) async fn run(
     mut home: Home,
     driver: WeakDriverHandle,
     mut reconnects: mpsc::UnboundedReceiver<()>,
-    guest: Option<Arc<Guest>>,
+    reception: Option<Arc<Reception>>,
 ) {
+    let mut number = 0;
     loop {
         let attempt = tokio::select! {
             attempt = home.connect() => attempt,
@@ -186,7 +187,9 @@ pub(super) async fn run(
             Ok(connection) => {
                 while reconnects.try_recv().is_ok() {}
                 let learning = home.learning(&connection);
-                match converse(connection, learning, &driver, &mut reconnects, guest.as_ref()).await {
+                number += 1;
+                let receiving = reception.as_deref();
+                match converse(number, connection, learning, &driver, &mut reconnects, receiving).await {
                     Ended::Lost(why) => {
                         home.move_on();
                         why
@@ -207,6 +210,9 @@ pub(super) async fn run(
             () = home.pause() => {}
             () = gone(&mut reconnects) => break,
         }
+    }
+    if let Some(reception) = reception {
+        reception.end();
     }
     home.leave().await;
 }
@@ -232,22 +238,23 @@ enum Ended {
 
 /// Moves frames until the connection ends or is given up.
 async fn converse(
+    number: u64,
     connection: Connection,
     learning: Option<Learning>,
     driver: &WeakDriverHandle,
     reconnects: &mut mpsc::UnboundedReceiver<()>,
-    guest: Option<&Arc<Guest>>,
+    reception: Option<&Reception>,
 ) -> Ended {
     let leaderless = connection.leaderless();
     let sending = Sending::new(connection.outgoing);
     let wire = Wire::Stream(Arc::clone(&sending));
-    if !tell(driver, ToDriver::Connected { wire, leaderless }) {
+    if !tell(driver, ToDriver::Connected { number, wire, leaderless }) {
         return Ended::DriverGone;
     }
     let learns = learning.is_some();
-    let receiving = Receiving::new(connection.incoming, learning, driver);
+    let receiving = Receiving::new(number, connection.incoming, learning, driver);
     tokio::select! {
-        why = receiving.run(guest) => Ended::Lost(why),
+        why = receiving.run(reception) => Ended::Lost(why),
         () = sending.write_what_is_left() => Ended::Lost(None),
         () = ask(&sending), if learns => Ended::Lost(None),
         again = reconnects.recv() => again.map_or(Ended::DriverGone, |()| Ended::GivenUp),

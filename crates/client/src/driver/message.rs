@@ -55,11 +55,17 @@ pub(crate) enum ToDriver {
         reply: Reply<Response>,
     },
     Connected {
+        /// Which connection of this driver.
+        number: u64,
         wire: Wire,
         /// Where, if it is a node that knows of no leader.
         leaderless: Option<String>,
     },
-    Received(Vec<ToClient>),
+    Received {
+        /// On which connection. An application's thread may bring what came on one that is over.
+        number: u64,
+        messages: Vec<ToClient>,
+    },
     Disconnected {
         why: Option<Unreachable>,
     },

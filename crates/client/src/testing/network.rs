@@ -53,7 +53,7 @@ impl Service {
         let connection = ConnectionId(self.next);
         self.next += 1;
         let (sender, outgoing) = mpsc::unbounded_channel();
-        let _ = driver.send(ToDriver::Connected { wire: Wire::Memory(sender), leaderless: None });
+        let _ = driver.send(ToDriver::Connected { number: 0, wire: Wire::Memory(sender), leaderless: None });
         self.wires.insert(connection, Plugged { driver: driver.clone(), outgoing });
         connection
     }
@@ -74,7 +74,7 @@ impl Service {
         } else if let Some(messages) = self.delayed.remove(&connection)
             && let Some(wire) = self.wires.get(&connection)
         {
-            let _ = wire.driver.send(ToDriver::Received(messages.into()));
+            let _ = wire.driver.send(ToDriver::Received { number: 0, messages: messages.into() });
         }
     }
 
@@ -136,7 +136,7 @@ impl Service {
         if let Some(held) = self.delayed.get_mut(&connection) {
             held.push_back(message);
         } else if let Some(wire) = self.wires.get(&connection) {
-            let _ = wire.driver.send(ToDriver::Received(vec![message]));
+            let _ = wire.driver.send(ToDriver::Received { number: 0, messages: vec![message] });
         }
     }
 }

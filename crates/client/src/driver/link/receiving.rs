@@ -5,23 +5,24 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, Weak};
 use std::time::Duration;
 
+use tokio::runtime::Handle;
 use tokio::time::{Instant, MissedTickBehavior};
 
 use super::connection::{Incoming, Reader};
 use super::learned::Learning;
 use super::socket::{AllRead, Registered, Socket};
-use crate::driver::guest::Guest;
+use crate::driver::guest::{Guest, Leaves};
 use crate::driver::{ToDriver, WeakDriverHandle};
 use crate::error::Unreachable;
 
 /// How often the library's thread looks whether a guest reads. A renewal is sent again after at least 80 ms, with the shortest ttl.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// A guest that did nothing in so many looks, and had nothing to do, is relieved: nobody asks any more.
+/// A guest that read nothing in so many looks, and had nothing to read, is relieved: nobody asks any more.
 const IDLE_LOOKS: u32 = 10;
-/// So many looks in a row that find something unread: the guest's runtime stands still.
+/// So many looks that find something unread, without the guest's having read anything between them: its runtime stands still.
 const UNREAD_LOOKS: u32 = 2;
 /// Before the next try, while the guest has the reader: it needs microseconds.
 const TAKEN_PAUSE: Duration = Duration::from_millis(1);
@@ -29,6 +30,8 @@ const TAKEN_PAUSE: Duration = Duration::from_millis(1);
 /// What comes in on one connection.
 #[derive(Debug)]
 pub(super) struct Receiving {
+    /// Which connection of its driver.
+    number: u64,
     socket: Arc<Socket>,
     reader: Mutex<Reader>,
     learning: Option<Learning>,
@@ -60,8 +63,67 @@ enum Taker {
     Guest,
 }
 
+/// Where a guest is received: it reads the connection that there is.
+#[derive(Debug)]
+pub(crate) struct Reception {
+    guest: Arc<Guest>,
+    /// Weak: a runtime that stands still is not to keep the sockets of connections that are over.
+    present: Mutex<Weak<Receiving>>,
+}
+
+impl Reception {
+    /// Begins the task of a guest in its runtime, for the life of a driver.
+    pub(crate) fn begin(runtime: &Handle, guest: Arc<Guest>, driver: WeakDriverHandle) -> Arc<Self> {
+        let reception = Arc::new(Self { guest, present: Mutex::default() });
+        let (own, leaves) = (Arc::clone(&reception), Leaves(Arc::clone(&reception.guest)));
+        runtime.spawn(async move {
+            own.receive(&driver).await;
+            drop(leaves);
+        });
+        reception
+    }
+
+    async fn receive(&self, driver: &WeakDriverHandle) {
+        let guest = &self.guest;
+        loop {
+            guest.called().await;
+            if guest.is_over() {
+                return;
+            }
+            // Whoever left something to the guest is served, also if there is nothing to read just now.
+            if let Some(driver) = driver.upgrade() {
+                driver.turn_elsewhere();
+            }
+            let receiving = self.present().upgrade().filter(|_| guest.reads());
+            if let Some(receiving) = receiving {
+                receiving.read_there(guest).await;
+            }
+        }
+    }
+
+    /// There will be no connection any more.
+    pub(super) fn end(&self) {
+        self.guest.end();
+    }
+
+    fn connected(&self, receiving: &Arc<Receiving>) {
+        *self.present() = Arc::downgrade(receiving);
+        self.guest.connected(true);
+    }
+
+    fn disconnected(&self) {
+        *self.present() = Weak::new();
+        self.guest.connected(false);
+    }
+
+    fn present(&self) -> MutexGuard<'_, Weak<Receiving>> {
+        self.present.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl Receiving {
     pub(super) fn new(
+        number: u64,
         incoming: Incoming,
         learning: Option<Learning>,
         driver: &WeakDriverHandle,
@@ -69,22 +131,22 @@ impl Receiving {
         let (socket, reader) = incoming.into_parts();
         let (reader, driver) = (Mutex::new(reader), driver.clone());
         let (ended, is_over) = (Mutex::default(), AtomicBool::new(false));
-        Arc::new(Self { socket, reader, learning, driver, ended, is_over })
+        Arc::new(Self { number, socket, reader, learning, driver, ended, is_over })
     }
 
     /// Reads until the connection ends, and says why if it is the other side's doing.
-    pub(super) async fn run(self: Arc<Self>, guest: Option<&Arc<Guest>>) -> Option<Unreachable> {
-        let _over = Over { receiving: &self, guest };
+    pub(super) async fn run(self: Arc<Self>, reception: Option<&Reception>) -> Option<Unreachable> {
+        let _over = Over { receiving: &self, reception };
         // What was read behind the hello is here already.
         if let Err(why) = self.hand_over(&mut self.reader.lock().unwrap_or_else(PoisonError::into_inner)) {
             return Some(why);
         }
         self.take_turn(Taker::Library);
-        let Some(guest) = guest else {
+        let Some(reception) = reception else {
             return self.read_here(None).await.err().flatten();
         };
-        let receiving = Arc::clone(&self);
-        guest.begin(|guest| async move { receiving.read_there(&guest).await });
+        reception.connected(&self);
+        let guest = &*reception.guest;
         loop {
             if let Err(why) = self.read_here(Some(guest)).await {
                 return why;
@@ -92,26 +154,34 @@ impl Receiving {
             if let Err(why) = self.look_after(guest).await {
                 return why;
             }
+            // What was left to the guest before it was relieved.
+            self.take_turn(Taker::Library);
         }
     }
 
     /// Reads on the library's thread until the connection ends, or a guest reads.
-    async fn read_here(&self, guest: Option<&Arc<Guest>>) -> Result<(), Option<Unreachable>> {
+    async fn read_here(&self, guest: Option<&Guest>) -> Result<(), Option<Unreachable>> {
         let registered = self.register().await?;
         let guest_reads = async {
-            match guest {
-                Some(guest) => {
-                    while !guest.reads() {
-                        guest.changed().await;
-                    }
+            let Some(guest) = guest else { return std::future::pending().await };
+            loop {
+                self.found_ended()?;
+                if guest.reads() {
+                    return Ok(());
                 }
-                None => std::future::pending().await,
+                guest.changed().await;
             }
         };
         tokio::select! {
             ended = self.read_whenever(&registered) => Err(ended),
-            () = guest_reads => Ok(()),
+            changed = guest_reads => changed,
         }
+    }
+
+    /// What the guest found out, if the connection has ended.
+    fn found_ended(&self) -> Result<(), Option<Unreachable>> {
+        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner).take();
+        ended.map_or(Ok(()), Err)
     }
 
     /// Registers the socket with the library's thread. That needs a descriptor, and an application may have used up its own: until it has not,
@@ -159,9 +229,7 @@ impl Receiving {
             tokio::select! {
                 _ = looks.tick() => {}
                 () = guest.changed() => {
-                    if let Some(ended) = self.ended.lock().unwrap_or_else(PoisonError::into_inner).take() {
-                        return Err(ended);
-                    }
+                    self.found_ended()?;
                     continue;
                 }
             }
@@ -171,7 +239,7 @@ impl Receiving {
             }
             match self.step(Taker::Library) {
                 Step::Read { .. } => unread += 1,
-                Step::Nothing => (idle, unread) = (idle + 1, 0),
+                Step::Nothing => idle += 1,
                 Step::Taken => {}
                 Step::Ended(why) => return Err(why),
             }
@@ -183,56 +251,38 @@ impl Receiving {
                 guest.relieve();
             }
         }
-        Ok(())
+        self.found_ended()
     }
 
-    /// Reads in the guest's runtime whenever it is to, until the link has let go of the connection.
+    /// Reads in the guest's runtime until the library's thread does again, or the link has let go of the connection.
     async fn read_there(&self, guest: &Guest) {
-        loop {
-            guest.called().await;
-            if self.is_over.load(Ordering::Acquire) {
-                // It may have been the guest on the next connection who was called.
-                return guest.call();
-            }
-            if guest.reads() && !self.read_while_called(guest).await {
-                return;
-            }
-        }
-    }
-
-    /// Reads until the library's thread does again; says whether it may be called once more.
-    async fn read_while_called(&self, guest: &Guest) -> bool {
-        let Ok(registered) = Registered::new(&self.socket) else { return false };
+        // Without a descriptor for it, the library's thread goes on looking, and relieves it.
+        let Ok(registered) = Registered::new(&self.socket) else { return };
         while guest.reads() && !self.is_over.load(Ordering::Acquire) {
             tokio::select! {
                 ready = registered.readable() => {
-                    if ready.is_err() || !guest.is_at_home() {
-                        return false;
+                    guest.stay_at_home().await;
+                    if ready.is_err() {
+                        return;
                     }
-                    guest.moves();
                     match self.read(&registered, Taker::Guest) {
-                        Step::Read { .. } | Step::Nothing => {}
+                        Step::Read { .. } => guest.moves(),
+                        Step::Nothing => {}
                         Step::Taken => tokio::task::yield_now().await,
                         Step::Ended(why) => {
                             *self.ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
-                            guest.tell();
-                            return false;
+                            return guest.tell();
                         }
                     }
                 }
                 () = guest.called() => {
-                    guest.moves();
                     // Everybody who has something to ask does so first: one frame for all of them.
                     tokio::task::yield_now().await;
+                    guest.stay_at_home().await;
                     self.take_turn(Taker::Guest);
                 }
             }
         }
-        if self.is_over.load(Ordering::Acquire) {
-            guest.call();
-            return false;
-        }
-        true
     }
 
     /// Reads once, hands to the driver what came, and takes the turn.
@@ -274,7 +324,7 @@ impl Receiving {
             && let Some(driver) = self.driver.upgrade()
         {
             // A driver that has just ended wants nothing more.
-            let _ = driver.leave(ToDriver::Received(messages));
+            let _ = driver.leave(ToDriver::Received { number: self.number, messages });
         }
         understood
     }
@@ -297,15 +347,15 @@ fn origin() -> Instant {
 /// Lets go of a connection, whoever else still has its socket.
 struct Over<'a> {
     receiving: &'a Receiving,
-    guest: Option<&'a Arc<Guest>>,
+    reception: Option<&'a Reception>,
 }
 
 impl Drop for Over<'_> {
     fn drop(&mut self) {
         self.receiving.is_over.store(true, Ordering::Release);
         self.receiving.socket.shut_down();
-        if let Some(guest) = self.guest {
-            guest.relieve();
+        if let Some(reception) = self.reception {
+            reception.disconnected();
         }
     }
 }
