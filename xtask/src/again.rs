@@ -12,7 +12,7 @@ use crate::report::{Failure, Outcome};
 use crate::run::{cargo, root};
 
 /// Test programs with real processes, sockets and deadlines.
-const AGAINST_THE_CLOCK: [&str; 17] = [
+const AGAINST_THE_CLOCK: [&str; 18] = [
     "cli",
     "cluster",
     "embedded",
@@ -26,6 +26,7 @@ const AGAINST_THE_CLOCK: [&str; 17] = [
     "metrics",
     "promises",
     "quick",
+    "reading",
     "serve",
     "served",
     "service",
