@@ -5,11 +5,10 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
-use tokio::time::{Instant, MissedTickBehavior};
 
 use super::connection::{Incoming, Reader};
 use super::learned::Learning;
@@ -19,7 +18,8 @@ use crate::driver::{ToDriver, WeakDriverHandle};
 use crate::error::Unreachable;
 
 /// How often the library's thread looks whether a guest reads. A renewal is sent again after at least 80 ms, with the shortest ttl.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+const LOOK_EVERY: Duration = Duration::from_nanos(LOOK_NANOS);
+const LOOK_NANOS: u64 = 20_000_000;
 /// A guest that read nothing in so many looks, and had nothing to read, is relieved: nobody asks any more.
 const IDLE_LOOKS: u32 = 10;
 /// So many looks that find something unread, without the guest's having read anything between them: its runtime stands still.
@@ -220,14 +220,10 @@ impl Receiving {
 
     /// Looks after a guest that reads, until the library's thread is to read again.
     async fn look_after(&self, guest: &Guest) -> Result<(), Option<Unreachable>> {
-        let mut looks = tokio::time::interval_at(origin(), LOOK_EVERY);
-        looks.set_missed_tick_behavior(MissedTickBehavior::Skip);
-        // The first is over at once: it is that of a moment in the past.
-        looks.tick().await;
         let (mut idle, mut unread) = (0, 0);
         while guest.reads() {
             tokio::select! {
-                _ = looks.tick() => {}
+                () = tokio::time::sleep(until_next_look()) => {}
                 () = guest.changed() => {
                     self.found_ended()?;
                     continue;
@@ -338,10 +334,9 @@ impl Receiving {
     }
 }
 
-/// The moment from which looks are counted, so that those of many connections are one waking of their thread.
-fn origin() -> Instant {
-    static ORIGIN: OnceLock<Instant> = OnceLock::new();
-    *ORIGIN.get_or_init(Instant::now)
+/// All connections look at the same moments: that is one waking of their thread.
+fn until_next_look() -> Duration {
+    Duration::from_nanos(LOOK_NANOS - leasehold_clock::read().boot % LOOK_NANOS)
 }
 
 /// Lets go of a connection, whoever else still has its socket.
