@@ -22,13 +22,13 @@ mod address;
 mod error {
     pub(crate) use leasehold::Error;
 }
-#[path = "../../crates/service/src/http/fields"]
+#[path = "../../crates/server/src/http/fields"]
 mod fields {
     pub(crate) mod node;
     pub(crate) mod read;
 }
 mod plain {
-    pub(crate) use leasehold_service::plain::Fault;
+    pub(crate) use leasehold_server::plain::Fault;
 }
 
 pub use shape::Shape;

@@ -23,13 +23,13 @@ const PROGRAMS: [(&str, &str); 3] = [
     ("mariadbd", "mariadb-server-core"),
 ];
 /// The versions of moto and all that it needs.
-const MOTO: &str = "tests/receivers/requirements.txt";
+const MOTO: &str = "crates/kit/requirements.txt";
 
 /// Servers that run on Java, and what each of them needs.
 const ON_JAVA: [(&str, &str); 3] = [
-    ("cassandra", "tests/receivers/java/cassandra.xml"),
-    ("dynamodb", "tests/receivers/java/dynamodb.xml"),
-    ("kafka", "tests/receivers/java/kafka.xml"),
+    ("cassandra", "crates/kit/java/cassandra.xml"),
+    ("dynamodb", "crates/kit/java/dynamodb.xml"),
+    ("kafka", "crates/kit/java/kafka.xml"),
 ];
 
 /// Installs what is missing. Gives back the directory of what is not a program of the system.

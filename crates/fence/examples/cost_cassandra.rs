@@ -7,7 +7,7 @@
 mod world;
 
 use leasehold_fence::cassandra::Write;
-use leasehold_receivers::Receiver as _;
+use leasehold_kit::Receiver as _;
 use world::{World, server, stamp};
 
 const REPEATS: usize = 7;

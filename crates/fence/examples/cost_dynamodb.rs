@@ -12,8 +12,8 @@ mod http;
 mod world;
 
 use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem};
-use leasehold_receivers::Receiver as _;
-use leasehold_receivers::dynamodb::Server;
+use leasehold_kit::Receiver as _;
+use leasehold_kit::dynamodb::Server;
 use world::{World, key, stamp};
 
 const REPEATS: usize = 7;

@@ -14,8 +14,8 @@ mod world;
 use std::time::Duration;
 
 use leasehold_fence::Receiver as _;
-use leasehold_receivers::Receiver as _;
-use leasehold_receivers::kafka::Server;
+use leasehold_kit::Receiver as _;
+use leasehold_kit::kafka::Server;
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _};
 use world::{LONG, World, stamp};
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use leasehold_fence::mysql::Fence;
 use leasehold_fence::{Receiver as _, Stamp};
-use leasehold_receivers::Receiver as _;
-use leasehold_receivers::mariadb::Server;
+use leasehold_kit::Receiver as _;
+use leasehold_kit::mariadb::Server;
 use sqlx::MySqlPool;
 use sqlx::mysql::MySqlPoolOptions;
 

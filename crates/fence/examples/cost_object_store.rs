@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use leasehold_fence::Stamp;
 use leasehold_fence::object_store::Fence;
-use leasehold_receivers::Receiver as _;
-use leasehold_receivers::s3::Server;
+use leasehold_kit::Receiver as _;
+use leasehold_kit::s3::Server;
 use object_store::aws::{AmazonS3Builder, S3ConditionalPut};
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt as _};

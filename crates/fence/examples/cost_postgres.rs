@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use leasehold_fence::postgres::Fence;
 use leasehold_fence::{Receiver as _, Stamp};
-use leasehold_receivers::{Receiver as _, postgres};
+use leasehold_kit::{Receiver as _, postgres};
 use sqlx::Executor as _;
 use sqlx::postgres::{PgConnection, PgPool, PgPoolOptions};
 use tokio::task::JoinSet;

@@ -18,7 +18,7 @@ use leasehold_fence::conformance::{self, Load, Violation};
 use leasehold_fence::{
     Authority, Counts, Error, LARGEST_TOKEN, Mark, NoAuthority, Outcome, Receiver, Seen, Stamp,
 };
-use leasehold_receivers::Receiver as _;
+use leasehold_kit::Receiver as _;
 use world::{Tried, World, line, name, shared, stamp};
 
 /// Every transaction takes several rounds and waits for the disk, so there are fewer of them than the suite has by itself.

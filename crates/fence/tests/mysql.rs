@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use leasehold_fence::mysql::Fence;
 use leasehold_fence::{Error, Stamp};
-use leasehold_receivers::{Receiver as _, mariadb};
+use leasehold_kit::{Receiver as _, mariadb};
 use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
 use sqlx::{ConnectOptions as _, Connection as _, Executor as _, MySqlConnection, MySqlPool};
 use tokio::sync::{RwLock, RwLockReadGuard};

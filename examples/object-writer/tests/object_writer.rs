@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use leasehold_receivers::{Receiver as _, s3};
+use leasehold_kit::{Receiver as _, s3};
 
 #[test]
 fn a_version_that_was_on_its_way_overwrites_a_newer_one_without_the_fence_and_is_refused_with_it() {

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use leasehold_receivers::{Receiver as _, postgres};
+use leasehold_kit::{Receiver as _, postgres};
 
 #[test]
 fn a_payment_that_was_on_its_way_is_made_twice_without_the_fence_and_refused_with_it() {

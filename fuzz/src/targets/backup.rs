@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use leasehold_core::Config;
+use leasehold_host::{Choices, backup_file, read_backup, restore, verify};
 use leasehold_node::{SavedSnapshot, founding_snapshot};
-use leasehold_server::{Choices, backup_file, read_backup, restore, verify};
 use tempfile::TempDir;
 
 use super::values::member;
@@ -43,7 +43,7 @@ fn look(bytes: &[u8]) -> Shape {
         Err(error) => return shape.and(Shape::of_words(&error.to_string())),
     };
     assert!(read.is_ok() || !verified.problems.is_empty(), "one reader takes it, another does not");
-    let words = |what: &leasehold_server::Problem| what.what.clone();
+    let words = |what: &leasehold_host::Problem| what.what.clone();
     let problems = Shape::of_words(&verified.problems.iter().map(words).collect::<String>());
     let Ok(backup) = read else { return shape.and(problems) };
     if verified.problems.is_empty() {

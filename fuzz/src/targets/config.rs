@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use leasehold_service::config::{Config, Effective, KEYS, Layers};
+use leasehold_server::config::{Config, Effective, KEYS, Layers};
 
 use crate::Shape;
 

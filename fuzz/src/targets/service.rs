@@ -9,9 +9,9 @@ use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use leasehold_service::config::Config;
-use leasehold_service::plain::{CODES, FaultKind};
-use leasehold_service::{Service, start};
+use leasehold_server::config::Config;
+use leasehold_server::plain::{CODES, FaultKind};
+use leasehold_server::{Service, start};
 use serde_json::Value;
 use tempfile::TempDir;
 

@@ -23,8 +23,8 @@ const CLOCK: &str = "leasehold-clock";
 const WAL: &str = "leasehold-wal";
 const WIRE: &str = "leasehold-wire";
 const NODE: &str = "leasehold-node";
+const HOST: &str = "leasehold-host";
 const SERVER: &str = "leasehold-server";
-const SERVICE: &str = "leasehold-service";
 const CLIENT: &str = "leasehold";
 const FENCE: &str = "leasehold-fence";
 const SIM: &str = "leasehold-sim";
@@ -38,24 +38,24 @@ const PLACES: [Place; 22] = [
     place(WIRE, &[CORE]),
     place(FENCE, &[]),
     place(NODE, &[CORE]),
-    place(SERVER, &[CORE, CLOCK, WAL, WIRE, NODE]),
-    place(SERVICE, &[CORE, CLOCK, NODE, SERVER, WIRE]),
+    place(HOST, &[CORE, CLOCK, WAL, WIRE, NODE]),
+    place(SERVER, &[CORE, CLOCK, NODE, HOST, WIRE]),
     Place {
         package: CLIENT,
         always: &[CORE, CLOCK, WIRE, FENCE],
-        behind: &[(SERVER, "embedded"), (NODE, "testing")],
+        behind: &[(HOST, "embedded"), (NODE, "testing")],
     },
     place(SIM, &[CORE, CLOCK, WAL, WIRE, NODE]),
     place(HISTORY, &[CORE]),
-    place("leasehold-cli", &[CORE, CLOCK, WAL, WIRE, NODE, SERVER, SERVICE, CLIENT, FENCE, SIM, HISTORY]),
-    place("leasehold-bench", &[CORE, CLOCK, WAL, WIRE, NODE, SERVER, SERVICE, CLIENT, FENCE]),
+    place("leasehold-cli", &[CORE, CLOCK, WAL, WIRE, NODE, HOST, SERVER, CLIENT, FENCE, SIM, HISTORY]),
+    place("leasehold-bench", &[CORE, CLOCK, WAL, WIRE, NODE, HOST, SERVER, CLIENT, FENCE]),
     place("leasehold-nemesis", &[CLOCK, CLIENT, HISTORY]),
     place("leasehold-model", &[]),
     place("leasehold-examples", &[CLOCK, CLIENT]),
     place("leasehold-object-writer", &[CLIENT, FENCE]),
     place("leasehold-settlement", &[CLIENT, FENCE]),
-    place("leasehold-fuzz", &[CORE, CLOCK, WAL, WIRE, NODE, SERVER, SERVICE, CLIENT, HISTORY]),
-    place("leasehold-receivers", &[CLOCK]),
+    place("leasehold-fuzz", &[CORE, CLOCK, WAL, WIRE, NODE, HOST, SERVER, CLIENT, HISTORY]),
+    place("leasehold-kit", &[CLOCK]),
     place("leasehold-tidy", &[]),
     place("xtask", &[]),
 ];
@@ -151,21 +151,21 @@ mod tests {
     fn a_dependency_that_points_outwards_is_found() {
         assert_eq!(found(CORE, "[dependencies]\nleasehold-node.workspace = true\n").len(), 1);
         assert_eq!(found(NODE, "[build-dependencies]\nleasehold-wal = { path = \"..\" }\n").len(), 1);
-        assert_eq!(found(SIM, "[target.'cfg(unix)'.dependencies]\nleasehold-server = \"1\"\n").len(), 1);
-        assert_eq!(found(SERVER, "[dependencies]\nx = { package = \"leasehold-sim\" }\n").len(), 1);
+        assert_eq!(found(SIM, "[target.'cfg(unix)'.dependencies]\nleasehold-host = \"1\"\n").len(), 1);
+        assert_eq!(found(HOST, "[dependencies]\nx = { package = \"leasehold-sim\" }\n").len(), 1);
     }
 
     #[test]
     fn a_dependency_that_points_inwards_is_good() {
-        assert!(found(SERVER, "[dependencies]\nleasehold-node.workspace = true\nserde = \"1\"\n").is_empty());
+        assert!(found(HOST, "[dependencies]\nleasehold-node.workspace = true\nserde = \"1\"\n").is_empty());
         assert!(found(CORE, "[dev-dependencies]\nleasehold-node.workspace = true\n").is_empty());
     }
 
     #[test]
     fn a_dependency_behind_a_feature_must_be_behind_that_feature() {
-        let optional = "[dependencies]\nleasehold-server = { workspace = true, optional = true }\n";
-        let always = "[dependencies]\nleasehold-server.workspace = true\n";
-        let feature = |name: &str| format!("[features]\n{name} = [\"dep:leasehold-server\"]\n");
+        let optional = "[dependencies]\nleasehold-host = { workspace = true, optional = true }\n";
+        let always = "[dependencies]\nleasehold-host.workspace = true\n";
+        let feature = |name: &str| format!("[features]\n{name} = [\"dep:leasehold-host\"]\n");
         assert!(found(CLIENT, &format!("{optional}{}", feature("embedded"))).is_empty());
         assert_eq!(found(CLIENT, &format!("{optional}{}", feature("testing"))).len(), 1);
         assert_eq!(found(CLIENT, &format!("{always}{}", feature("embedded"))).len(), 1);

@@ -55,7 +55,7 @@ pub(crate) struct ServeArgs {
     /// Write the log as human or json; auto is human on a terminal and json elsewhere [default: auto]
     #[arg(long, value_name = "FORMAT", value_parser = values::LogFormats, hide_possible_values = true)]
     pub(crate) log_format: Option<String>,
-    /// Log so much: a level such as warn, or directives such as info,leasehold_service=debug [default: info]
+    /// Log so much: a level such as warn, or directives such as info,leasehold_server=debug [default: info]
     #[arg(long, value_name = "LEVEL")]
     pub(crate) log_level: Option<String>,
     /// Set any key of the configuration; wins over the other flags, and may be repeated

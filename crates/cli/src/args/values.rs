@@ -12,7 +12,7 @@ use leasehold::core::limits::{LONGEST_MAX_TTL, MAX_POLICY, MAX_RESOURCES, MAX_SL
 use leasehold::core::plan::{PRESETS, Preset};
 use leasehold::core::{Drift, TextError, Value};
 use leasehold::{Label, Reason, ResourceName, Revision, SessionOptions, Token};
-use leasehold_service::config::LogFormat;
+use leasehold_server::config::LogFormat;
 
 use super::fence_check::FenceName;
 use super::plan::Percent;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leasehold::{Error, Unreachable};
-use leasehold_server::save_backup;
+use leasehold_host::save_backup;
 use serde::Serialize;
 
 use super::nodes::{Looks, Nodes};

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use leasehold::core::Millis;
 use leasehold::core::protocol::{Member, MemberError};
-use leasehold_server::{Begun, Choices, Contradiction, FilesError};
+use leasehold_host::{Begun, Choices, Contradiction, FilesError};
 use serde::Serialize;
 
 use crate::args::{LifeArgs, RestoreArgs};
@@ -38,17 +38,14 @@ struct Warning<'a> {
 
 pub(super) fn run(console: &Console, args: &RestoreArgs) -> Result<Exit, Trouble> {
     let choices = choices(&args.life, args.first_restore);
-    let begun =
-        leasehold_server::restore(&args.file, &args.data, &choices).map_err(|error| match &error {
-            FilesError::Damaged { path, .. }
-            | FilesError::Io { path, .. }
-            | FilesError::State { path, .. }
-                if *path == args.file =>
-            {
-                Trouble::Files(format!("{error}; nothing was made: name another backup"))
-            }
-            _ => trouble(error),
-        })?;
+    let begun = leasehold_host::restore(&args.file, &args.data, &choices).map_err(|error| match &error {
+        FilesError::Damaged { path, .. } | FilesError::Io { path, .. } | FilesError::State { path, .. }
+            if *path == args.file =>
+        {
+            Trouble::Files(format!("{error}; nothing was made: name another backup"))
+        }
+        _ => trouble(error),
+    })?;
     say(console, &format!("restored {} into {}", args.file.display(), args.data.display()), &begun)
 }
 

@@ -1,7 +1,7 @@
 //! `serve`: one node for many machines, until a signal ends it.
 
-use leasehold_service::Found;
-use leasehold_service::config::{Effective, Source, Value};
+use leasehold_server::Found;
+use leasehold_server::config::{Effective, Source, Value};
 use serde::Serialize;
 use tracing::{Level, enabled, error, info, warn};
 
@@ -48,7 +48,7 @@ fn serve(args: &ServeArgs, effective: &mut Effective, style: log::Style) -> Resu
     // Listened to before the service begins, so that a signal that comes meanwhile is not lost.
     let stopping = Stopping::listen()?;
     let service =
-        leasehold_service::start(&effective.config).map_err(|error| Trouble::Service(error.to_string()))?;
+        leasehold_server::start(&effective.config).map_err(|error| Trouble::Service(error.to_string()))?;
     let address = service.address();
     let warnings = match service.found() {
         Some(Found { rules: Some((max_ttl, drift)), .. }) => effective.keep(*max_ttl, *drift),

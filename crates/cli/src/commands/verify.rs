@@ -1,6 +1,6 @@
 //! `verify`: whether a directory or a backup is as it was written.
 
-use leasehold_server::{Extent, Problem, Verified};
+use leasehold_host::{Extent, Problem, Verified};
 use serde::Serialize;
 
 use crate::args::VerifyArgs;
@@ -66,7 +66,7 @@ struct LostJson {
 }
 
 pub(super) fn run(console: &Console, args: &VerifyArgs) -> Result<Exit, Trouble> {
-    let found = leasehold_server::verify(&args.path).map_err(trouble)?;
+    let found = leasehold_host::verify(&args.path).map_err(trouble)?;
     let is_good = found.problems.is_empty();
     if !(args.cut && args.yes && !is_good) {
         console.table(&table(&found), &json(&found))?;
@@ -112,7 +112,7 @@ fn cut(console: &Console, args: &VerifyArgs, found: &Verified) -> Result<Exit, T
         return Ok(Exit::FAILURE);
     }
     let choices = choices(&args.life, args.only_survivor);
-    let begun = leasehold_server::recover(&args.path, Extent::UpToDamage, &choices).map_err(trouble)?;
+    let begun = leasehold_host::recover(&args.path, Extent::UpToDamage, &choices).map_err(trouble)?;
     say(console, &format!("cut {}: {lost}; it goes on as", args.path.display()), &begun)
 }
 

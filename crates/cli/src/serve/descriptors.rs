@@ -1,6 +1,6 @@
 //! Descriptors: every connection takes one, and a process may have only so many.
 
-use leasehold_service::config::{Config, Effective, Source};
+use leasehold_server::config::{Config, Effective, Source};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::trouble::Trouble;

@@ -2,8 +2,8 @@
 
 use std::io::{IsTerminal, stderr};
 
-use leasehold_service::Found;
-use leasehold_service::config::{Effective, LogConfig, LogFormat, Source};
+use leasehold_server::Found;
+use leasehold_server::config::{Effective, LogConfig, LogFormat, Source};
 use tracing::level_filters::LevelFilter;
 use tracing::{info, warn};
 use tracing_subscriber::EnvFilter;
@@ -36,7 +36,7 @@ fn read_filter(text: &str) -> Result<EnvFilter, String> {
         if word.parse::<LevelFilter>().is_err() {
             return Err(format!(
                 "names no level with {word:?}; write error, warn, info, debug, trace or off, or directives such as \
-                 info,leasehold_service=debug"
+                 info,leasehold_server=debug"
             ));
         }
     }
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn levels_and_directives_are_understood() {
-        for good in ["info", "off", "ERROR", "info,leasehold_service=debug", "warn, leasehold_server=trace"] {
+        for good in ["info", "off", "ERROR", "info,leasehold_server=debug", "warn, leasehold_host=trace"] {
             assert!(read_filter(good).is_ok(), "{good}");
         }
     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use leasehold_service::config::{Effective, Layers, PREFIX};
+use leasehold_server::config::{Effective, Layers, PREFIX};
 
 use crate::args::ServeArgs;
 use crate::place;

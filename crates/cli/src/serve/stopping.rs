@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use leasehold_clock::read;
-use leasehold_service::Service;
+use leasehold_server::Service;
 use rustix::process::Signal;
 use signal_hook::consts::SIGHUP;
 use signal_hook::iterator::Signals;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use leasehold::fence::{Error, Receiver, Stamp};
 use leasehold_cli::guardian::clock::Point;
-use leasehold_receivers::{Receiver as _, mariadb, redis, s3};
+use leasehold_kit::{Receiver as _, mariadb, redis, s3};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! `fence-check`, and sealing before a command is run: on a real database.
 
-use leasehold_receivers::{Receiver as _, postgres};
+use leasehold_kit::{Receiver as _, postgres};
 use serde_json::json;
 
 use crate::stage::Stage;

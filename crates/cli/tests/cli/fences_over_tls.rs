@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leasehold_cli::guardian::clock::Point;
-use leasehold_receivers::{Receiver as _, mariadb, postgres};
+use leasehold_kit::{Receiver as _, mariadb, postgres};
 
 use crate::stage::{Said, Stage};
 

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
+use leasehold_host::{backup_file, save_backup};
 use leasehold_node::SavedSnapshot;
-use leasehold_server::{backup_file, save_backup};
 use serde_json::Value;
 use tempfile::TempDir;
 

@@ -102,7 +102,7 @@ impl Place {
 
     /// The process that serves the directory, as the lock file names it.
     pub(crate) fn server(&self) -> Option<u32> {
-        leasehold_server::lock_holder(&self.store()).map(|holder| holder.pid)
+        leasehold_host::lock_holder(&self.store()).map(|holder| holder.pid)
     }
 }
 

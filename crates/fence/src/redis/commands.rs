@@ -254,8 +254,8 @@ mod tests {
 
     #[test]
     fn words_and_keys_are_those_that_a_server_tells() {
-        let server = leasehold_receivers::redis::Server::start_fast().unwrap();
-        let url = leasehold_receivers::Receiver::url(&server);
+        let server = leasehold_kit::redis::Server::start_fast().unwrap();
+        let url = leasehold_kit::Receiver::url(&server);
         let mut connection = redis::Client::open(url).unwrap().get_connection().unwrap();
         for (name, least, keys) in COMMANDS {
             let mut info = redis::cmd("COMMAND");

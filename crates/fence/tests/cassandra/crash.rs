@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use leasehold_fence::cassandra::Write;
 use leasehold_fence::{Outcome, Receiver as _};
-use leasehold_receivers::Receiver as _;
+use leasehold_kit::Receiver as _;
 
 use crate::world::{World, server, stamp};
 

@@ -1,7 +1,7 @@
 //! Answers that are lost, and a server that stands still.
 
 use leasehold_fence::{Outcome, Receiver as _};
-use leasehold_receivers::Receiver as _;
+use leasehold_kit::Receiver as _;
 
 use crate::proxy::Proxy;
 use crate::world::{World, name, server, shared, stamp};

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem};
 use leasehold_fence::{Outcome, Receiver as _};
-use leasehold_receivers::Receiver as _;
-use leasehold_receivers::dynamodb::Server;
+use leasehold_kit::Receiver as _;
+use leasehold_kit::dynamodb::Server;
 
 use crate::world::{World, key, stamp};
 

@@ -12,8 +12,8 @@ use aws_sdk_dynamodb::types::{
 use leasehold_fence::conformance::{Subject, Trouble, Writer, Written};
 use leasehold_fence::{Error, Receiver, Stamp, dynamodb};
 
-use leasehold_receivers::Receiver as _;
-use leasehold_receivers::dynamodb::Server;
+use leasehold_kit::Receiver as _;
+use leasehold_kit::dynamodb::Server;
 
 use super::http::Http;
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use leasehold_fence::{Error, Outcome, Receiver as _};
-use leasehold_receivers::Receiver as _;
+use leasehold_kit::Receiver as _;
 
 use crate::relay::END_TXN;
 use crate::world::{World, alone, highest, stamp};

@@ -305,8 +305,8 @@ async fn an_engine_without_transactions_and_a_lazy_log_are_hazards() {
         "{found:?}"
     );
     // A server of its own: this one is a setting of all databases.
-    let lazy = leasehold_receivers::mariadb::Server::start_fast().unwrap();
-    let (_, fence) = super::database_on(&leasehold_receivers::Receiver::url(&lazy), 2).await;
+    let lazy = leasehold_kit::mariadb::Server::start_fast().unwrap();
+    let (_, fence) = super::database_on(&leasehold_kit::Receiver::url(&lazy), 2).await;
     let found = fence.hazards().await.unwrap();
     assert_eq!(
         found.iter().map(ToString::to_string).collect::<Vec<_>>(),

@@ -4,7 +4,7 @@ use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 use leasehold_fence::{Outcome, Receiver};
-use leasehold_receivers::{Receiver as _, mariadb};
+use leasehold_kit::{Receiver as _, mariadb};
 use tokio::sync::RwLockWriteGuard;
 
 use super::{SERVER, database_on, highest, insert, stamp, tokens, write};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use leasehold_fence::object_store::Fence;
 use leasehold_fence::{Authority, Counts, Error, NoAuthority, Outcome, Receiver as _, Stamp};
-use leasehold_receivers::Receiver as _;
+use leasehold_kit::Receiver as _;
 use object_store::aws::S3ConditionalPut;
 use object_store::local::LocalFileSystem;
 use tokio::sync::oneshot;
@@ -138,7 +138,7 @@ async fn one_object_has_one_fence_name_and_a_head_is_a_head() {
 
 #[tokio::test]
 async fn a_server_that_is_gone_is_a_failure_and_one_that_comes_back_empty_has_forgotten() {
-    let mut server = leasehold_receivers::s3::Server::start().unwrap();
+    let mut server = leasehold_kit::s3::Server::start().unwrap();
     server.make_bucket(BUCKET).unwrap();
     let s3 = store_at(&server.url(), &Http::default(), S3ConditionalPut::ETagMatch);
     let fence = Fence::new(Arc::new(s3), "gone");

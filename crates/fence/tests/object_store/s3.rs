@@ -3,8 +3,8 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use leasehold_receivers::Receiver as _;
-use leasehold_receivers::s3::Server;
+use leasehold_kit::Receiver as _;
+use leasehold_kit::s3::Server;
 use object_store::aws::{AmazonS3, AmazonS3Builder, S3ConditionalPut};
 use object_store::{BackoffConfig, RetryConfig};
 

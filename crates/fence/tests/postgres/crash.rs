@@ -1,7 +1,7 @@
 //! `kill -9` of the server at every point of a fenced write: nothing half done, and the fence knows its token.
 
 use leasehold_fence::{Error, Receiver as _};
-use leasehold_receivers::{Receiver as _, postgres};
+use leasehold_kit::{Receiver as _, postgres};
 use sqlx::Executor as _;
 
 use crate::world::{NAME, World, put, refused_for, run, stamp};

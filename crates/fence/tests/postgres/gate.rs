@@ -2,7 +2,7 @@
 //! made to happen.
 
 use leasehold_fence::{Receiver as _, Stamp};
-use leasehold_receivers::{Receiver as _, postgres};
+use leasehold_kit::{Receiver as _, postgres};
 use sqlx::{Executor as _, PgConnection};
 
 use crate::world::{NAME, World, beside, has, of, put, refused_for, run, soon, stamp, why_failed};

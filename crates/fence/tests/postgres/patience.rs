@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use leasehold_fence::postgres::{MIGRATION, WRITE_PATIENCE};
 use leasehold_fence::{Outcome, Receiver as _};
-use leasehold_receivers::{Receiver as _, postgres};
+use leasehold_kit::{Receiver as _, postgres};
 use sqlx::Executor as _;
 
 use crate::world::{A_WHILE, NAME, SOON, World, beside, has, pid, put, run, soon, stamp, why_failed};

@@ -2,7 +2,7 @@
 
 use leasehold_fence::Receiver as _;
 use leasehold_fence::postgres::Fence;
-use leasehold_receivers::{Receiver as _, postgres};
+use leasehold_kit::{Receiver as _, postgres};
 
 use crate::world::{World, pool, run, stamp};
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use leasehold_fence::postgres::{Fence, MIGRATION};
 use leasehold_fence::{Counts, Error, Stamp};
-use leasehold_receivers::{Receiver as _, postgres};
+use leasehold_kit::{Receiver as _, postgres};
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::{PgConnection, Postgres, Transaction};
 use tokio::task::JoinHandle;

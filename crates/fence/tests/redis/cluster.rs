@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use leasehold_fence::redis::{Fence, Unfit};
 use leasehold_fence::{Error, Receiver as _};
-use leasehold_receivers::Receiver as _;
-use leasehold_receivers::redis::Server;
+use leasehold_kit::Receiver as _;
+use leasehold_kit::redis::Server;
 use tokio::time::sleep;
 
 use crate::common::{ask, connect, get, highest, stamp};

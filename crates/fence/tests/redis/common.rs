@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use leasehold_fence::redis::Fence;
 use leasehold_fence::{Error, Stamp};
-use leasehold_receivers::{Receiver as _, redis as server};
+use leasehold_kit::{Receiver as _, redis as server};
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Cmd, FromRedisValue};
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use leasehold_fence::redis::Fence;
 use leasehold_fence::{Error, Outcome, Receiver as _};
-use leasehold_receivers::Receiver as _;
-use leasehold_receivers::redis::Server;
+use leasehold_kit::Receiver as _;
+use leasehold_kit::redis::Server;
 use tokio::time::sleep;
 
 use crate::common::{get, highest, stamp};

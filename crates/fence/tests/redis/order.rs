@@ -171,8 +171,8 @@ async fn the_last_refusals_are_kept_the_newest_first() {
 
 #[tokio::test]
 async fn a_server_that_has_forgotten_the_script_is_given_it_again() {
-    let server = leasehold_receivers::redis::Server::start_fast().unwrap();
-    let url = leasehold_receivers::Receiver::url(&server);
+    let server = leasehold_kit::redis::Server::start_fast().unwrap();
+    let url = leasehold_kit::Receiver::url(&server);
     let fence = Fence::open(&url).await.unwrap();
     for n in 1..=2 {
         let _: () = ask(&url, redis::cmd("SCRIPT").arg("FLUSH")).await;

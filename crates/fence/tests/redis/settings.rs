@@ -2,7 +2,7 @@
 
 use leasehold_fence::redis::Fence;
 use leasehold_fence::{Hazard, Receiver as _};
-use leasehold_receivers::{Receiver as _, redis as server};
+use leasehold_kit::{Receiver as _, redis as server};
 
 use crate::common::{ask, fence, stamp};
 

@@ -2,8 +2,8 @@
 
 use leasehold_fence::Receiver as _;
 use leasehold_fence::redis::Fence;
-use leasehold_receivers::Receiver as _;
-use leasehold_receivers::redis::Server;
+use leasehold_kit::Receiver as _;
+use leasehold_kit::redis::Server;
 use std::time::Duration;
 use tokio::time::sleep;
 

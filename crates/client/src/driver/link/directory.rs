@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use leasehold_core::Millis;
 use leasehold_core::holder::Reading;
-use leasehold_server::{EmbeddedOptions, Server};
+use leasehold_host::{EmbeddedOptions, Server};
 use tokio::net::UnixStream;
 
 use super::connection::{Connection, is_opening_error};
@@ -64,7 +64,7 @@ impl Directory {
                 let failed = format!("this process serves {} no more: {why}", path.display());
                 return Err(Unreachable::Directory(failed));
             }
-            leasehold_server::try_serve(&path, &options)
+            leasehold_host::try_serve(&path, &options)
                 .map_err(|error| Unreachable::Directory(error.to_string()))
         });
         self.server = served.await.unwrap_or_else(|error| Err(Unreachable::Directory(error.to_string())))?;
@@ -72,7 +72,7 @@ impl Directory {
     }
 
     async fn connect_socket(&self) -> io::Result<Connection> {
-        let (socket, _keep) = leasehold_server::connect_path(&self.path).map_err(io::Error::other)?;
+        let (socket, _keep) = leasehold_host::connect_path(&self.path).map_err(io::Error::other)?;
         let attempt = async {
             let stream = UnixStream::connect(socket).await?.into_std()?;
             Connection::open(Socket::Unix(stream), "").await
@@ -90,7 +90,7 @@ impl Directory {
         if is_opening_error(error) {
             return Unreachable::Protocol(error.to_string());
         }
-        match leasehold_server::lock_holder(&self.path) {
+        match leasehold_host::lock_holder(&self.path) {
             Some(holder) => Unreachable::ServerSilent {
                 path: self.path.clone(),
                 pid: holder.pid,

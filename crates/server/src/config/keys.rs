@@ -1,0 +1,377 @@
+//! The keys: one table from which the file, the environment, `--set`, the printed configuration and the reference all follow.
+
+use std::net::SocketAddr;
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use leasehold_core::limits::{LONGEST_MAX_TTL, MIN_TTL};
+use leasehold_core::{Drift, Millis};
+
+use super::cluster::{advertise, initial};
+use super::patterns::patterns;
+use super::{Config, LEAST_BODY, LogFormat, ServiceName};
+
+/// The value of a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value {
+    /// Text.
+    Text(String),
+    /// A number that is not negative.
+    Number(u64),
+    /// Yes or no.
+    Flag(bool),
+    /// Texts in an order. Where there are no quotes they are separated by commas.
+    List(Vec<String>),
+}
+
+/// Something that can be chosen.
+#[derive(Debug)]
+pub struct Key {
+    /// What it is called in a file; the part before a dot is its section.
+    pub name: &'static str,
+    /// What it is for, in one line.
+    pub about: &'static str,
+    /// What it can be, in words.
+    pub bounds: &'static str,
+    get: fn(&Config) -> Value,
+    set: fn(&mut Config, Value) -> Result<(), String>,
+}
+
+/// All keys: those without a section first, because a file cannot have them in another order.
+pub const KEYS: [Key; 22] = [
+    Key {
+        name: "name",
+        about: "what the service is called in logs and metrics",
+        bounds: "1 to 63 letters, digits, dots, dashes and underscores",
+        get: |config| Value::Text(config.name.to_string()),
+        set: |config, value| put(&mut config.name, value.text().and_then(|text| name(&text))),
+    },
+    Key {
+        name: "data",
+        about: "the directory with the log; made if it is missing",
+        bounds: "a path",
+        get: |config| Value::Text(config.data.display().to_string()),
+        set: |config, value| put(&mut config.data, value.text().and_then(|text| directory(&text))),
+    },
+    Key {
+        name: "listen",
+        about: "address and port; port 0 lets the system choose one",
+        bounds: "an address, not a name",
+        get: |config| Value::Text(config.listen.to_string()),
+        set: |config, value| put(&mut config.listen, value.text().and_then(|text| address(&text))),
+    },
+    Key {
+        name: "insecure",
+        about: "whether other machines may reach it without TLS and authentication",
+        bounds: "true or false",
+        get: |config| Value::Flag(config.insecure),
+        set: |config, value| put(&mut config.insecure, value.flag()),
+    },
+    Key {
+        name: "max_ttl_ms",
+        about: "the longest ttl of a session; a directory keeps the one it was made with",
+        bounds: "500 to 86400000",
+        get: |config| Value::Number(config.max_ttl.get()),
+        set: |config, value| {
+            put(&mut config.max_ttl, value.number(MIN_TTL.get()..=LONGEST_MAX_TTL.get()).map(Millis::new))
+        },
+    },
+    Key {
+        name: "drift_ppm",
+        about: "rate error that clocks are trusted to keep, in millionths; a directory keeps the one it was made with",
+        bounds: "0 to 499999: below one half",
+        get: |config| Value::Number(config.drift.ppm().into()),
+        set: |config, value| put(&mut config.drift, value.number(0..=499_999).and_then(drift)),
+    },
+    Key {
+        name: "shutdown_grace_ms",
+        about: "how long a stop waits for what is under way; at least http.request_timeout_ms",
+        bounds: "0 to 3600000",
+        get: |config| millis(config.shutdown_grace),
+        set: |config, value| put(&mut config.shutdown_grace, value.length(0..=3_600_000)),
+    },
+    Key {
+        name: "snapshot_entries",
+        about: "a snapshot is taken after so many entries of the log",
+        bounds: "64 to 10000000",
+        get: |config| Value::Number(config.snapshot_entries),
+        set: |config, value| put(&mut config.snapshot_entries, value.number(64..=10_000_000)),
+    },
+    Key {
+        name: "snapshot_bytes",
+        about: "or after so many bytes of them; at least http.max_body_bytes",
+        bounds: "65536 to 4294967296",
+        get: |config| Value::Number(config.snapshot_bytes),
+        set: |config, value| put(&mut config.snapshot_bytes, value.number(64 << 10..=4 << 30)),
+    },
+    Key {
+        name: "gap_patterns",
+        about: "names that somebody must always act on; how long nobody did is counted for each pattern",
+        bounds: "up to 64 names, or beginnings of names with * behind them; the first that fits counts",
+        get: |config| Value::List(config.gap_patterns.iter().map(ToString::to_string).collect()),
+        set: |config, value| put(&mut config.gap_patterns, value.list().and_then(|list| patterns(&list))),
+    },
+    Key {
+        name: "http.max_body_bytes",
+        about: "the longest body of a request; a value of 64 KiB in hexadecimal digits must fit",
+        bounds: "135168 to 4194304",
+        get: |config| size(config.http.max_body_bytes),
+        set: |config, value| put(&mut config.http.max_body_bytes, value.count(LEAST_BODY..=4 << 20)),
+    },
+    Key {
+        name: "http.max_header_bytes",
+        about: "the longest head of a request",
+        bounds: "8192 to 1048576",
+        get: |config| size(config.http.max_header_bytes),
+        set: |config, value| put(&mut config.http.max_header_bytes, value.count(8 << 10..=1 << 20)),
+    },
+    Key {
+        name: "http.request_timeout_ms",
+        about: "how long a client may take to send one request",
+        bounds: "100 to 600000",
+        get: |config| millis(config.http.request_timeout),
+        set: |config, value| put(&mut config.http.request_timeout, value.length(100..=600_000)),
+    },
+    Key {
+        name: "limits.max_connections",
+        about: "connections at once, of all kinds together; each takes a descriptor",
+        bounds: "16 to 1000000",
+        get: |config| size(config.limits.max_connections),
+        set: |config, value| put(&mut config.limits.max_connections, value.count(16..=1_000_000)),
+    },
+    Key {
+        name: "limits.max_watches",
+        about: "watches at once",
+        bounds: "1 to 1000000",
+        get: |config| size(config.limits.max_watches),
+        set: |config, value| put(&mut config.limits.max_watches, value.count(1..=1_000_000)),
+    },
+    Key {
+        name: "limits.max_watches_per_connection",
+        about: "watches at once on one connection; at most limits.max_watches",
+        bounds: "1 to 1000000",
+        get: |config| size(config.limits.max_watches_per_connection),
+        set: |config, value| put(&mut config.limits.max_watches_per_connection, value.count(1..=1_000_000)),
+    },
+    Key {
+        name: "limits.write_timeout_ms",
+        about: "how long a client may leave unread what was sent to it before it is cut off",
+        bounds: "100 to 600000",
+        get: |config| millis(config.limits.write_timeout),
+        set: |config, value| put(&mut config.limits.write_timeout, value.length(100..=600_000)),
+    },
+    Key {
+        name: "cluster.initial",
+        about: "the nodes that found a cluster together, this one among them; only for a new directory",
+        bounds: "name=host:port, separated by commas; empty for a node that stands alone",
+        get: |config| Value::Text(config.cluster.initial_text()),
+        set: |config, value| put(&mut config.cluster.initial, value.text().and_then(|text| initial(&text))),
+    },
+    Key {
+        name: "cluster.join",
+        about: "whether a new directory waits to be added to a cluster instead of founding one",
+        bounds: "true or false",
+        get: |config| Value::Flag(config.cluster.join),
+        set: |config, value| put(&mut config.cluster.join, value.flag()),
+    },
+    Key {
+        name: "cluster.advertise",
+        about: "where clients and other nodes reach this one, if it is not where it listens",
+        bounds: "host:port, or empty",
+        get: |config| Value::Text(config.cluster.advertise.clone().unwrap_or_default()),
+        set: |config, value| {
+            put(&mut config.cluster.advertise, value.text().and_then(|text| advertise(&text)))
+        },
+    },
+    Key {
+        name: "log.format",
+        about: "auto is human on a terminal and json elsewhere",
+        bounds: "auto, human or json",
+        get: |config| Value::Text(config.log.format.word().to_owned()),
+        set: |config, value| put(&mut config.log.format, value.text().and_then(|text| format(&text))),
+    },
+    Key {
+        name: "log.level",
+        about: "a level, or directives such as info,leasehold_server=debug",
+        bounds: "error, warn, info, debug, trace, off, or directives",
+        get: |config| Value::Text(config.log.level.clone()),
+        set: |config, value| put(&mut config.log.level, value.text().and_then(level)),
+    },
+];
+
+impl Key {
+    /// Its value in a configuration.
+    pub fn get(&self, config: &Config) -> Value {
+        (self.get)(config)
+    }
+
+    /// Sets it, if it can be that. The message names the value and what it could be.
+    pub(super) fn set(&self, config: &mut Config, value: Value) -> Result<(), String> {
+        (self.set)(config, value)
+    }
+
+    /// Reads a value from text that has no types of its own: a variable, or the command line.
+    pub(super) fn read(&self, config: &Config, text: &str) -> Result<Value, String> {
+        match self.get(config) {
+            Value::Text(_) => Ok(Value::Text(text.to_owned())),
+            Value::List(_) => {
+                let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+                Ok(Value::List(parts.map(str::to_owned).collect()))
+            }
+            Value::Flag(_) => match text {
+                "true" => Ok(Value::Flag(true)),
+                "false" => Ok(Value::Flag(false)),
+                _ => Err(format!("{text:?} is neither true nor false")),
+            },
+            Value::Number(_) => {
+                text.parse().map(Value::Number).map_err(|_| format!("{text:?} is not a whole number"))
+            }
+        }
+    }
+
+    /// Its name as a variable of the environment.
+    pub fn variable(&self) -> String {
+        format!("{}{}", super::layers::PREFIX, self.name.replace('.', "_").to_uppercase())
+    }
+}
+
+impl Value {
+    /// As it is written where there are no quotes: a variable, or a field of the log.
+    pub fn bare(&self) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::List(list) => list.join(","),
+            other => other.to_string(),
+        }
+    }
+
+    fn text(self) -> Result<String, String> {
+        match self {
+            Self::Text(text) => Ok(text),
+            other => Err(format!("{other} is not text in quotes")),
+        }
+    }
+
+    fn list(self) -> Result<Vec<String>, String> {
+        match self {
+            Self::List(list) => Ok(list),
+            other => Err(format!("{other} is not a list of texts, such as [\"jobs/*\", \"leader\"]")),
+        }
+    }
+
+    fn flag(self) -> Result<bool, String> {
+        match self {
+            Self::Flag(flag) => Ok(flag),
+            other => Err(format!("{other} is neither true nor false")),
+        }
+    }
+
+    fn number(self, range: RangeInclusive<u64>) -> Result<u64, String> {
+        match self {
+            Self::Number(number) if range.contains(&number) => Ok(number),
+            Self::Number(number) => Err(format!("{number} is outside {} to {}", range.start(), range.end())),
+            other => Err(format!("{other} is not a whole number")),
+        }
+    }
+
+    fn count(self, range: RangeInclusive<usize>) -> Result<usize, String> {
+        let number = self.number(*range.start() as u64..=*range.end() as u64)?;
+        usize::try_from(number).map_err(|_| format!("{number} is more than this machine can count"))
+    }
+
+    fn length(self, range: RangeInclusive<u64>) -> Result<Duration, String> {
+        self.number(range).map(Duration::from_millis)
+    }
+}
+
+/// As it is written in a file.
+impl std::fmt::Display for Value {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Text(text) => super::file::write_text(f, text),
+            Self::Number(number) => write!(f, "{number}"),
+            Self::Flag(flag) => write!(f, "{flag}"),
+            Self::List(list) => {
+                f.write_str("[")?;
+                for (at, text) in list.iter().enumerate() {
+                    f.write_str(if at == 0 { "" } else { ", " })?;
+                    super::file::write_text(f, text)?;
+                }
+                f.write_str("]")
+            }
+        }
+    }
+}
+
+impl LogFormat {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Auto, Self::Human, Self::Json];
+
+    /// The word for it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Human => "human",
+            Self::Json => "json",
+        }
+    }
+}
+
+fn put<T>(place: &mut T, value: Result<T, String>) -> Result<(), String> {
+    *place = value?;
+    Ok(())
+}
+
+fn millis(length: Duration) -> Value {
+    Value::Number(u64::try_from(length.as_millis()).expect("lengths were milliseconds when they were set"))
+}
+
+fn size(size: usize) -> Value {
+    Value::Number(size as u64)
+}
+
+fn name(text: &str) -> Result<ServiceName, String> {
+    ServiceName::new(text)
+        .ok_or_else(|| format!("{text:?} is not 1 to 63 letters, digits, dots, dashes and underscores"))
+}
+
+/// Absolute, so that messages say which directory it is wherever the service was started.
+fn directory(text: &str) -> Result<PathBuf, String> {
+    if text.is_empty() {
+        return Err("the path is empty; name a directory".to_owned());
+    }
+    if text.starts_with('~') {
+        // Nobody wants a directory of that name, and whoever looks for the log would look in another place.
+        return Err(format!(
+            "{text:?} begins with ~, which a shell replaces and a configuration does not; write the whole path"
+        ));
+    }
+    std::path::absolute(text).map_err(|error| format!("cannot find the present directory: {error}"))
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        format!("{text:?} is not an address with a port; write it like 127.0.0.1:7420 or [::1]:7420")
+    })
+}
+
+fn drift(ppm: u64) -> Result<Drift, String> {
+    let drift = u32::try_from(ppm).ok().and_then(Drift::from_ppm);
+    drift.ok_or_else(|| format!("{ppm} is above {}", Drift::MAX.ppm()))
+}
+
+fn format(text: &str) -> Result<LogFormat, String> {
+    LogFormat::ALL
+        .into_iter()
+        .find(|format| format.word() == text)
+        .ok_or_else(|| format!("{text:?} is none of auto, human and json"))
+}
+
+fn level(text: String) -> Result<String, String> {
+    if text.trim().is_empty() {
+        Err("the level is empty; write off for silence".to_owned())
+    } else {
+        Ok(text)
+    }
+}

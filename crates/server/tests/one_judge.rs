@@ -1,0 +1,123 @@
+//! One function judges numbers: when it is changed, the library, `leasehold plan`, HTTP and gRPC all say so, in the same words.
+//!
+//! The change is for the whole process, so this is a test of its own.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails, and unwrap says where")]
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use leasehold::SessionOptions;
+use leasehold_core::planted::choose_strict_numbers;
+use leasehold_server::config::Config;
+use leasehold_server::{Service, start};
+use leasehold_wire::messages as pb;
+use tempfile::TempDir;
+use tonic::transport::Endpoint;
+
+/// As the generator writes it.
+#[expect(unreachable_pub, unused_qualifications, reason = "written by a generator")]
+mod generated {
+    include!(concat!(env!("OUT_DIR"), "/client/leasehold.v1.rs"));
+}
+
+const TTL: u64 = 10_000;
+const EVERY: u64 = 3_000;
+const MARGIN: u64 = 1_500;
+const ROUND_TRIP: u64 = 50;
+
+fn by_library(every: u64) -> Option<String> {
+    let options = SessionOptions::new()
+        .ttl(Duration::from_millis(TTL))
+        .renew_every(Duration::from_millis(every))
+        .margin(Duration::from_millis(MARGIN))
+        .round_trip(Duration::from_millis(ROUND_TRIP));
+    options.numbers().err().map(|error| error.to_string())
+}
+
+fn by_plan(every: u64) -> Option<String> {
+    let [ttl, every, margin, trip] = [TTL, every, MARGIN, ROUND_TRIP].map(|length| format!("{length}ms"));
+    leasehold_cli::plan_refusal(&[
+        "--ttl",
+        &ttl,
+        "--renew-every",
+        &every,
+        "--margin",
+        &margin,
+        "--rtt",
+        &trip,
+    ])
+}
+
+fn by_http(address: SocketAddr, every: u64) -> Option<String> {
+    let body = serde_json::json!({
+        "ttl_ms": TTL, "renew_every_ms": every, "margin_ms": MARGIN, "round_trip_ms": ROUND_TRIP,
+    });
+    let body = body.to_string();
+    let mut connection = TcpStream::connect(address).unwrap();
+    write!(
+        connection,
+        "POST /v1/session/open HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .unwrap();
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let body: serde_json::Value = serde_json::from_str(body).unwrap();
+    match head.starts_with("HTTP/1.1 200") {
+        true => None,
+        false => Some(body["error"]["message"].as_str().unwrap().to_owned()),
+    }
+}
+
+fn by_grpc(address: SocketAddr, every: u64) -> Option<String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let channel = Endpoint::from_shared(format!("http://{address}")).unwrap().connect().await.unwrap();
+        let request = pb::OpenSessionRequest {
+            ttl_ms: Some(TTL),
+            renew_every_ms: Some(every),
+            margin_ms: Some(MARGIN),
+            round_trip_ms: Some(ROUND_TRIP),
+            ..Default::default()
+        };
+        let answer = generated::leasehold_client::LeaseholdClient::new(channel).open_session(request).await;
+        answer.err().map(|status| status.message().to_owned())
+    })
+}
+
+/// What each of the four says, without what `plan` says before and after it.
+fn all(address: SocketAddr, every: u64) -> [Option<String>; 4] {
+    let plan = by_plan(every).map(|text| {
+        let line = text.lines().next().unwrap_or_default();
+        line.split_once("does not hold: ").unwrap().1.to_owned()
+    });
+    [by_library(every), plan, by_http(address, every), by_grpc(address, every)]
+}
+
+fn service(directory: &TempDir) -> Service {
+    let mut config = Config::new(directory.path().join("data"));
+    config.listen = SocketAddr::from(([127, 0, 0, 1], 0));
+    start(&config).unwrap()
+}
+
+#[test]
+fn whoever_judges_numbers_asks_the_same_function() {
+    let directory = TempDir::new().unwrap();
+    let service = service(&directory);
+    let address = service.address();
+    assert_eq!(all(address, EVERY), [const { None::<String> }; 4]);
+    let half = all(address, TTL / 2);
+    assert!(half[0].as_ref().unwrap().contains("2 x 5000 ms + 50 ms = 10050 ms is not below"), "{half:?}");
+    assert!(half.iter().all(|said| said == &half[0]), "{half:?}");
+    choose_strict_numbers(true);
+    let changed = all(address, EVERY);
+    choose_strict_numbers(false);
+    assert!(changed[0].as_ref().unwrap().starts_with("margin of 1500 ms is below"), "{changed:?}");
+    assert!(changed.iter().all(|said| said == &changed[0]), "{changed:?}");
+    service.stop();
+    service.wait().unwrap();
+}
