@@ -26,7 +26,7 @@ var ErrNoGuard = errors.New("no guard")
 
 // Session is renewed by a goroutine of its own until it is closed. One renewal keeps all of its leases.
 type Session struct {
-	url, key           string
+	url, id, key       string
 	ttl, usable, every time.Duration
 	oneAtATime         sync.Mutex // renewals, so that an older answer never replaces a newer one
 	closed             chan struct{}
@@ -55,19 +55,20 @@ type fields map[string]any
 // Open begins a session. The service says how often to renew it, and how much of the ttl to leave unused.
 func Open(url, label string, ttl time.Duration) (*Session, error) {
 	var opened struct {
+		ID         string `json:"session"`
 		Key        string `json:"session_key"`
 		TTL        int64  `json:"ttl_ms"`
 		Margin     *int64 `json:"margin_ms"`
 		RenewEvery int64  `json:"renew_every_ms"`
 	}
 	s := &Session{url: url, closed: make(chan struct{})}
-	if err := s.call("session/open", 5*time.Second, fields{"label": label, "ttl_ms": ttl.Milliseconds()}, &opened); err != nil {
+	if err := s.call("sessions", 5*time.Second, fields{"label": label, "ttl_ms": ttl.Milliseconds()}, &opened); err != nil {
 		return nil, err
 	}
 	if opened.Margin == nil {
 		return nil, &Refused{"no-margin", fmt.Sprintf("a ttl of %v is too short for the clocks of this service", ttl)}
 	}
-	s.key = opened.Key
+	s.key, s.id = opened.Key, opened.ID
 	s.ttl = time.Duration(opened.TTL) * time.Millisecond
 	s.usable = time.Duration(opened.TTL-*opened.Margin) * time.Millisecond
 	s.every = time.Duration(opened.RenewEvery) * time.Millisecond
@@ -84,7 +85,7 @@ func (s *Session) renew() error {
 		Leases []held    `json:"leases"`
 		Waits  []waiting `json:"waits"`
 	}
-	if err := s.call("session/renew", s.every/2, fields{"session_key": s.key}, &answer); err != nil {
+	if err := s.call("sessions/"+s.id+"/renew", s.every/2, fields{}, &answer); err != nil {
 		return err
 	}
 	all := make(map[string]held)
@@ -127,8 +128,8 @@ func (s *Session) Acquire(resource string, wait time.Duration) (*Lease, error) {
 		if left < 0 {
 			left = 0
 		}
-		asked := fields{"session_key": s.key, "resource": resource, "wait_ms": left.Milliseconds()}
-		trouble := s.call("lease/acquire", left+5*time.Second, asked, nil)
+		asked := fields{"resource": resource, "wait_ms": left.Milliseconds()}
+		trouble := s.call("leases/acquire", left+5*time.Second, asked, nil)
 		// Granted or not: what counts is what the next renewal lists. It also sets the first deadline.
 		token, err := s.find(resource)
 		if err != nil {
@@ -159,7 +160,7 @@ func (s *Session) find(resource string) (string, error) {
 			}
 			// An acquire whose answer was lost may still be in the queue: the next one would wait behind it.
 			for _, acquire := range left {
-				err = s.call("lease/cancel", s.every, fields{"session_key": s.key, "acquire": acquire}, nil)
+				err = s.call("leases/cancel", s.every, fields{"acquire": acquire}, nil)
 			}
 		}
 		var refused *Refused
@@ -197,7 +198,7 @@ func (s *Session) look(resource string) (token string, left []string) {
 // Close gives everything back. Not being heard is no harm: then it ends by itself after the ttl.
 func (s *Session) Close() {
 	close(s.closed)
-	_ = s.call("session/close", 5*time.Second, fields{"session_key": s.key}, nil)
+	_ = s.call("sessions/"+s.id+"/close", 5*time.Second, fields{}, nil)
 }
 
 func (s *Session) isClosed() bool {
@@ -250,8 +251,8 @@ func (l *Lease) IsWantedBack() bool {
 // with its session, and asking again would be safe too.
 func (l *Lease) Release() {
 	l.givenBack = true
-	asked := fields{"session_key": l.session.key, "resource": l.Resource, "token": l.Token}
-	_ = l.session.call("lease/release", 5*time.Second, asked, nil)
+	asked := fields{"resource": l.Resource, "token": l.Token}
+	_ = l.session.call("leases/release", 5*time.Second, asked, nil)
 }
 
 // call posts one request. Its time limit covers everything from connecting to the last byte of the answer.
@@ -260,15 +261,21 @@ func (s *Session) call(path string, limit time.Duration, asked fields, answer an
 	if err != nil {
 		return err
 	}
+	request, err := http.NewRequest("POST", s.url+"/v1/"+path, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	if s.key != "" {
+		request.Header.Set("Leasehold-Session", s.key)
+	}
 	client := http.Client{Timeout: limit}
-	response, err := client.Post(s.url+"/v1/"+path, "application/json", bytes.NewReader(body))
+	response, err := client.Do(request)
 	if err != nil {
 		return &NoAnswer{err}
 	}
 	defer response.Body.Close()
-	var said struct {
-		Error *struct{ Code, Kind, Message string } `json:"error"`
-	}
+	var said struct{ Code, Kind, Detail string }
 	decoder := json.NewDecoder(response.Body)
 	if response.StatusCode == http.StatusOK {
 		if answer == nil {
@@ -279,12 +286,12 @@ func (s *Session) call(path string, limit time.Duration, asked fields, answer an
 		}
 		return nil
 	}
-	if err := decoder.Decode(&said); err != nil || said.Error == nil {
+	if err := decoder.Decode(&said); err != nil || said.Code == "" {
 		return &NoAnswer{fmt.Errorf("%s: not the service's answer: status %s", path, response.Status)}
 	}
 	busy := response.StatusCode == 408 || response.StatusCode == 429 || response.StatusCode >= 500
-	if said.Error.Kind != "refused" && busy {
-		return &NoAnswer{fmt.Errorf("%s: %s", path, said.Error.Message)}
+	if said.Kind != "refused" && busy {
+		return &NoAnswer{fmt.Errorf("%s: %s", path, said.Detail)}
 	}
-	return &Refused{said.Error.Code, said.Error.Message}
+	return &Refused{said.Code, said.Detail}
 }

@@ -48,11 +48,11 @@ class Session:
     """Is renewed by a thread of its own until it is closed. One renewal keeps all of its leases."""
 
     def __init__(self, url, ttl_ms, label):
-        self.url = urlsplit(url)
-        opened = self._call("session/open", 5, label=label, ttl_ms=ttl_ms)
+        self.url, self.key = urlsplit(url), None
+        opened = self._call("sessions", 5, label=label, ttl_ms=ttl_ms)
         if opened["margin_ms"] is None:
             raise Refused("no-margin", f"a ttl of {ttl_ms} ms is too short for the clocks of this service")
-        self.key = opened["session_key"]
+        self.key, self.id = opened["session_key"], opened["session"]
         self.ttl = opened["ttl_ms"] / 1000
         self.usable = (opened["ttl_ms"] - opened["margin_ms"]) / 1000
         self.every = opened["renew_every_ms"] / 1000
@@ -66,7 +66,7 @@ class Session:
         """Sends one renewal. Whatever its answer lists is ours until `usable` after it was *sent*."""
         with self._one_at_a_time:  # so that an older answer never replaces a newer one
             sent = now()
-            answer = self._call("session/renew", self.every / 2, session_key=self.key)
+            answer = self._call(f"sessions/{self.id}/renew", self.every / 2)
             deadline = sent + self.usable
             self.held = {lease["token"]: (deadline, lease) for lease in answer["leases"]}
             self.waits = answer["waits"]
@@ -89,8 +89,8 @@ class Session:
         while True:
             wait_ms = max(0, round((end - now()) * 1000))
             try:
-                asked = {"session_key": self.key, "resource": resource, "wait_ms": wait_ms}
-                self._call("lease/acquire", wait_ms / 1000 + 5, **asked)
+                asked = {"resource": resource, "wait_ms": wait_ms}
+                self._call("leases/acquire", wait_ms / 1000 + 5, **asked)
                 trouble = Refused(f"{resource} was granted and taken away at once")
             except (Refused, NoAnswer) as error:
                 trouble = error
@@ -116,7 +116,7 @@ class Session:
                 if not left:
                     return None
                 for acquire in left:
-                    self._call("lease/cancel", self.every, session_key=self.key, acquire=acquire)
+                    self._call("leases/cancel", self.every, acquire=acquire)
             except NoAnswer:
                 if now() >= end:
                     raise
@@ -129,7 +129,7 @@ class Session:
         """Gives everything back. Not being heard is no harm: then it ends by itself after the ttl."""
         self._closed.set()
         try:
-            self._call("session/close", 5, session_key=self.key)
+            self._call(f"sessions/{self.id}/close", 5)
         except (Refused, NoAnswer):
             pass
 
@@ -146,20 +146,23 @@ class Session:
         """One call on a connection of its own: after an error there is nothing to repair."""
         kind = http.client.HTTPSConnection if self.url.scheme == "https" else http.client.HTTPConnection
         connection = kind(self.url.netloc, timeout=timeout)
+        headers = {"Content-Type": "application/json"}
+        if self.key:
+            headers["Leasehold-Session"] = self.key
         try:
-            connection.request("POST", "/v1/" + path, json.dumps(fields), {"Content-Type": "application/json"})
+            connection.request("POST", "/v1/" + path, json.dumps(fields), headers)
             response = connection.getresponse()
             answer = json.loads(response.read())
             if response.status == 200:
                 return answer
-            error = answer["error"]
+            error = {name: answer[name] for name in ("code", "kind", "detail")}
         except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError) as trouble:
             raise NoAnswer(f"{path}: {trouble!r}") from trouble
         finally:
             connection.close()
         if error["kind"] != "refused" and (response.status in (408, 429) or response.status >= 500):
-            raise NoAnswer(error["code"], error["message"])
-        raise Refused(error["code"], error["message"])
+            raise NoAnswer(error["code"], error["detail"])
+        raise Refused(error["code"], error["detail"])
 
 
 class Lease:
@@ -189,9 +192,9 @@ class Lease:
     def release(self):
         """Gives it back. It is not ours any more from the moment this is sent, whatever comes back."""
         self.given_back = True
-        fields = {"session_key": self.session.key, "resource": self.resource, "token": self.token}
+        fields = {"resource": self.resource, "token": self.token}
         try:
-            self.session._call("lease/release", 5, **fields)
+            self.session._call("leases/release", 5, **fields)
         except (Refused, NoAnswer):
             pass  # it was over already, or ends with its session; asking again would be safe too
 

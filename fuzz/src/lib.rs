@@ -15,20 +15,12 @@ pub mod random;
 mod shape;
 mod targets;
 
-// Two private decoders, compiled from the very files of their packages, with the modules that these files look for.
+// A private decoder, compiled from the very file of its package, with the module that this file looks for.
 #[expect(unreachable_pub, reason = "where the file belongs, the port is for everybody")]
 #[path = "../../crates/client/src/driver/link/address.rs"]
 mod address;
 mod error {
     pub(crate) use leasehold::Error;
-}
-#[path = "../../crates/server/src/http/fields"]
-mod fields {
-    pub(crate) mod node;
-    pub(crate) mod read;
-}
-mod plain {
-    pub(crate) use leasehold_server::plain::Fault;
 }
 
 pub use shape::Shape;

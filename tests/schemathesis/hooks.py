@@ -14,7 +14,8 @@ from schemathesis import GenerationMode
 URL = os.environ["LEASEHOLD_URL"]
 LONGEST_WAIT_MS = 50
 NOBODY_LISTENS = "127.0.0.1:1"
-NEEDS_A_LEASE = ("/v1/lease/release", "/v1/lease/set-value", "/v1/register/write")
+NEEDS_A_LEASE = ("/v1/leases/release", "/v1/leases/set-value", "/v1/leases/ready", "/v1/registers/write")
+KEY = "leasehold-session"
 
 
 class Holder:
@@ -26,19 +27,21 @@ class Holder:
 
     def living_key(self):
         if self.key is None:
-            opened = ask("/v1/session/open", {"label": "schemathesis", "ttl_ms": 300_000})
+            opened = ask("/v1/sessions", {"label": "schemathesis", "ttl_ms": 300_000})
             self.key = opened["session_key"]
         return self.key
 
     def lease(self):
         """A lease that is held. A new one each time: other requests may have ended the last."""
         self.count += 1
-        wanted = {"session_key": self.living_key(), "resource": f"schemathesis/{self.count}"}
-        return ask("/v1/lease/acquire", wanted)["leases"][0]
+        wanted = {"resource": f"schemathesis/{self.count}"}
+        return ask("/v1/leases/acquire", wanted, self.living_key())["leases"][0]
 
 
-def ask(path, fields):
+def ask(path, fields, key=None):
     headers = {"Content-Type": "application/json"}
+    if key is not None:
+        headers[KEY] = key
     request = urllib.request.Request(f"{URL}{path}", json.dumps(fields).encode(), headers)
     with urllib.request.urlopen(request, timeout=20) as answer:
         return json.load(answer)
@@ -56,7 +59,6 @@ def shorten(body):
 
 
 def let_in(path, body):
-    body["session_key"] = HOLDER.living_key()
     # What the document tells in words only: these exclude each other.
     if body.get("mode") != "slots":
         body.pop("slots", None)
@@ -73,15 +75,16 @@ def let_in(path, body):
 
 @schemathesis.hook
 def before_call(context, case, kwargs):
-    body = case.body
-    if not isinstance(body, dict):
-        return
+    body = case.body if isinstance(case.body, dict) else {}
     shorten(body)
     allowed = case.meta is not None and case.meta.generation.mode == GenerationMode.POSITIVE
     path = case.operation.path
     if allowed and path == "/v1/cluster/add" and isinstance(body.get("address"), str):
         # A made-up host is looked for in the network, and takes as long as the network likes.
         body["address"] = NOBODY_LISTENS
-    key = body.get("session_key")
-    if allowed and isinstance(key, str) and path != "/v1/session/close" and int(key[-1], 16) % 4 != 0:
+    key = (case.headers or {}).get(KEY)
+    if allowed and isinstance(key, str) and not path.endswith("/close") and int(key[-1], 16) % 4 != 0:
+        case.headers[KEY] = HOLDER.living_key()
+        if case.path_parameters:
+            case.path_parameters["session"] = case.headers[KEY].split("-")[0]
         let_in(path, body)

@@ -5,8 +5,7 @@ use leasehold_core::limits::LONGEST_MAX_TTL;
 use leasehold_core::numbers::{Ask, Numbers, NumbersError};
 use leasehold_core::protocol::{ClusterView, Incarnation, Member, MemberId, MemberRole};
 use leasehold_core::{
-    CommandNumber, Drift, Grant, Holdings, Label, Millis, Nonce, Policies, Reason, RegisterKey,
-    RenewalNumber, ResourceName, Revision, Token, Value,
+    CommandNumber, Drift, Grant, Holdings, Label, Millis, Nonce, Policies, RenewalNumber, Revision, Token,
 };
 
 use crate::SessionKey;
@@ -154,49 +153,6 @@ pub enum Cancelled {
     AlreadyGranted(Vec<Grant>),
 }
 
-/// A register to write.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RegisterWrite {
-    /// Of which resource.
-    pub resource: ResourceName,
-    /// The token held.
-    pub token: Token,
-    /// Which register.
-    pub register: RegisterKey,
-    /// Its new value; nothing removes it.
-    pub value: Option<Value>,
-    /// Whether it goes when the lease ends.
-    pub with_lease: bool,
-}
-
-/// A lease to end.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Revoke {
-    /// Of which resource.
-    pub resource: ResourceName,
-    /// Which lease.
-    pub token: Token,
-    /// Who does it.
-    pub by: Label,
-    /// Why.
-    pub reason: Reason,
-    /// Grant to the next at once; only the fence protects then.
-    pub now: bool,
-}
-
-/// An alarm to answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ClearAlarm {
-    /// Of which resource.
-    pub resource: ResourceName,
-    /// The token that was shown: an alarm of another is not answered.
-    pub token: Token,
-    /// Who does it.
-    pub by: Label,
-    /// What was found.
-    pub reason: Reason,
-}
-
 /// Whom a request to release reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
@@ -222,6 +178,13 @@ pub struct Page<T> {
     pub items: Vec<T>,
     /// Whether there are more after the last.
     pub more: bool,
+}
+
+impl<T> Page<T> {
+    /// The last item, if there are more behind it.
+    pub fn next(&self) -> Option<&T> {
+        self.items.last().filter(|_| self.more)
+    }
 }
 
 /// The nodes as their leader sees them.

@@ -112,8 +112,8 @@ macro_rules! codes {
 
 /// Every code that there is, each once. docs/reference/errors.md is written from this table.
 ///
-/// Over HTTP it is 400 for what cannot be in any state, 409 for what this state does not allow, 410 for what is over and 429 for limits. An unknown
-/// outcome is not 503: a client that sends again what got that answer may do it twice.
+/// Over HTTP it is 400 for what cannot be in any state, 404 for what is not there, 409 for what this state does not allow, 410 for what is over and 429
+/// for limits. An unknown outcome is 500: gateways send again what got 502 to 504, and may do it twice.
 pub const CODES: &[Code] = codes! {
     code("session-ended") Refused 410 NotFound
         "the session is over: closed, expired, or of another state of the store"
@@ -160,16 +160,16 @@ pub const CODES: &[Code] = codes! {
     code("not-current") Refused 409 FailedPrecondition
         "the token is not that of a present lease"
         "look with `leasehold get`; a later lease was not touched";
-    code("not-held") Refused 409 FailedPrecondition
+    code("not-held") Refused 404 NotFound
         "no holder has the resource"
         "nothing to release or revoke";
-    code("no-such-wait") Refused 409 NotFound
+    code("no-such-wait") Refused 404 NotFound
         "the wait to cancel does not exist, or not any more"
         "nothing";
-    code("no-such-successor") Refused 409 NotFound
+    code("no-such-successor") Refused 404 NotFound
         "no client waits to which the lease could be offered"
         "release it instead";
-    code("no-offer") Refused 409 NotFound
+    code("no-offer") Refused 404 NotFound
         "no such offer stands for this session"
         "acquire as usual";
     code("limit-reached") Refused 429 ResourceExhausted
@@ -178,7 +178,7 @@ pub const CODES: &[Code] = codes! {
     code("tokens-exhausted") Refused 409 FailedPrecondition
         "all tokens of this epoch are used: 2^48 grants"
         "restore with a new epoch";
-    code("no-room") Refused 409 ResourceExhausted
+    code("no-room") Refused 507 ResourceExhausted
         "the disk of the service is full; said on session streams, where each command uses up its number (single calls get `unavailable`)"
         "make room there; the service goes on by itself";
     code("not-yet-in-use") Refused 409 FailedPrecondition
@@ -187,13 +187,13 @@ pub const CODES: &[Code] = codes! {
     code("token-ahead") Refused 409 FailedPrecondition
         "the token is above all that were granted here: the state may have been set back. An [alarm](backup.md#an-alarm-is-raised) is raised, and the resource is granted to no client"
         "stop acting; an operator looks with `leasehold alarms`";
-    code("no-such-alarm") Refused 409 NotFound
+    code("no-such-alarm") Refused 404 NotFound
         "no alarm of that token is raised for the resource"
         "look with `leasehold alarms`: perhaps a greater token was shown meanwhile";
     code("wait-ended") Refused 409 Aborted
         "the wait ended without a lease; `why` is `timed-out`, `kind-changed`, `offer-ended` or `cancelled`"
         "ask again, or give up";
-    code("outcome-unknown") Unknown 504 Unknown
+    code("outcome-unknown") Unknown 500 Unknown
         "the request was on its way when the connection or the leader was lost"
         "look, then decide; the library asks again for a session's own commands";
     code("unavailable") Failed 503 Unavailable
@@ -211,7 +211,7 @@ pub const CODES: &[Code] = codes! {
     code("too-many-watches") Failed 429 ResourceExhausted
         "the connection or the service has as many watches as it may have"
         "end one, or raise the limit";
-    code("no-such-member") Refused 409 NotFound
+    code("no-such-member") Refused 404 NotFound
         "no node has that name"
         "`leasehold cluster status` lists them";
     code("member-taken") Refused 409 FailedPrecondition
@@ -247,7 +247,7 @@ pub const CODES: &[Code] = codes! {
     code("nobody-to-take-over") Refused 409 FailedPrecondition
         "no other voter is close enough"
         "see `leasehold cluster status`";
-    code("node-unreachable") Failed 409 FailedPrecondition
+    code("node-unreachable") Failed 502 Unavailable
         "no node answers at that address, or the member that was to take over or vote does not answer its leader"
         "start it (a new one with `leasehold serve --join`), name another, or remove it";
     code("wrong-node") Refused 409 FailedPrecondition

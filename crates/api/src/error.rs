@@ -7,10 +7,9 @@ mod details;
 
 use std::time::Duration;
 
-use leasehold_core::limits::{MAX_SLOTS, MAX_WAIT};
 use leasehold_core::numbers::NumbersError;
 use leasehold_core::protocol::{ClusterRefusal, Failure};
-use leasehold_core::{CommandNumber, Millis, Mode, Refusal, WaitEnding};
+use leasehold_core::{CommandNumber, Refusal, WaitEnding};
 
 use crate::code::{CODES, Code, GrpcCode, Kind};
 use crate::word::{not_free, wait_ended};
@@ -71,7 +70,7 @@ pub enum ApiError {
         /// Its name.
         field: String,
         /// The names that there are.
-        known: &'static [&'static str],
+        known: Vec<String>,
     },
     /// A field that is missing, given twice, or whose value cannot be.
     BadField {
@@ -109,7 +108,7 @@ pub enum ApiError {
     /// Something is there, but not for this method.
     WrongMethod {
         /// The methods that it takes, as in the header `Allow`.
-        allowed: &'static str,
+        allowed: String,
     },
     /// The body is not said to be JSON.
     WrongContentType {
@@ -162,28 +161,6 @@ impl ApiError {
         }
     }
 
-    /// Whether a wait may be so long.
-    pub fn check_wait(field: &str, wait: Option<Millis>) -> Result<Option<Millis>, Self> {
-        match wait {
-            Some(wait) if wait > MAX_WAIT => {
-                let why = format!("wait of {wait} is above the maximum of {MAX_WAIT}");
-                Err(Self::Impossible { field: field.to_owned(), why })
-            }
-            fitting => Ok(fitting),
-        }
-    }
-
-    /// Whether a name may have so many slots.
-    pub fn check_slots(field: &str, mode: Mode) -> Result<Mode, Self> {
-        match mode {
-            Mode::Slot { of } if !(1..=MAX_SLOTS).contains(&of) => Err(Self::Impossible {
-                field: field.to_owned(),
-                why: format!("{of} is outside 1 to {MAX_SLOTS} slots"),
-            }),
-            fitting => Ok(fitting),
-        }
-    }
-
     /// The status of an HTTP response.
     pub fn http_status(&self) -> u16 {
         self.entry().http
@@ -200,19 +177,8 @@ impl ApiError {
     }
 
     /// Which of the three kinds it is.
-    pub const fn kind(&self) -> Kind {
-        match self {
-            Self::Refused(_)
-            | Self::WaitEnded { .. }
-            | Self::Numbers(_)
-            | Self::Impossible { .. }
-            | Self::Cluster(_)
-            | Self::WrongNode { .. }
-            | Self::NodeNotBlank { .. }
-            | Self::AddressDiffers { .. } => Kind::Refused,
-            Self::Failed(Failure::OutcomeUnknown) => Kind::Unknown,
-            _ => Kind::Failed,
-        }
+    pub fn kind(&self) -> Kind {
+        self.entry().kind
     }
 
     /// One sentence for people.
@@ -247,7 +213,7 @@ impl ApiError {
                  `leasehold recover --data DIR --only-survivor --listen-address {advertised}`, which ends all leases"
             ),
             Self::BadJson { why } => format!("the body is not a JSON object that is understood: {why}"),
-            Self::UnknownField { field, known: [] } => {
+            Self::UnknownField { field, known } if known.is_empty() => {
                 format!("field {field:?} is not known; this request has none")
             }
             Self::UnknownField { field, known } => {

@@ -7,11 +7,13 @@
 //! What it does not do: it asks no node, reads no clock and knows no socket.
 
 pub mod answer;
-
+pub mod call;
 pub mod code;
 mod error;
 mod key;
-
+#[cfg(feature = "openapi")]
+pub mod openapi;
+pub mod request;
 mod text;
 pub mod view;
 pub mod word;

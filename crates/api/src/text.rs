@@ -3,6 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
+use leasehold_core::Token;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde::{Serialize, Serializer};
@@ -22,6 +23,13 @@ impl Number {
         let wrong =
             || format!("{} is not a whole number of 1 to {NUMBER_DIGITS} decimal digits", quoted(text));
         parse_number(text).map(Self).ok_or_else(wrong)
+    }
+}
+
+impl Number {
+    /// As a token.
+    pub const fn token(self) -> Token {
+        Token::from_u64(self.0)
     }
 }
 

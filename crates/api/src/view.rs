@@ -15,8 +15,8 @@ pub use self::event::{Changes, Event};
 pub use self::gaps::{Gap, GapPart, GapSide, Gaps, NameGaps, Outage};
 use self::lease::value_fields;
 pub use self::lease::{Alarm, Draining, Ending, Holder, Lease, Offer, Past, Readiness, Session, Waiter};
-use crate::Number;
 use crate::answer::{self, AtRevision, Page};
+use crate::{ApiError, Number};
 
 /// Nothing to say but that it is done.
 #[derive(Debug, Serialize)]
@@ -113,7 +113,8 @@ pub struct LeaseAnswer {
 pub struct Leases {
     revision: Number,
     leases: Vec<Lease>,
-    more: bool,
+    /// Give it as `after` for the next page; null at the end.
+    next: Option<String>,
 }
 
 /// A page of sessions.
@@ -122,7 +123,8 @@ pub struct Leases {
 pub struct Sessions {
     revision: Number,
     sessions: Vec<Session>,
-    more: bool,
+    /// Give it as `after` for the next page; null at the end.
+    next: Option<Number>,
 }
 
 /// Whether a token is current.
@@ -196,6 +198,33 @@ pub struct Status {
     revision: Number,
     log_time_ms: u64,
     log_time_cut_ms: u64,
+}
+
+/// A problem as RFC 9457 has it, with a code, its kind, and what else the code knows.
+#[derive(Debug, Serialize)]
+pub struct Problem<'a> {
+    r#type: &'static str,
+    title: &'a str,
+    status: u16,
+    detail: String,
+    code: &'static str,
+    kind: &'static str,
+    request_id: &'a str,
+    #[serde(flatten)]
+    more: serde_json::Map<String, serde_json::Value>,
+}
+
+impl<'a> Problem<'a> {
+    /// Of an error; the title is that of its status.
+    pub fn new(error: &ApiError, title: &'a str, request_id: &'a str) -> Self {
+        let more = match error.details() {
+            serde_json::Value::Object(more) => more,
+            _ => serde_json::Map::new(),
+        };
+        let (status, detail) = (error.http_status(), error.message());
+        let (code, kind) = (error.code(), error.kind().as_str());
+        Self { r#type: "about:blank", title, status, detail, code, kind, request_id, more }
+    }
 }
 
 impl From<()> for Done {
@@ -286,15 +315,17 @@ impl From<AtRevision<Option<LeaseView>>> for LeaseAnswer {
 
 impl From<AtRevision<Page<LeaseView>>> for Leases {
     fn from(seen: AtRevision<Page<LeaseView>>) -> Self {
+        let next = seen.answer.next().map(|last| last.resource.to_string());
         let leases = seen.answer.items.iter().map(Lease::new).collect();
-        Self { revision: number(seen.revision), leases, more: seen.answer.more }
+        Self { revision: number(seen.revision), leases, next }
     }
 }
 
 impl From<AtRevision<Page<SessionView>>> for Sessions {
     fn from(seen: AtRevision<Page<SessionView>>) -> Self {
+        let next = seen.answer.next().map(|last| last.session.get().into());
         let sessions = seen.answer.items.iter().map(Session::new).collect();
-        Self { revision: number(seen.revision), sessions, more: seen.answer.more }
+        Self { revision: number(seen.revision), sessions, next }
     }
 }
 

@@ -51,8 +51,11 @@ pub(crate) fn of_error(error: &Error) -> (&'static str, Kind) {
 
 /// The kind of what a service says over HTTP about its nodes. What it could not do is refused, unless it could not even ask.
 pub(crate) fn of_answer(code: &str) -> Kind {
-    let failed = ["failed", "unavailable", "node-unreachable", "bad-field", "no-such-path", "wrong-method"];
-    if failed.contains(&code) { Kind::Failed } else { Kind::Refused }
+    match leasehold_api::code::find(code).map(|known| known.kind) {
+        Some(leasehold_api::code::Kind::Refused) => Kind::Refused,
+        Some(leasehold_api::code::Kind::Unknown) => Kind::Unknown,
+        Some(leasehold_api::code::Kind::Failed) | None => Kind::Failed,
+    }
 }
 
 /// The code of a refusal.

@@ -84,7 +84,7 @@ impl Pile {
         let mut statuses = Vec::new();
         for holder in &self.holders {
             let ask = json!({"session_key": holder.key});
-            let answer = tokio::time::timeout(PATIENCE, post(node, "/v1/session/renew", &ask)).await;
+            let answer = tokio::time::timeout(PATIENCE, post(node, "/v1/sessions/SESSION/renew", &ask)).await;
             statuses.push(answer.map_or(0, |answer| answer.map_or(0, |(status, _)| status)));
         }
         statuses
@@ -116,7 +116,7 @@ impl Pile {
     pub async fn close(self, node: &str) {
         for holder in self.holders {
             // It may have ended already.
-            let _ = done(node, "/v1/session/close", &json!({"session_key": holder.key})).await;
+            let _ = done(node, "/v1/sessions/SESSION/close", &json!({"session_key": holder.key})).await;
         }
     }
 }
@@ -125,10 +125,10 @@ impl Holder {
     async fn open(node: &str, resource: String, ttl: Duration) -> Result<Self> {
         let ttl = u64::try_from(ttl.as_millis())?;
         let sent = At::now();
-        let opened = done(node, "/v1/session/open", &json!({"ttl_ms": ttl, "label": "pile"})).await?;
+        let opened = done(node, "/v1/sessions", &json!({"ttl_ms": ttl, "label": "pile"})).await?;
         let key = opened["session_key"].as_str().context("a session without a key")?.to_owned();
         let ask = json!({"session_key": key, "resource": resource});
-        let granted = done(node, "/v1/lease/acquire", &ask).await?;
+        let granted = done(node, "/v1/leases/acquire", &ask).await?;
         let token = granted["leases"][0]["token"].as_str().context("a grant without a token")?.parse()?;
         Ok(Self { key, resource, token, sent })
     }
@@ -230,7 +230,7 @@ enum Renewal {
 async fn renew(node: &str, holder: &Holder, patience: Duration) -> Renewal {
     let ask = json!({"session_key": holder.key});
     let token = holder.token.to_string();
-    match tokio::time::timeout(patience, post(node, "/v1/session/renew", &ask)).await {
+    match tokio::time::timeout(patience, post(node, "/v1/sessions/SESSION/renew", &ask)).await {
         Ok(Ok((200, answer))) => {
             let leases = answer["leases"].as_array();
             let listed = leases.is_some_and(|leases| leases.iter().any(|lease| lease["token"] == token));

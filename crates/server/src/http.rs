@@ -1,6 +1,6 @@
 //! The HTTP door: every call of the service as JSON, watches as server-sent events, health, metrics and an OpenAPI document.
 //!
-//! It turns requests into calls of [`Plain`] and decides nothing about leases. Every request is bounded: its head, its body, and the
+//! It turns requests into calls of [`Operations`] and decides nothing about leases. Every request is bounded: its head, its body, and the
 //! time in which the body must arrive. Every answer that is not what was asked for has one form, with a code of a closed list. A caller
 //! that hangs up drops its call, and with it a wait that was kept for it.
 //!
@@ -8,11 +8,7 @@
 //! another origin could read: no header allows it.
 
 mod answer;
-mod calls;
-mod cluster;
-mod fields;
-mod input;
-mod openapi;
+mod read;
 mod request;
 mod side;
 mod watch;
@@ -21,16 +17,21 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use axum::Router;
+use axum::extract::State;
 use axum::handler::Handler;
+use axum::http::Uri;
 use axum::middleware::from_fn_with_state;
-use axum::routing::{MethodRouter, get, post};
+use axum::routing::{MethodFilter, on};
+use leasehold_api::call::{CALLS, Method, at_path};
+use leasehold_api::{ApiError, request as ask, view};
 use leasehold_core::protocol::Failure;
-use leasehold_host::{Asking, Repeats, Served};
+use leasehold_host::{Repeats, Served};
 
-use self::answer::Refused;
+use self::answer::{Refused, shown};
+use self::read::{Fields, ForSession};
 use crate::config::{Config, HttpConfig};
 use crate::metrics::Metrics;
-use crate::plain::{ApiError, Plain};
+use crate::ops::Operations;
 use crate::running::Counts;
 use crate::tcp::Counted;
 
@@ -42,8 +43,7 @@ pub(crate) struct HttpState {
 
 #[derive(Debug)]
 struct Shared {
-    plain: Plain,
-    asking: Asking,
+    ops: Operations,
     limits: HttpConfig,
     max_watches: usize,
     metrics: Arc<Metrics>,
@@ -55,20 +55,14 @@ struct Shared {
 impl HttpState {
     /// Requests go to the node that is served.
     pub(crate) fn new(config: &Config, served: &Served, metrics: Arc<Metrics>, counts: Arc<Counts>) -> Self {
-        let plain = Plain::new(served.caller().clone());
-        let asking = served.peers().asking();
+        let ops = Operations::new(served.caller().clone(), served.peers().asking(), "http");
         let (limits, max_watches) = (config.http.clone(), config.limits.max_watches);
         let repeats = Repeats::default();
-        Self { shared: Arc::new(Shared { plain, asking, limits, max_watches, metrics, counts, repeats }) }
+        Self { shared: Arc::new(Shared { ops, limits, max_watches, metrics, counts, repeats }) }
     }
 
-    fn plain(&self) -> &Plain {
-        &self.shared.plain
-    }
-
-    /// For who the other nodes are.
-    fn asking(&self) -> &Asking {
-        &self.shared.asking
+    fn ops(&self) -> &Operations {
+        &self.shared.ops
     }
 
     fn limits(&self) -> &HttpConfig {
@@ -94,65 +88,100 @@ impl HttpState {
     }
 }
 
-/// Every path, with its limits and its form of errors.
+/// One operation as a handler: its request in, its view out.
+macro_rules! op {
+    ($op:ident() -> $view:ident) => {
+        |State(state): State<HttpState>, Fields(ask::Nothing {}): Fields<ask::Nothing>| async move {
+            shown::<_, view::$view>(state.ops().$op().await)
+        }
+    };
+    ($op:ident(key) -> $view:ident) => {
+        |State(state): State<HttpState>,
+         ForSession(key): ForSession,
+         Fields(ask::Nothing {}): Fields<ask::Nothing>| async move {
+            shown::<_, view::$view>(state.ops().$op(key).await)
+        }
+    };
+    ($op:ident($request:ident) -> $view:ident) => {
+        |State(state): State<HttpState>, Fields(request): Fields<ask::$request>| async move {
+            shown::<_, view::$view>(state.ops().$op(request).await)
+        }
+    };
+    ($op:ident(key, $request:ident) -> $view:ident) => {
+        |State(state): State<HttpState>,
+         ForSession(key): ForSession,
+         Fields(request): Fields<ask::$request>| async move {
+            shown::<_, view::$view>(state.ops().$op(key, request).await)
+        }
+    };
+}
+
+/// Every call, with its limits and its form of errors.
 pub(crate) fn router(state: HttpState) -> Router {
-    Router::new()
-        .route("/v1/session/open", posted(calls::open))
-        .route("/v1/session/renew", posted(calls::renew))
-        .route("/v1/session/close", posted(calls::close))
-        .route("/v1/session/list", asked(calls::sessions))
-        .route("/v1/lease/acquire", posted(calls::acquire))
-        .route("/v1/lease/release", posted(calls::release))
-        .route("/v1/lease/set-value", posted(calls::set_value))
-        .route("/v1/lease/drain", posted(calls::drain))
-        .route("/v1/lease/ready", posted(calls::ready))
-        .route("/v1/lease/cancel", posted(calls::cancel))
-        .route("/v1/lease/get", asked(calls::get))
-        .route("/v1/lease/list", asked(calls::list))
-        .route("/v1/lease/check", asked(calls::check))
-        .route("/v1/lease/history", asked(calls::history))
-        .route("/v1/lease/gaps", asked(calls::gaps))
-        .route("/v1/lease/revoke", posted(calls::revoke))
-        .route("/v1/lease/alarms", asked(calls::alarms))
-        .route("/v1/lease/clear-alarm", posted(calls::clear_alarm))
-        .route("/v1/lease/ask-release", posted(calls::ask_release))
-        .route("/v1/register/write", posted(calls::write_register))
-        .route("/v1/register/read", asked(calls::read_register))
-        .route("/v1/status", looked_at(calls::status))
-        .route("/v1/watch", looked_at(watch::watch))
-        .route("/v1/backup", looked_at(cluster::backup))
-        .route("/v1/cluster/status", asked(cluster::status))
-        .route("/v1/cluster/local", asked(cluster::local))
-        .route("/v1/cluster/add", posted(cluster::add))
-        .route("/v1/cluster/promote", posted(cluster::promote))
-        .route("/v1/cluster/remove", posted(cluster::remove))
-        .route("/v1/cluster/transfer", posted(cluster::transfer))
-        .route("/openapi.json", looked_at(side::openapi))
-        .route("/healthz", looked_at(side::health))
-        .route("/readyz", looked_at(side::readiness))
-        .route("/metrics", looked_at(side::numbers))
+    let calls = Calls(Router::new(), 0)
+        .add("open", op!(open(Open) -> Opened))
+        .add("sessions", op!(sessions(Sessions) -> Sessions))
+        .add("renew", op!(renew(key) -> Renewed))
+        .add("close", op!(close(key) -> Done))
+        .add("acquire", op!(acquire(key, Acquire) -> Acquired))
+        .add("release", op!(release(key, Release) -> Done))
+        .add("set-value", op!(set_value(key, SetValue) -> Done))
+        .add("drain", op!(drain(key, Drain) -> Done))
+        .add("set-ready", op!(ready(key, Ready) -> Done))
+        .add("cancel", op!(cancel(key, Cancel) -> Cancelled))
+        .add("get", op!(get(Resource) -> LeaseAnswer))
+        .add("list", op!(list(Leases) -> Leases))
+        .add("check", op!(check(Check) -> Check))
+        .add("history", op!(history(Resource) -> History))
+        .add("gaps", op!(gaps(Gaps) -> Gaps))
+        .add("revoke", op!(revoke(Revoke) -> Revoked))
+        .add("ask-release", op!(ask_release(AskRelease) -> Asked))
+        .add("alarms", op!(alarms() -> Alarms))
+        .add("clear-alarm", op!(clear_alarm(ClearAlarm) -> Done))
+        .add("write-register", op!(write_register(key, WriteRegister) -> Done))
+        .add("read-register", op!(read_register(Register) -> RegisterAnswer))
+        .add("status", op!(status() -> Status))
+        .add("watch", watch::watch)
+        .add("cluster-status", op!(cluster() -> Cluster))
+        .add("cluster-local", op!(local() -> LocalCluster))
+        .add("cluster-add", op!(add_member(AddMember) -> Changed))
+        .add("cluster-promote", op!(promote(Member) -> Changed))
+        .add("cluster-remove", op!(remove(Member) -> Changed))
+        .add("cluster-transfer", op!(transfer(Transfer) -> Transferred))
+        .add("backup", side::backup)
+        .add("openapi", side::openapi)
+        .add("health", side::health)
+        .add("ready", side::readiness)
+        .add("metrics", side::numbers);
+    assert_eq!(calls.1, CALLS.len(), "every call of the table has a handler");
+    calls
+        .0
         .fallback(|| async { Refused(ApiError::NoSuchPath) })
+        .method_not_allowed_fallback(wrong_method)
         .layer(from_fn_with_state(state.clone(), request::every))
         .with_state(state)
 }
 
-/// For what changes something: a GET must not.
-fn posted<H: Handler<T, HttpState>, T: 'static>(handler: H) -> MethodRouter<HttpState> {
-    post(handler).fallback(wrong_method("POST"))
+/// Routes by the table of calls, and how many there are.
+struct Calls(Router<HttpState>, usize);
+
+impl Calls {
+    fn add<H: Handler<T, HttpState>, T: 'static>(self, name: &str, handler: H) -> Self {
+        let call = CALLS.iter().find(|call| call.name == name).expect("every handler is of a call");
+        let filter = match call.method {
+            Method::Get => MethodFilter::GET,
+            Method::Post => MethodFilter::POST,
+        };
+        Self(self.0.route(call.path, on(filter, handler)), self.1 + 1)
+    }
 }
 
-/// For what is only looked at and has no fields to speak of.
-fn looked_at<H: Handler<T, HttpState>, T: 'static>(handler: H) -> MethodRouter<HttpState> {
-    get(handler).fallback(wrong_method("GET, HEAD"))
-}
-
-/// For questions: fields in the query or in a body.
-fn asked<H: Handler<T, HttpState>, T: 'static>(handler: H) -> MethodRouter<HttpState> {
-    get(handler.clone()).post(handler).fallback(wrong_method("GET, HEAD, POST"))
-}
-
-fn wrong_method(
-    allowed: &'static str,
-) -> impl Fn() -> std::future::Ready<Refused> + Clone + Send + Sync + 'static {
-    move || std::future::ready(Refused(ApiError::WrongMethod { allowed }))
+async fn wrong_method(uri: Uri) -> Refused {
+    let methods = at_path(uri.path()).map(|call| match call.method {
+        Method::Get => "GET, HEAD",
+        Method::Post => "POST",
+    });
+    let mut methods: Vec<&str> = methods.collect();
+    methods.sort_unstable();
+    Refused(ApiError::WrongMethod { allowed: methods.join(", ") })
 }

@@ -7,7 +7,7 @@ pub mod config;
 mod grpc;
 mod http;
 mod metrics;
-pub mod plain;
+mod ops;
 mod running;
 mod tcp;
 mod timed;

@@ -35,10 +35,11 @@ fn said(scrape: &str) -> BTreeSet<(String, String)> {
         .collect()
 }
 
-fn post(address: std::net::SocketAddr, path: &str, body: &str) -> String {
+fn post(address: std::net::SocketAddr, path: &str, key: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("it listens");
-    let head =
-        format!("POST {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\ncontent-type: application/json");
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\ncontent-type: application/json\r\nleasehold-session: {key}"
+    );
     write!(stream, "{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len()).expect("it reads");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("it answers in text");
@@ -73,7 +74,7 @@ fn every_metric_is_in_the_reference_and_every_one_in_the_reference_exists() {
     config.listen = "127.0.0.1:0".parse().unwrap();
     config.name = ServiceName::new("n1").unwrap();
     let service = leasehold_server::start(&config).unwrap();
-    assert!(get(service.address(), "/v1/lease/get?resource=job").contains("\"lease\":null"));
+    assert!(get(service.address(), "/v1/leases/get?resource=job").contains("\"lease\":null"));
     let scrape = get(service.address(), "/metrics");
     assert_eq!(told(), said(&scrape));
     assert!(scrape.contains("leasehold_operations_total{operation=\"read\",outcome=\"done\"} 1"), "{scrape}");
@@ -94,17 +95,14 @@ fn the_time_in_which_nobody_acted_is_counted_for_the_first_pattern_that_fits() {
     config.gap_patterns = ["jobs/night", "jobs/*"].map(|text| GapPattern::new(text).unwrap()).into();
     let service = leasehold_server::start(&config).unwrap();
     let address = service.address();
-    let key = field(&post(address, "/v1/session/open", "{}"), "session_key");
+    let key = field(&post(address, "/v1/sessions", "", "{}"), "session_key");
     let acquire = |resource: &str| {
-        let body = format!("{{\"session_key\":\"{key}\",\"resource\":\"{resource}\"}}");
-        field(&post(address, "/v1/lease/acquire", &body), "token")
+        let body = format!("{{\"resource\":\"{resource}\"}}");
+        field(&post(address, "/v1/leases/acquire", &key, &body), "token")
     };
     for resource in ["jobs/day", "jobs/evening", "other"] {
-        let body = format!(
-            "{{\"session_key\":\"{key}\",\"resource\":\"{resource}\",\"token\":\"{}\"}}",
-            acquire(resource)
-        );
-        post(address, "/v1/lease/release", &body);
+        let body = format!("{{\"resource\":\"{resource}\",\"token\":\"{}\"}}", acquire(resource));
+        post(address, "/v1/leases/release", &key, &body);
     }
     let of = |name: &str, pattern: &str| format!("leasehold_{name}{{pattern=\"{pattern}\"}}");
     let mut scrape = get(address, "/metrics");

@@ -45,7 +45,7 @@ fn by_http(address: SocketAddr, every: u64) -> Option<String> {
     let mut connection = TcpStream::connect(address).unwrap();
     write!(
         connection,
-        "POST /v1/session/open HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Type: application/json\r\n\
+        "POST /v1/sessions HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Type: application/json\r\n\
          Content-Length: {}\r\n\r\n{body}",
         body.len()
     )
@@ -56,7 +56,7 @@ fn by_http(address: SocketAddr, every: u64) -> Option<String> {
     let body: serde_json::Value = serde_json::from_str(body).unwrap();
     match head.starts_with("HTTP/1.1 200") {
         true => None,
-        false => Some(body["error"]["message"].as_str().unwrap().to_owned()),
+        false => Some(body["detail"].as_str().unwrap().to_owned()),
     }
 }
 

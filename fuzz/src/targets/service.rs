@@ -10,7 +10,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use leasehold_server::config::Config;
-use leasehold_server::plain::{CODES, FaultKind};
+use leasehold_api::code::{CODES, Kind};
 use leasehold_server::{Service, start};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -18,25 +18,24 @@ use tempfile::TempDir;
 use crate::Shape;
 
 /// Paths that are asked. Not among them: `/v1/cluster/add`, since the service would dial whatever address an input names.
-const PATHS: [&str; 24] = [
-    "/v1/session/open",
-    "/v1/session/renew",
-    "/v1/session/close",
-    "/v1/session/list",
-    "/v1/lease/acquire",
-    "/v1/lease/release",
-    "/v1/lease/set-value",
-    "/v1/lease/cancel",
-    "/v1/lease/get",
-    "/v1/lease/list",
-    "/v1/lease/check",
-    "/v1/lease/history",
-    "/v1/lease/revoke",
-    "/v1/lease/alarms",
-    "/v1/lease/clear-alarm",
-    "/v1/lease/ask-release",
-    "/v1/register/write",
-    "/v1/register/read",
+const PATHS: [&str; 23] = [
+    "/v1/sessions",
+    "/v1/sessions/SESSION/renew",
+    "/v1/sessions/SESSION/close",
+    "/v1/leases/acquire",
+    "/v1/leases/release",
+    "/v1/leases/set-value",
+    "/v1/leases/cancel",
+    "/v1/leases/get",
+    "/v1/leases",
+    "/v1/leases/check",
+    "/v1/leases/history",
+    "/v1/leases/revoke",
+    "/v1/alarms",
+    "/v1/alarms/clear",
+    "/v1/leases/ask-release",
+    "/v1/registers/write",
+    "/v1/registers/get",
     "/v1/status",
     "/v1/watch",
     "/v1/cluster/status",
@@ -65,35 +64,35 @@ static STAGE: OnceLock<Mutex<Stage>> = OnceLock::new();
 
 pub(super) fn seeds() -> Vec<Vec<u8>> {
     let seeds = [
-        ("/v1/session/open", 0, r#"{"label":"w","ttl_ms":10000,"grace_ms":1,"hard_ms":2,"delay_ms":3}"#),
-        ("/v1/session/renew", 0, r#"{"session_key":"SESSION"}"#),
-        ("/v1/session/list", 1, "after=3&limit=10"),
-        ("/v1/lease/acquire", 0, r#"{"session_key":"SESSION","resource":"a","value":"v"}"#),
+        ("/v1/sessions", 0, r#"{"label":"w","ttl_ms":10000,"grace_ms":1,"hard_ms":2,"delay_ms":3}"#),
+        ("/v1/sessions/SESSION/renew", 0, r#"{}"#),
+        ("/v1/sessions", 1, "after=3&limit=10"),
+        ("/v1/leases/acquire", 0, r#"{"resource":"a","value":"v"}"#),
         (
-            "/v1/lease/acquire",
+            "/v1/leases/acquire",
             0,
-            r#"{"session_key":"SESSION","resources":[{"resource":"p","mode":"slots","slots":3}],"wait_ms":1}"#,
+            r#"{"resources":[{"resource":"p","mode":"slots","slots":3}],"wait_ms":1}"#,
         ),
-        ("/v1/lease/release", 0, r#"{"session_key":"SESSION","resource":"a","token":"2","drained":true}"#),
+        ("/v1/leases/release", 0, r#"{"resource":"a","token":"2","drained":true}"#),
         (
-            "/v1/lease/set-value",
+            "/v1/leases/set-value",
             0,
-            r#"{"session_key":"SESSION","resource":"a","token":"2","value_hex":"00ff"}"#,
+            r#"{"resource":"a","token":"2","value_hex":"00ff"}"#,
         ),
-        ("/v1/lease/cancel", 0, r#"{"session_key":"SESSION","acquire":"1"}"#),
-        ("/v1/lease/get", 1, "resource=a"),
-        ("/v1/lease/list", 0, r#"{"prefix":"a","after":"b","limit":7}"#),
-        ("/v1/lease/check", 1, "resource=a&token=2"),
-        ("/v1/lease/history", 1, "resource=a"),
-        ("/v1/lease/revoke", 0, r#"{"resource":"a","token":"2","reason":"r","by":"me","now":true}"#),
-        ("/v1/lease/clear-alarm", 0, r#"{"resource":"a","token":"9","reason":"r"}"#),
-        ("/v1/lease/ask-release", 0, r#"{"resource":"a","by":"me"}"#),
+        ("/v1/leases/cancel", 0, r#"{"acquire":"1"}"#),
+        ("/v1/leases/get", 1, "resource=a"),
+        ("/v1/leases", 1, "prefix=a&after=b&limit=7"),
+        ("/v1/leases/check", 1, "resource=a&token=2"),
+        ("/v1/leases/history", 1, "resource=a"),
+        ("/v1/leases/revoke", 0, r#"{"resource":"a","token":"2","reason":"r","by":"me","now":true}"#),
+        ("/v1/alarms/clear", 0, r#"{"resource":"a","token":"9","reason":"r"}"#),
+        ("/v1/leases/ask-release", 0, r#"{"resource":"a","by":"me"}"#),
         (
-            "/v1/register/write",
+            "/v1/registers/write",
             0,
-            r#"{"session_key":"SESSION","resource":"a","token":"2","key":"k","value":"v","with_lease":true}"#,
+            r#"{"resource":"a","token":"2","key":"k","value":"v","with_lease":true}"#,
         ),
-        ("/v1/register/read", 1, "resource=a&key=k"),
+        ("/v1/registers/get", 1, "resource=a&key=k"),
         ("/v1/watch", 1, "prefix=a&after=1"),
         ("/v1/cluster/remove", 0, r#"{"name":"n1"}"#),
         ("/v1/status", 1, ""),
@@ -112,12 +111,13 @@ pub(super) fn check(input: &[u8]) -> Shape {
     let stage = STAGE.get_or_init(|| Mutex::new(Stage::new()));
     let mut stage = stage.lock().unwrap_or_else(PoisonError::into_inner);
     let rest = with_key(rest, &stage.key);
-    let request = if how % 2 == 0 { post(path, &rest) } else { get(path, &rest) };
+    let at = path.replace(KEY_WORD, stage.key.split('-').next().unwrap_or_default());
+    let request = if how % 2 == 0 { post(&at, &stage.key, &rest) } else { get(&at, &rest) };
     match stage.ask(&request, path) {
         None => Shape::of(&("kept waiting", path)),
         Some((status, body)) => {
             let outcome = judge(status, &body);
-            if outcome == "session-ended" || path == "/v1/session/close" {
+            if outcome == "session-ended" || path == "/v1/sessions/SESSION/close" {
                 stage.open();
             }
             Shape::of(&format_args!("{path} {} {outcome}", how % 2))
@@ -136,16 +136,16 @@ fn judge(status: u16, body: &[u8]) -> String {
     if status == 200 {
         return "fine".to_owned();
     }
-    let text = |name: &str| json["error"][name].as_str().unwrap_or_else(|| panic!("no {name} in {shown}"));
+    let text = |name: &str| json[name].as_str().unwrap_or_else(|| panic!("no {name} in {shown}"));
     let code = text("code");
     let known = CODES.iter().find(|known| known.name == code);
     let known = known.unwrap_or_else(|| panic!("a code that is not in the list: {shown}"));
     assert_eq!(known.http, status, "{code} has another status");
     assert!(
-        FaultKind::ALL.iter().any(|kind| kind.as_str() == text("kind")),
+        Kind::ALL.iter().any(|kind| kind.as_str() == text("kind")),
         "a kind that is not one: {shown}"
     );
-    assert!(!text("message").is_empty(), "a fault without words: {shown}");
+    assert!(!text("detail").is_empty(), "a fault without words: {shown}");
     code.to_owned()
 }
 
@@ -156,10 +156,10 @@ fn with_key(rest: &[u8], key: &str) -> Vec<u8> {
     }
 }
 
-fn post(path: &str, body: &[u8]) -> Vec<u8> {
+fn post(path: &str, key: &str, body: &[u8]) -> Vec<u8> {
     let length = body.len();
     let head = format!(
-        "POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
+        "POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nLeasehold-Session: {key}\r\nContent-Length: {length}\r\n\r\n"
     );
     [head.as_bytes(), body].concat()
 }
@@ -197,8 +197,8 @@ impl Stage {
     /// Opens the session that inputs speak of, or finds it again.
     fn open(&mut self) {
         let body = format!("{{\"ttl_ms\":300000,\"nonce\":\"{NONCE}\"}}");
-        let request = post("/v1/session/open", body.as_bytes());
-        let (status, body) = self.ask(&request, "/v1/session/open").expect("an open is answered");
+        let request = post("/v1/sessions", "", body.as_bytes());
+        let (status, body) = self.ask(&request, "/v1/sessions").expect("an open is answered");
         let answer: Value = serde_json::from_slice(&body).expect("an answer is JSON");
         assert_eq!(status, 200, "a session cannot be opened: {answer}");
         let key = answer["session_key"].as_str();
@@ -207,7 +207,7 @@ impl Stage {
 
     /// Status and body; nothing if the call is kept waiting, as some may be. Of a stream only the status.
     fn ask(&mut self, request: &[u8], path: &str) -> Option<(u16, Vec<u8>)> {
-        let may_wait = path == "/v1/lease/acquire";
+        let may_wait = path == "/v1/leases/acquire";
         let mut connection = self.connection.take().unwrap_or_else(|| self.connect());
         let stream = connection.get_mut();
         let patience = if may_wait { SHORT_PATIENCE } else { PATIENCE };

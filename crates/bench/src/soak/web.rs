@@ -38,34 +38,34 @@ fn call(address: &str, number: u64, shared: &Shared) {
 
 fn one_round(address: &str, number: u64, round: u64, shared: &Shared) -> Result<()> {
     let mut connection = Connection::new(address)?;
-    let (status, opened) = connection.post("/v1/session/open", &json!({"ttl_ms": 2_000, "label": "soak"}))?;
+    let (status, opened) = connection.post("/v1/sessions", &json!({"ttl_ms": 2_000, "label": "soak"}))?;
     anyhow::ensure!(status == 200, "open gave {status}");
     let key = opened["session_key"].as_str().context("no key")?.to_owned();
     for step in 0..20 {
         let name = format!("soak/{}", (number * 31 + round * 17 + step * 7) % NAMES);
         let ask = json!({"session_key": key, "resource": name, "wait_ms": 100, "value": "http"});
-        let (status, answer) = connection.post("/v1/lease/acquire", &ask)?;
+        let (status, answer) = connection.post("/v1/leases/acquire", &ask)?;
         if status != 200 {
             shared.refused.fetch_add(1, Ordering::Relaxed);
             continue;
         }
         shared.grants.fetch_add(1, Ordering::Relaxed);
         let token = &answer["leases"][0]["token"];
-        connection.post("/v1/session/renew", &json!({"session_key": key}))?;
+        connection.post("/v1/sessions/SESSION/renew", &json!({"session_key": key}))?;
         std::thread::sleep(shared.pace);
         let give = json!({"session_key": key, "resource": name, "token": token});
-        connection.post("/v1/lease/release", &give)?;
+        connection.post("/v1/leases/release", &give)?;
     }
     // What makes no sense is refused, and nothing else happens.
-    let (status, _) = connection.post("/v1/lease/acquire", &json!({"session_key": key, "resorce": "x"}))?;
+    let (status, _) = connection.post("/v1/leases/acquire", &json!({"session_key": key, "resorce": "x"}))?;
     anyhow::ensure!(status == 400, "nonsense gave {status}");
     shared.nonsense.fetch_add(1, Ordering::Relaxed);
     if round.is_multiple_of(10) {
         let ask = json!({"session_key": key, "resource": "soak/0", "wait_ms": 60_000});
-        connection.send("POST", "/v1/lease/acquire", &ask.to_string())?;
+        connection.send("POST", "/v1/leases/acquire", &ask.to_string())?;
         return Ok(());
     }
-    connection.post("/v1/session/close", &json!({"session_key": key}))?;
+    connection.post("/v1/sessions/SESSION/close", &json!({"session_key": key}))?;
     Ok(())
 }
 
@@ -114,10 +114,17 @@ impl Connection {
         Ok(Self { reader: BufReader::new(stream), address: address.to_owned() })
     }
 
+    /// A `session_key` in the body says for which session it is: it goes into the header, and `SESSION` in the path is its id.
     fn send(&mut self, method: &str, path: &str, body: &str) -> Result<()> {
+        let mut fields: Value = serde_json::from_str(body).unwrap_or_default();
+        let key = fields.as_object_mut().and_then(|fields| fields.remove("session_key"));
+        let key = key.as_ref().and_then(Value::as_str).unwrap_or_default();
+        let path = path.replace("SESSION", key.split('-').next().unwrap_or_default());
+        let body = if key.is_empty() { body.to_owned() } else { fields.to_string() };
         let (host, length) = (&self.address, body.len());
         let head = format!(
-            "{method} {path} HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n"
+            "{method} {path} HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\nleasehold-session: {key}\r\n\
+             content-length: {length}\r\n\r\n"
         );
         self.reader.get_mut().write_all(format!("{head}{body}").as_bytes())?;
         Ok(())

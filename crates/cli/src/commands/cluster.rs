@@ -114,7 +114,7 @@ struct Asking<'a> {
 
 impl Asking<'_> {
     async fn status(&self) -> Result<Exit, Trouble> {
-        let said = match self.nodes.ask(STATUS, &json!({})).await {
+        let said = match self.nodes.look_up(STATUS).await {
             Ok(said) => said,
             Err(trouble) if [Exit::UNREACHABLE, Exit::UNKNOWN].contains(&trouble.exit()) => {
                 return self.local_status(trouble).await;
@@ -294,7 +294,7 @@ impl Asking<'_> {
     }
 
     async fn look(&self) -> Result<Status, Trouble> {
-        read(self.nodes.ask(STATUS, &json!({})).await?)
+        read(self.nodes.look_up(STATUS).await?)
     }
 
     /// Waits until a learner has nearly all of the log.

@@ -13,7 +13,7 @@ use leasehold::core::Millis;
 use leasehold::core::holder::Reading;
 use leasehold::{DEFAULT_PORT, Error, Unreachable};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
@@ -52,9 +52,13 @@ impl Nodes {
 
     /// The answer to a call, of whichever node can ask its leader.
     pub(super) async fn ask(&self, path: &str, fields: &Value) -> Result<Value, Trouble> {
-        // A look can be repeated elsewhere, whatever became of it.
-        let repeats = path.ends_with("/status");
-        let body = self.ask_any(Request::Post(path, fields), repeats).await?;
+        let body = self.ask_any(Request::Post(path, fields), false).await?;
+        serde_json::from_slice(&body).map_err(|error| not_understood(&error.to_string()))
+    }
+
+    /// What is only looked at, of whichever node can ask its leader. A look can be repeated elsewhere, whatever became of it.
+    pub(super) async fn look_up(&self, path: &str) -> Result<Value, Trouble> {
+        let body = self.get(path).await?;
         serde_json::from_slice(&body).map_err(|error| not_understood(&error.to_string()))
     }
 
@@ -84,7 +88,7 @@ impl Nodes {
                 match exchange(address, request, self.timeout).await {
                     Attempt::Answer(200, body) => return Ok(body),
                     Attempt::Answer(503, body) => last = Some(refused(503, &body)),
-                    Attempt::Answer(504, body) if repeats => last = Some(refused(504, &body)),
+                    Attempt::Answer(500, body) if repeats => last = Some(refused(500, &body)),
                     Attempt::Answer(status, body) => return Err(refused(status, &body)),
                     Attempt::NotSent(why) => last = Some(self.silent(began, address, &why)),
                     Attempt::Lost(why) if repeats => last = Some(self.silent(began, address, &why)),
@@ -161,7 +165,7 @@ fn passed(since: Reading) -> Duration {
 }
 
 async fn look_at(asked: String, patience: Duration) -> Look {
-    let answer = match exchange(&asked, Request::Post("/v1/cluster/local", &json!({})), patience).await {
+    let answer = match exchange(&asked, Request::Get("/v1/cluster/local"), patience).await {
         Attempt::Answer(200, body) => serde_json::from_slice(&body).map_err(|error| error.to_string()),
         Attempt::Answer(status, body) => Err(refused(status, &body).to_string()),
         Attempt::Lost(why) | Attempt::NotSent(why) | Attempt::Broken(why) => Err(why),
@@ -185,8 +189,8 @@ fn with_port(node: &str) -> String {
 /// An error as a service says it.
 fn refused(status: u16, body: &[u8]) -> Trouble {
     let answer: Value = serde_json::from_slice(body).unwrap_or_default();
-    let text = |name: &str| answer["error"][name].as_str().unwrap_or_default();
-    match (text("code"), text("message")) {
+    let text = |name: &str| answer[name].as_str().unwrap_or_default();
+    match (text("code"), text("detail")) {
         ("outcome-unknown", _) => Error::OutcomeUnknown.into(),
         ("", _) => {
             let shown = String::from_utf8_lossy(&body[..body.len().min(MAX_SHOWN_BYTES)]).trim().to_owned();
@@ -198,14 +202,16 @@ fn refused(status: u16, body: &[u8]) -> Trouble {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
     fn what_a_service_refuses_keeps_its_code() {
-        let said = json!({ "error": { "code": "last-voter", "kind": "refused", "message": "no" } });
+        let said = json!({ "code": "last-voter", "kind": "refused", "detail": "no" });
         assert_eq!(refused(409, said.to_string().as_bytes()).code().0, "last-voter");
-        let said = json!({ "error": { "code": "outcome-unknown" } });
-        let unknown = refused(504, said.to_string().as_bytes());
+        let said = json!({ "code": "outcome-unknown" });
+        let unknown = refused(500, said.to_string().as_bytes());
         assert!(matches!(unknown, Trouble::Store(Error::OutcomeUnknown)));
         let words = refused(502, b"<html>").to_string();
         assert_eq!(words, "the answer is not understood: 502 <html>");

@@ -79,10 +79,14 @@ fn large(stage: &Stage, serving: &Serving, name: &str) -> bool {
 fn post(serving: &Serving, path: &str, body: &Value) -> String {
     let address = serving.url.strip_prefix("leasehold://").unwrap();
     let mut stream = std::net::TcpStream::connect(address).unwrap();
+    let mut body = body.clone();
+    let key = body.as_object_mut().and_then(|fields| fields.remove("session_key"));
+    let key = key.as_ref().and_then(Value::as_str).unwrap_or_default();
+    let path = path.replace("SESSION", key.split('-').next().unwrap_or_default());
     let body = body.to_string();
     write!(
         stream,
-        "POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        "POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\nleasehold-session: {key}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     )
     .unwrap();
@@ -93,12 +97,12 @@ fn post(serving: &Serving, path: &str, body: &Value) -> String {
 
 /// What the service says to whoever wants a session.
 fn open(serving: &Serving) -> String {
-    post(serving, "/v1/session/open", &json!({ "ttl_ms": 2_000 }))
+    post(serving, "/v1/sessions", &json!({ "ttl_ms": 2_000 }))
 }
 
 /// The key of a session that lives as long as the test.
 fn session(serving: &Serving) -> String {
-    let said = post(serving, "/v1/session/open", &json!({ "ttl_ms": 300_000 }));
+    let said = post(serving, "/v1/sessions", &json!({ "ttl_ms": 300_000 }));
     let body: Value = serde_json::from_str(said.split("\r\n\r\n").nth(1).unwrap()).unwrap();
     body["session_key"].as_str().unwrap().to_owned()
 }
@@ -172,10 +176,10 @@ fn a_table_that_has_grown_lives_on_a_full_disk_for_many_snapshots() {
     let serving = stage.serve_with(data.to_str().unwrap(), &["--set", "snapshot_entries=64"]);
     let (large, small) = (session(&serving), session(&serving));
     let value = "v".repeat(60_000);
-    let renew = || post(&serving, "/v1/session/renew", &json!({ "session_key": small }));
+    let renew = || post(&serving, "/v1/sessions/SESSION/renew", &json!({ "session_key": small }));
     for number in 0..170 {
         let body = json!({ "session_key": large, "resource": format!("job/{number}"), "value": value });
-        let said = post(&serving, "/v1/lease/acquire", &body);
+        let said = post(&serving, "/v1/leases/acquire", &body);
         assert!(said.starts_with("HTTP/1.1 200"), "{number}: {said}");
     }
     // A snapshot of everything, and what is kept for the next one.

@@ -11,10 +11,14 @@ use super::stage::{Place, pause, turn};
 /// One call over HTTP. Nothing if the connection ended without an answer.
 fn call(address: SocketAddr, path: &str, body: &Value) -> Option<Value> {
     let mut stream = TcpStream::connect(address).unwrap();
+    let mut body = body.clone();
+    let key = body.as_object_mut().and_then(|fields| fields.remove("session_key"));
+    let key = key.as_ref().and_then(Value::as_str).unwrap_or_default();
+    let path = path.replace("SESSION", key.split('-').next().unwrap_or_default());
     let body = body.to_string();
     write!(
         stream,
-        "POST {path} HTTP/1.1\r\nhost: here\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+        "POST {path} HTTP/1.1\r\nhost: here\r\nleasehold-session: {key}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
         body.len()
     )
     .unwrap();
@@ -27,8 +31,16 @@ fn call(address: SocketAddr, path: &str, body: &Value) -> Option<Value> {
 
 fn answered(address: SocketAddr, path: &str, body: &Value) -> Value {
     let answer = call(address, path, body).unwrap_or_else(|| panic!("{path}: no answer"));
-    assert!(answer.get("error").is_none(), "{path}: {answer}");
+    assert!(answer.get("kind").is_none(), "{path}: {answer}");
     answer
+}
+
+fn looked_at(address: SocketAddr, target: &str) -> Value {
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "GET {target} HTTP/1.1\r\nhost: here\r\nconnection: close\r\n\r\n").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    serde_json::from_str(text.split_once("\r\n\r\n").unwrap().1).unwrap()
 }
 
 fn kill_and_start_again(place: &Place) {
@@ -70,32 +82,32 @@ fn over_tcp_a_call_that_waited_in_a_killed_service_is_found_by_a_renewal() {
     let place = Place::served();
     let address = place.service().address();
     let open = |label: &str| {
-        let opened = answered(address, "/v1/session/open", &json!({ "label": label, "ttl_ms": 20_000 }));
+        let opened = answered(address, "/v1/sessions", &json!({ "label": label, "ttl_ms": 20_000 }));
         opened["session_key"].as_str().unwrap().to_owned()
     };
     let (first, second) = (open("first"), open("second"));
-    let lease = answered(address, "/v1/lease/acquire", &json!({ "session_key": first, "resource": "job" }));
+    let lease = answered(address, "/v1/leases/acquire", &json!({ "session_key": first, "resource": "job" }));
     let token = lease["leases"][0]["token"].clone();
     let asked = json!({ "session_key": second, "resource": "job", "wait_ms": 60_000 });
-    let waiting = std::thread::spawn(move || call(address, "/v1/lease/acquire", &asked));
-    let get = || answered(address, "/v1/lease/get", &json!({ "resource": "job" }));
+    let waiting = std::thread::spawn(move || call(address, "/v1/leases/acquire", &asked));
+    let get = || looked_at(address, "/v1/leases/get?resource=job");
     while get()["lease"]["waiting"] != 1 {
         pause(Duration::from_millis(2));
     }
     kill_and_start_again(&place);
     assert_eq!(waiting.join().unwrap(), None, "nobody was there to answer");
 
-    let renewed = answered(address, "/v1/session/renew", &json!({ "session_key": second }));
+    let renewed = answered(address, "/v1/sessions/SESSION/renew", &json!({ "session_key": second }));
     assert_eq!(renewed["leases"], json!([]), "{renewed}");
     assert_eq!(renewed["waits"][0]["resources"], json!(["job"]), "{renewed}");
-    let kept = answered(address, "/v1/session/renew", &json!({ "session_key": first }));
+    let kept = answered(address, "/v1/sessions/SESSION/renew", &json!({ "session_key": first }));
     assert_eq!(kept["leases"][0]["token"], token, "{kept}");
     answered(
         address,
-        "/v1/lease/release",
+        "/v1/leases/release",
         &json!({ "session_key": first, "resource": "job", "token": token }),
     );
-    let renewed = answered(address, "/v1/session/renew", &json!({ "session_key": second }));
+    let renewed = answered(address, "/v1/sessions/SESSION/renew", &json!({ "session_key": second }));
     assert_eq!(renewed["leases"][0]["resource"], "job", "{renewed}");
     assert_eq!(renewed["waits"], json!([]), "{renewed}");
 }

@@ -18,7 +18,7 @@ fn ask(serving: &Serving, head: &str, body: &str) -> (u16, String) {
     let length = body.len();
     let kind = "content-type: application/json";
     let rest = format!("host: here\r\nconnection: close\r\n{kind}\r\ncontent-length: {length}");
-    write!(stream, "{head} HTTP/1.1\r\n{rest}\r\n\r\n{body}").unwrap();
+    write!(stream, "{head}\r\n{rest}\r\n\r\n{body}").unwrap();
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();
     let (head, body) = text.split_once("\r\n\r\n").unwrap();
@@ -26,7 +26,14 @@ fn ask(serving: &Serving, head: &str, body: &str) -> (u16, String) {
 }
 
 fn post(serving: &Serving, path: &str, body: &Value) -> (u16, Value) {
-    let (status, body) = ask(serving, &format!("POST {path}"), &body.to_string());
+    let mut body = body.clone();
+    let key = body.as_object_mut().and_then(|fields| fields.remove("session_key"));
+    let key = key.as_ref().and_then(Value::as_str).unwrap_or_default();
+    let head = format!(
+        "POST {} HTTP/1.1\r\nleasehold-session: {key}",
+        path.replace("SESSION", key.split('-').next().unwrap_or_default())
+    );
+    let (status, body) = ask(serving, &head, &body.to_string());
     (status, serde_json::from_str(&body).unwrap())
 }
 
@@ -37,7 +44,7 @@ fn good(serving: &Serving, path: &str, body: &Value) -> Value {
 }
 
 fn alarms_in_metrics(serving: &Serving) -> String {
-    let (_, text) = ask(serving, "GET /metrics", "");
+    let (_, text) = ask(serving, "GET /metrics HTTP/1.1", "");
     text.lines().find_map(|line| line.strip_prefix("leasehold_alarms ")).unwrap().to_owned()
 }
 
@@ -80,7 +87,7 @@ impl SetBack {
     fn new() -> Self {
         let stage = Stage::new();
         let serving = stage.serve(&[]);
-        let opened = good(&serving, "/v1/session/open", &json!({"label": "holder", "ttl_ms": 120_000}));
+        let opened = good(&serving, "/v1/sessions", &json!({"label": "holder", "ttl_ms": 120_000}));
         let key = opened["session_key"].as_str().unwrap().to_owned();
         serving.stop();
         copy(&stage.path("data"), &stage.path("earlier"));
@@ -89,11 +96,11 @@ impl SetBack {
         let mut token = String::new();
         for turn in 0..20 {
             let wanted = json!({"session_key": key, "resource": "job"});
-            let granted = good(&serving, "/v1/lease/acquire", &wanted);
+            let granted = good(&serving, "/v1/leases/acquire", &wanted);
             token = granted["leases"][0]["token"].as_str().unwrap().to_owned();
             let held = json!({"session_key": key, "resource": "job", "token": token});
             if turn < 19 {
-                good(&serving, "/v1/lease/release", &held);
+                good(&serving, "/v1/leases/release", &held);
             }
         }
         serving.stop();
@@ -105,8 +112,8 @@ impl SetBack {
     /// The holder gives back what it was granted, which this service knows nothing of.
     fn show(&self) {
         let held = json!({"session_key": self.key, "resource": "job", "token": self.token});
-        let (status, answer) = post(&self.serving, "/v1/lease/release", &held);
-        assert_eq!((status, &answer["error"]["code"]), (409, &json!("token-ahead")), "{answer}");
+        let (status, answer) = post(&self.serving, "/v1/leases/release", &held);
+        assert_eq!((status, &answer["code"]), (409, &json!("token-ahead")), "{answer}");
     }
 
     /// Runs a command against the service.

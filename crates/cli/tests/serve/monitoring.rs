@@ -26,19 +26,29 @@ fn shipped(name: &str) -> PathBuf {
 
 /// Asks the service, which must do it.
 fn post(serving: &Serving, path: &str, body: &Value) -> Value {
+    let mut body = body.clone();
+    let key = body.as_object_mut().and_then(|fields| fields.remove("session_key"));
+    let key = key.as_ref().and_then(Value::as_str).unwrap_or_default();
+    let path = path.replace("SESSION", key.split('-').next().unwrap_or_default());
     let url = format!("http://{}{path}", serving.address);
-    let answer = curl(&["-H", "Content-Type: application/json", "-d", &body.to_string(), &url]);
+    let session = format!("Leasehold-Session: {key}");
+    let answer =
+        curl(&["-H", "Content-Type: application/json", "-H", &session, "-d", &body.to_string(), &url]);
     let answer: Value = serde_json::from_str(&answer).unwrap();
-    assert!(answer.get("error").is_none(), "{path} {body}: {answer}");
+    assert!(answer.get("kind").is_none(), "{path} {body}: {answer}");
     answer
 }
 
+fn get(serving: &Serving, target: &str) -> Value {
+    serde_json::from_str(&curl(&[&format!("http://{}{target}", serving.address)])).unwrap()
+}
+
 fn open(serving: &Serving, label: &str, ttl: u64) -> Value {
-    post(serving, "/v1/session/open", &json!({ "label": label, "ttl_ms": ttl }))["session_key"].clone()
+    post(serving, "/v1/sessions", &json!({ "label": label, "ttl_ms": ttl }))["session_key"].clone()
 }
 
 fn acquire(serving: &Serving, key: &Value, resource: &str) {
-    post(serving, "/v1/lease/acquire", &json!({ "session_key": key, "resource": resource }));
+    post(serving, "/v1/leases/acquire", &json!({ "session_key": key, "resource": resource }));
 }
 
 /// Two names lose their holder, and one of them is taken some time after it could be.
@@ -49,12 +59,12 @@ fn make_gaps(serving: &Serving) {
     let next = open(serving, "next", 60_000);
     eventually("the holder has died", || {
         std::thread::sleep(Duration::from_millis(50));
-        let lease = post(serving, "/v1/lease/get", &json!({ "resource": "watched/taken" }));
+        let lease = get(serving, "/v1/leases/get?resource=watched/taken");
         (lease["lease"]["held"] == false).then_some(())
     });
     std::thread::sleep(Duration::from_millis(300));
     acquire(serving, &next, "watched/taken");
-    let gaps = post(serving, "/v1/lease/gaps", &json!({ "resource": "watched/taken" }));
+    let gaps = get(serving, "/v1/leases/gaps?resource=watched/taken");
     let causes: Vec<&str> = gaps["names"][0]["gaps"][0]["parts"]
         .as_array()
         .unwrap()

@@ -75,7 +75,7 @@ fn cut_in_half() -> Vec<Vec<u8>> {
     let status = frame(1, Request::Read(Query::Status));
     let mut not_understood = status.clone();
     *not_understood.last_mut().unwrap() = 0xff;
-    let open = "POST /v1/session/open HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n";
+    let open = "POST /v1/sessions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n";
     vec![
         opening()[..5].to_vec(),
         opening()[..opening().len() - 1].to_vec(),
@@ -91,7 +91,8 @@ fn cut_in_half() -> Vec<Vec<u8>> {
 
 /// What is answered with a refusal.
 fn answered() -> Vec<(&'static str, Vec<u8>)> {
-    let open = "POST /v1/session/open HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json\r\n";
+    let open =
+        "POST /v1/sessions HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json\r\n";
     let post = |body: &str| format!("{open}content-length: {}\r\n\r\n{body}", body.len()).into_bytes();
     vec![
         (" 413 ", format!("{open}content-length: 99999999999\r\n\r\n").into_bytes()),
@@ -130,7 +131,7 @@ fn garbage_ends_its_own_connection_and_changes_nothing() {
         }
         let after = status(address).await;
         assert_unchanged(&after, &before);
-        let leases: Value = serde_json::from_str(&get(address, "/v1/lease/list?limit=10").await).unwrap();
+        let leases: Value = serde_json::from_str(&get(address, "/v1/leases?limit=10").await).unwrap();
         assert!(
             leases["leases"].as_array().unwrap().iter().all(|lease| lease["holders"] == Value::Array(vec![]))
         );

@@ -53,7 +53,7 @@ fn whoever_writes_slowly_is_sent_away() {
     let address = stage.address();
     let hello = opening();
     let head = b"GET /v1/status HTTP/1.1\r\nhost: somewhere\r\nx-long: ".repeat(2);
-    let post = b"POST /v1/session/open HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 90\r\n\r\n";
+    let post = b"POST /v1/sessions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 90\r\n\r\n";
     let request = frame(1, Request::Read(Query::Leases { prefix: "x".repeat(100), after: None, limit: 1 }));
     // What comes at once, what comes slowly, and how long the service may bear it. The first slow byte comes after a second.
     let second = Duration::from_secs(1);

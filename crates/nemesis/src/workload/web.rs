@@ -52,12 +52,12 @@ impl Caller {
         while !self.life.is_over() {
             let ttl = shape.ttl;
             let open = json!({"ttl_ms": millis(ttl), "label": format!("client-{}", self.id.0)});
-            if let Answer::Done(opened) = self.call("/v1/session/open", &open, PATIENCE).await
+            if let Answer::Done(opened) = self.call("/v1/sessions", &open, PATIENCE).await
                 && let Some(key) = opened["session_key"].as_str()
             {
                 let margin = Duration::from_millis(opened["margin_ms"].as_u64().unwrap_or(0));
                 while !self.life.is_over() && self.turn(shape, key, margin).await.is_ok() {}
-                self.call("/v1/session/close", &json!({"session_key": key}), PATIENCE).await;
+                self.call("/v1/sessions/SESSION/close", &json!({"session_key": key}), PATIENCE).await;
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
@@ -73,7 +73,7 @@ impl Caller {
         self.renew(key).await?;
         recorder.record(What::Asked { client, call, resource: resource.clone() });
         let ask = json!({"session_key": key, "resource": resource, "wait_ms": millis(wait)});
-        let answer = match self.call("/v1/lease/acquire", &ask, wait + PATIENCE).await {
+        let answer = match self.call("/v1/leases/acquire", &ask, wait + PATIENCE).await {
             Answer::Done(answer) => answer,
             Answer::Not(why) => {
                 recorder.record(What::Refused { client, call, why });
@@ -119,7 +119,7 @@ impl Caller {
         }
         recorder.record(What::GivingBack { client, token });
         let give = json!({"session_key": key, "resource": resource, "token": token.to_string()});
-        let trouble = match self.call("/v1/lease/release", &give, PATIENCE).await {
+        let trouble = match self.call("/v1/leases/release", &give, PATIENCE).await {
             Answer::Done(_) => None,
             Answer::Not(why) | Answer::Unknown(why) => Some(why),
         };
@@ -135,7 +135,7 @@ impl Caller {
         let asked = At::now();
         let shown = token.to_string();
         let write = json!({"session_key": key, "resource": resource, "token": shown, "key": "fenced", "value": shown});
-        let refused = match self.call("/v1/register/write", &write, PATIENCE).await {
+        let refused = match self.call("/v1/registers/write", &write, PATIENCE).await {
             Answer::Done(_) => None,
             Answer::Not(why) => Some(why),
             Answer::Unknown(_) => return,
@@ -147,17 +147,17 @@ impl Caller {
     /// The same through a session that lives, as a process does that came back and still has the token: only the token can be refused.
     async fn write_late(&mut self, resource: &str, token: Token) {
         let open = json!({"ttl_ms": 2000, "label": format!("late-{}", self.id.0)});
-        if let Answer::Done(opened) = self.call("/v1/session/open", &open, PATIENCE).await
+        if let Answer::Done(opened) = self.call("/v1/sessions", &open, PATIENCE).await
             && let Some(key) = opened["session_key"].as_str()
         {
             self.write(key, resource, token).await;
-            self.call("/v1/session/close", &json!({"session_key": key}), PATIENCE).await;
+            self.call("/v1/sessions/SESSION/close", &json!({"session_key": key}), PATIENCE).await;
         }
     }
 
     /// Renews, and gives the leases that the answer lists.
     async fn renew(&mut self, key: &str) -> Result<Vec<Token>> {
-        match self.call("/v1/session/renew", &json!({"session_key": key}), PATIENCE).await {
+        match self.call("/v1/sessions/SESSION/renew", &json!({"session_key": key}), PATIENCE).await {
             Answer::Done(answer) => {
                 let leases = answer["leases"].as_array().context("a renewal without leases")?;
                 let tokens = leases.iter().filter_map(|lease| lease["token"].as_str()?.parse().ok());
@@ -173,9 +173,9 @@ impl Caller {
         match tokio::time::timeout(patience, post(&node, path, body)).await {
             Ok(Ok((200, answer))) => Answer::Done(answer),
             Ok(Ok((_, answer))) => {
-                let message = answer["error"]["message"].as_str().unwrap_or("an answer without words");
-                let why = format!("{}: {message}", answer["error"]["code"].as_str().unwrap_or("no code"));
-                match answer["error"]["kind"].as_str() {
+                let message = answer["detail"].as_str().unwrap_or("an answer without words");
+                let why = format!("{}: {message}", answer["code"].as_str().unwrap_or("no code"));
+                match answer["kind"].as_str() {
                     Some("refused" | "failed") => Answer::Not(why),
                     _ => Answer::Unknown(why),
                 }
@@ -186,12 +186,18 @@ impl Caller {
     }
 }
 
-/// One call on a connection of its own.
+/// One call on a connection of its own. A `session_key` in the body says for which session it is made: it goes into the header, and `SESSION` in the
+/// path is its id.
 pub(crate) async fn post(node: &str, path: &str, body: &Value) -> Result<(u16, Value)> {
     let mut stream = TcpStream::connect(node).await?;
+    let mut body = body.clone();
+    let key = body.as_object_mut().and_then(|fields| fields.remove("session_key"));
+    let key = key.as_ref().and_then(Value::as_str).unwrap_or_default();
+    let path = path.replace("SESSION", key.split('-').next().unwrap_or_default());
     let body = body.to_string();
     let head = format!(
-        "POST {path} HTTP/1.1\r\nhost: {node}\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+        "POST {path} HTTP/1.1\r\nhost: {node}\r\ncontent-type: application/json\r\nleasehold-session: {key}\r\nconnection: close\r\n\
+         content-length: {}\r\n\r\n",
         body.len()
     );
     stream.write_all(format!("{head}{body}").as_bytes()).await?;

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use leasehold_api::answer::{Acquired, Cancelled};
+use leasehold_api::{ApiError, Number, request};
+use leasehold_core::Grant;
 use leasehold_core::protocol::Failure;
-use leasehold_core::{CommandNumber, Grant, Millis, SessionId, Token};
 use leasehold_wire::messages as pb;
 use leasehold_wire::{MAX_FRAME_BYTES, Wire};
 use pb::acquire_response::Outcome as AcquireOutcome;
@@ -13,7 +15,7 @@ use tonic::Request;
 
 use super::{Answered, deadline, fields, status};
 use crate::metrics::Metrics;
-use crate::plain::{Acquired, ApiError, Cancelled, Plain};
+use crate::ops::Operations;
 
 /// What a call gives.
 type Outcome<T> = Result<T, ApiError>;
@@ -53,10 +55,10 @@ fn fitting<A: Message>(answer: A) -> Outcome<A> {
 }
 
 pub(super) async fn open_session(
-    plain: &Plain,
+    ops: &Operations,
     m: pb::OpenSessionRequest,
 ) -> Outcome<pb::OpenSessionResponse> {
-    let opened = plain.open(fields::open(&m)?).await?;
+    let opened = ops.open(fields::open(&m)?).await?;
     Ok(pb::OpenSessionResponse {
         opened: Some(pb::Opened {
             session: opened.key.id.get(),
@@ -72,27 +74,27 @@ pub(super) async fn open_session(
 }
 
 pub(super) async fn renew_session(
-    plain: &Plain,
+    ops: &Operations,
     m: pb::RenewSessionRequest,
 ) -> Outcome<pb::RenewSessionResponse> {
-    let renewed = plain.renew(fields::key(&m.session_key)?).await?;
+    let renewed = ops.renew(fields::key(&m.session_key)?).await?;
     let pb::Holdings { leases, waits } = renewed.holdings.to_wire();
     Ok(pb::RenewSessionResponse { renewal: renewed.renewal.get(), leases, waits })
 }
 
 pub(super) async fn close_session(
-    plain: &Plain,
+    ops: &Operations,
     m: pb::CloseSessionRequest,
 ) -> Outcome<pb::CloseSessionResponse> {
-    plain.close(fields::key(&m.session_key)?).await?;
+    ops.close(fields::key(&m.session_key)?).await?;
     Ok(pb::CloseSessionResponse {})
 }
 
 pub(super) async fn list_sessions(
-    plain: &Plain,
+    ops: &Operations,
     m: pb::ListSessionsRequest,
 ) -> Outcome<pb::ListSessionsResponse> {
-    let seen = plain.sessions(m.after.map(SessionId::from_u64), fields::page_size(m.limit)?).await?;
+    let seen = ops.sessions(request::Sessions { after: m.after.map(Number), limit: m.limit }).await?;
     Ok(pb::ListSessionsResponse {
         revision: seen.revision.get(),
         sessions: seen.answer.items.iter().map(Wire::to_wire).collect(),
@@ -100,9 +102,9 @@ pub(super) async fn list_sessions(
     })
 }
 
-pub(super) async fn acquire(plain: &Plain, m: pb::AcquireRequest) -> Outcome<pb::AcquireResponse> {
-    let (key, hold) = (fields::key(&m.session_key)?, !m.return_when_queued);
-    let (outcome, acquire, renewal) = match plain.acquire(key, fields::acquire(m)?, hold).await? {
+pub(super) async fn acquire(ops: &Operations, m: pb::AcquireRequest) -> Outcome<pb::AcquireResponse> {
+    let key = fields::key(&m.session_key)?;
+    let (outcome, acquire, renewal) = match ops.acquire(key, fields::acquire(m)?).await? {
         Acquired::Granted { acquire, renewal, grants: granted } => {
             (AcquireOutcome::Granted(grants(&granted)), acquire, renewal)
         }
@@ -113,49 +115,54 @@ pub(super) async fn acquire(plain: &Plain, m: pb::AcquireRequest) -> Outcome<pb:
     Ok(pb::AcquireResponse { outcome: Some(outcome), acquire: acquire.get(), renewal: renewal.get() })
 }
 
-pub(super) async fn release(plain: &Plain, m: pb::ReleaseRequest) -> Outcome<pb::ReleaseResponse> {
+pub(super) async fn release(ops: &Operations, m: pb::ReleaseRequest) -> Outcome<pb::ReleaseResponse> {
     let (key, resource) = (fields::key(&m.session_key)?, fields::resource(&m.resource)?);
-    plain.release(key, resource, Token::from_u64(m.token), m.drained).await?;
+    ops.release(key, request::Release { resource, token: Number(m.token), drained: Some(m.drained) }).await?;
     Ok(pb::ReleaseResponse {})
 }
 
-pub(super) async fn set_value(plain: &Plain, m: pb::SetValueRequest) -> Outcome<pb::SetValueResponse> {
+pub(super) async fn set_value(ops: &Operations, m: pb::SetValueRequest) -> Outcome<pb::SetValueResponse> {
     let (key, resource) = (fields::key(&m.session_key)?, fields::resource(&m.resource)?);
-    plain.set_value(key, resource, Token::from_u64(m.token), fields::value(m.value)?).await?;
+    let value_hex = fields::value(m.value)?;
+    let set = request::SetValue { resource, token: Number(m.token), value: None, value_hex };
+    ops.set_value(key, set).await?;
     Ok(pb::SetValueResponse {})
 }
 
-pub(super) async fn drain(plain: &Plain, m: pb::DrainRequest) -> Outcome<pb::DrainResponse> {
+pub(super) async fn drain(ops: &Operations, m: pb::DrainRequest) -> Outcome<pb::DrainResponse> {
     let (key, resource) = (fields::key(&m.session_key)?, fields::resource(&m.resource)?);
-    let shown = (fields::in_flight(m.in_flight)?, Millis::new(m.within_ms));
-    plain.drain(key, resource, Token::from_u64(m.token), shown).await?;
+    let (token, in_flight) = (Number(m.token), fields::in_flight(m.in_flight)?);
+    ops.drain(key, request::Drain { resource, token, in_flight, within_ms: m.within_ms }).await?;
     Ok(pb::DrainResponse {})
 }
 
-pub(super) async fn ready(plain: &Plain, m: pb::ReadyRequest) -> Outcome<pb::ReadyResponse> {
+pub(super) async fn ready(ops: &Operations, m: pb::ReadyRequest) -> Outcome<pb::ReadyResponse> {
     let (key, resource) = (fields::key(&m.session_key)?, fields::resource(&m.resource)?);
-    plain.ready(key, resource, Token::from_u64(m.token), m.ready.unwrap_or(true)).await?;
+    ops.ready(key, request::Ready { resource, token: Number(m.token), ready: m.ready }).await?;
     Ok(pb::ReadyResponse {})
 }
 
-pub(super) async fn cancel(plain: &Plain, m: pb::CancelRequest) -> Outcome<pb::CancelResponse> {
+pub(super) async fn cancel(ops: &Operations, m: pb::CancelRequest) -> Outcome<pb::CancelResponse> {
     let key = fields::key(&m.session_key)?;
-    let outcome = match plain.cancel(key, CommandNumber::new(m.acquire)).await? {
+    let outcome = match ops.cancel(key, request::Cancel { acquire: Number(m.acquire) }).await? {
         Cancelled::Cancelled => CancelOutcome::Cancelled(pb::Nothing {}),
         Cancelled::AlreadyGranted(granted) => CancelOutcome::AlreadyGranted(grants(&granted)),
     };
     Ok(pb::CancelResponse { outcome: Some(outcome) })
 }
 
-pub(super) async fn get_lease(plain: &Plain, m: pb::GetLeaseRequest) -> Outcome<pb::GetLeaseResponse> {
-    let seen = plain.get(fields::resource(&m.resource)?).await?;
+pub(super) async fn get_lease(ops: &Operations, m: pb::GetLeaseRequest) -> Outcome<pb::GetLeaseResponse> {
+    let seen = ops.get(request::Resource { resource: fields::resource(&m.resource)? }).await?;
     let lease = seen.answer.as_ref().map(Wire::to_wire);
     Ok(pb::GetLeaseResponse { revision: seen.revision.get(), lease })
 }
 
-pub(super) async fn list_leases(plain: &Plain, m: pb::ListLeasesRequest) -> Outcome<pb::ListLeasesResponse> {
-    let (after, limit) = (fields::after(m.after.as_deref())?, fields::page_size(m.limit)?);
-    let seen = plain.list(fields::prefix(m.prefix)?, after, limit).await?;
+pub(super) async fn list_leases(
+    ops: &Operations,
+    m: pb::ListLeasesRequest,
+) -> Outcome<pb::ListLeasesResponse> {
+    let after = fields::after(m.after.as_deref())?;
+    let seen = ops.list(request::Leases { prefix: Some(m.prefix), after, limit: m.limit }).await?;
     Ok(pb::ListLeasesResponse {
         revision: seen.revision.get(),
         leases: seen.answer.items.iter().map(Wire::to_wire).collect(),
@@ -163,69 +170,87 @@ pub(super) async fn list_leases(plain: &Plain, m: pb::ListLeasesRequest) -> Outc
     })
 }
 
-pub(super) async fn check_token(plain: &Plain, m: pb::CheckTokenRequest) -> Outcome<pb::CheckTokenResponse> {
-    let seen = plain.check(fields::resource(&m.resource)?, Token::from_u64(m.token)).await?;
+pub(super) async fn check_token(
+    ops: &Operations,
+    m: pb::CheckTokenRequest,
+) -> Outcome<pb::CheckTokenResponse> {
+    let seen = ops
+        .check(request::Check { resource: fields::resource(&m.resource)?, token: Number(m.token) })
+        .await?;
     Ok(pb::CheckTokenResponse { revision: seen.revision.get(), check: Some(seen.answer.to_wire()) })
 }
 
-pub(super) async fn history(plain: &Plain, m: pb::HistoryRequest) -> Outcome<pb::HistoryResponse> {
-    let seen = plain.history(fields::resource(&m.resource)?).await?;
+pub(super) async fn history(ops: &Operations, m: pb::HistoryRequest) -> Outcome<pb::HistoryResponse> {
+    let seen = ops.history(request::Resource { resource: fields::resource(&m.resource)? }).await?;
     let past = seen.answer.iter().map(Wire::to_wire).collect();
     Ok(pb::HistoryResponse { revision: seen.revision.get(), past })
 }
 
-pub(super) async fn gaps(plain: &Plain, m: pb::GapsRequest) -> Outcome<pb::GapsResponse> {
-    let last = m.last_ms.map(Millis::new);
-    let seen = plain.gaps(fields::gaps_of(m)?, last).await?;
+pub(super) async fn gaps(ops: &Operations, m: pb::GapsRequest) -> Outcome<pb::GapsResponse> {
+    let seen = ops.gaps(fields::gaps(m)?).await?;
     let pb::GapsAnswer { names, next, outages } = seen.answer.to_wire();
     Ok(pb::GapsResponse { revision: seen.revision.get(), names, next, outages })
 }
 
-pub(super) async fn revoke(plain: &Plain, m: pb::RevokeRequest) -> Outcome<pb::RevokeResponse> {
-    let held_back = plain.revoke(fields::revoke(&m)?).await?;
+pub(super) async fn revoke(ops: &Operations, m: pb::RevokeRequest) -> Outcome<pb::RevokeResponse> {
+    let held_back = ops.revoke(fields::revoke(&m)?).await?;
     Ok(pb::RevokeResponse { held_back_ms: held_back.get() })
 }
 
-pub(super) async fn list_alarms(plain: &Plain, _: pb::ListAlarmsRequest) -> Outcome<pb::ListAlarmsResponse> {
-    let seen = plain.alarms().await?;
+pub(super) async fn list_alarms(
+    ops: &Operations,
+    _: pb::ListAlarmsRequest,
+) -> Outcome<pb::ListAlarmsResponse> {
+    let seen = ops.alarms().await?;
     let alarms = seen.answer.iter().map(Wire::to_wire).collect();
     Ok(pb::ListAlarmsResponse { revision: seen.revision.get(), alarms })
 }
 
-pub(super) async fn clear_alarm(plain: &Plain, m: pb::ClearAlarmRequest) -> Outcome<pb::ClearAlarmResponse> {
-    plain.clear_alarm(fields::clear_alarm(&m)?).await?;
+pub(super) async fn clear_alarm(
+    ops: &Operations,
+    m: pb::ClearAlarmRequest,
+) -> Outcome<pb::ClearAlarmResponse> {
+    ops.clear_alarm(fields::clear_alarm(&m)?).await?;
     Ok(pb::ClearAlarmResponse {})
 }
 
-pub(super) async fn ask_release(plain: &Plain, m: pb::AskReleaseRequest) -> Outcome<pb::AskReleaseResponse> {
+pub(super) async fn ask_release(
+    ops: &Operations,
+    m: pb::AskReleaseRequest,
+) -> Outcome<pb::AskReleaseResponse> {
     let (resource, by) = (fields::resource(&m.resource)?, fields::by(&m.by)?);
-    let asked = plain.ask_release(resource, m.token.map(Token::from_u64), by).await?;
+    let asked = ops.ask_release(request::AskRelease { resource, token: m.token.map(Number), by }).await?;
     let asked = pb::Asked { token: asked.token.get(), holder: asked.holder.to_string() };
     Ok(pb::AskReleaseResponse { asked: Some(asked) })
 }
 
 pub(super) async fn write_register(
-    plain: &Plain,
+    ops: &Operations,
     m: pb::WriteRegisterRequest,
 ) -> Outcome<pb::WriteRegisterResponse> {
     let key = fields::key(&m.session_key)?;
-    plain.write_register(key, fields::register_write(m)?).await?;
+    ops.write_register(key, fields::write_register(m)?).await?;
     Ok(pb::WriteRegisterResponse {})
 }
 
 pub(super) async fn read_register(
-    plain: &Plain,
+    ops: &Operations,
     m: pb::ReadRegisterRequest,
 ) -> Outcome<pb::ReadRegisterResponse> {
-    let seen = plain.read_register(fields::resource(&m.resource)?, fields::register_key(&m.key)?).await?;
+    let seen = ops
+        .read_register(request::Register {
+            resource: fields::resource(&m.resource)?,
+            key: fields::register_key(&m.key)?,
+        })
+        .await?;
     let register = seen
         .answer
         .map(|(value, token)| pb::Register { value: value.as_bytes().to_vec(), token: token.get() });
     Ok(pb::ReadRegisterResponse { revision: seen.revision.get(), register })
 }
 
-pub(super) async fn get_status(plain: &Plain, _: pb::GetStatusRequest) -> Outcome<pb::GetStatusResponse> {
-    Ok(pb::GetStatusResponse { status: Some(plain.status().await?.to_wire()) })
+pub(super) async fn get_status(ops: &Operations, _: pb::GetStatusRequest) -> Outcome<pb::GetStatusResponse> {
+    Ok(pb::GetStatusResponse { status: Some(ops.status().await?.to_wire()) })
 }
 
 fn grants(grants: &[Grant]) -> pb::Grants {

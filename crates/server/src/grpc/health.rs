@@ -6,7 +6,7 @@ use tonic_health::pb::health_server;
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 
 use super::Answers;
-use crate::plain::Plain;
+use crate::ops::Operations;
 
 /// The names that are known: the whole process, and the one service in it.
 const NAMES: [&str; 2] = ["", "leasehold.v1.Leasehold"];
@@ -14,12 +14,12 @@ const NAMES: [&str; 2] = ["", "leasehold.v1.Leasehold"];
 /// Answers probes.
 #[derive(Debug)]
 pub(super) struct Health {
-    plain: Plain,
+    ops: Operations,
 }
 
 impl Health {
-    pub(super) const fn new(plain: Plain) -> Self {
-        Self { plain }
+    pub(super) const fn new(ops: Operations) -> Self {
+        Self { ops }
     }
 }
 
@@ -35,7 +35,7 @@ impl health_server::Health for Health {
         if !NAMES.contains(&name.as_str()) {
             return Err(Status::not_found(format!("no service {name:?} is here; there is {:?}", NAMES[1])));
         }
-        let well = self.plain.caller().inspect().await.is_some_and(|inspection| inspection.ready);
+        let well = self.ops.caller().inspect().await.is_some_and(|inspection| inspection.ready);
         let status = if well { ServingStatus::Serving } else { ServingStatus::NotServing };
         Ok(Response::new(HealthCheckResponse { status: status.into() }))
     }

@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 use tonic::{Status, Streaming};
 
 use super::{Answers, status};
-use crate::plain::ApiError;
+use leasehold_api::ApiError;
 
 /// A client says who it is within this time, or is sent away.
 const OPENING_TIME: Duration = Duration::from_secs(5);

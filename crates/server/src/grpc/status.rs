@@ -97,7 +97,7 @@ mod tests {
     fn a_failure_carries_its_numbers() {
         let failure = Failure::RevisionTooOld { after: Revision::new(3), oldest: Revision::new(7) };
         let status = of("watch", &ApiError::Failed(failure.clone()));
-        assert_eq!((word(&status, CODE), word(&status, KIND)), ("revision-too-old", "failed"));
+        assert_eq!((word(&status, CODE), word(&status, KIND)), ("revision-too-old", "refused"));
         let told = pb::Failure::decode(&fact(&status, FAILURE)[..]).unwrap();
         assert_eq!(Failure::from_wire(told), Ok(failure));
     }

@@ -9,14 +9,15 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_util::stream;
+use leasehold_api::{ApiError, Number, request};
 use leasehold_core::protocol::{Change, Changes, Failure};
 use leasehold_host::{Kept, Watcher};
 use leasehold_wire::Wire;
 use leasehold_wire::messages as pb;
 use tonic::Status;
 
-use super::{Answers, fields, status};
-use crate::plain::{ApiError, Plain};
+use super::{Answers, status};
+use crate::ops::Operations;
 use crate::running::Counts;
 use crate::tcp::Counted;
 use crate::web::{ConnectionWatch, ConnectionWatches};
@@ -29,19 +30,19 @@ const PART_BYTES: usize = 1024 * 1024;
 /// Begins a watch, if there may be one more.
 pub(super) fn begin(
     m: pb::WatchRequest,
-    plain: &Plain,
+    ops: &Operations,
     counts: &Arc<Counts>,
     limit: usize,
     of_connection: Option<&ConnectionWatches>,
 ) -> Result<Answers<pb::WatchResponse>, ApiError> {
-    let watch = fields::watch(m)?;
+    let watch = request::Watch { prefix: Some(m.prefix), after: m.after.map(Number) }.check(None)?;
     // Counted before it is judged: two that begin at once may both be refused, but never both be let in.
     let counted = Counted::new(counts, |counts| &counts.watches);
     if counts.watches.load(Ordering::Relaxed) > limit {
         return Err(Failure::TooManyWatches { limit }.into());
     }
     let of_connection = of_connection.map(ConnectionWatches::count).transpose()?;
-    let watcher = plain.caller().hub().watch(&watch)?;
+    let watcher = ops.caller().hub().watch(&watch)?;
     let first = VecDeque::from([here(&watcher)]);
     let watching =
         Watching { watcher, taken: VecDeque::new(), parts: first, _counted: (counted, of_connection) };

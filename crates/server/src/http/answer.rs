@@ -1,17 +1,19 @@
-//! Responses: JSON for what was asked for, and a fault that is rendered where the request's id is known.
+//! Responses: JSON for what was asked for, and an error that becomes a problem where the request's id is known.
 
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::http::header::{ALLOW, CONTENT_TYPE};
+use axum::http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use leasehold_api::ApiError;
+use leasehold_api::view::Problem;
 use serde::Serialize;
-use serde_json::{Value, json};
-
-use crate::plain::ApiError;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json");
+/// Seconds after which a client may ask again: a leader is elected in about that time, and a place becomes free.
+const ASK_AGAIN: HeaderValue = HeaderValue::from_static("1");
 
 /// What was asked for.
 pub(crate) struct Answered<T>(pub(crate) T);
@@ -24,13 +26,18 @@ impl<T: Serialize> IntoResponse for Answered<T> {
     }
 }
 
+/// An answer in the form in which it is shown.
+pub(crate) fn shown<A, V: From<A>>(outcome: Result<A, ApiError>) -> Result<Answered<V>, Refused> {
+    Ok(Answered(V::from(outcome?)))
+}
+
 /// Why there is no answer. The response has no body yet: see [`render`].
 #[derive(Debug)]
 pub(crate) struct Refused(pub(crate) ApiError);
 
 impl From<ApiError> for Refused {
-    fn from(fault: ApiError) -> Self {
-        Self(fault)
+    fn from(error: ApiError) -> Self {
+        Self(error)
     }
 }
 
@@ -42,30 +49,28 @@ impl IntoResponse for Refused {
     }
 }
 
-fn status(fault: &ApiError) -> StatusCode {
-    StatusCode::from_u16(fault.http_status()).expect("faults have statuses that exist")
+fn status(error: &ApiError) -> StatusCode {
+    StatusCode::from_u16(error.http_status()).expect("codes have statuses that exist")
 }
 
-/// A fault as everybody sees it.
-pub(crate) fn error_json(fault: &ApiError, request_id: &str) -> Value {
-    json!({
-        "error": {
-            "code": fault.code(),
-            "kind": fault.kind().as_str(),
-            "message": fault.message(),
-            "request_id": request_id,
-            "details": fault.details(),
-        }
-    })
+/// An error as every client sees it.
+pub(crate) fn problem(error: &ApiError, request_id: &str) -> String {
+    let title = status(error).canonical_reason().unwrap_or_default();
+    let problem = Problem::new(error, title, request_id);
+    serde_json::to_string(&problem).expect("problems have texts as keys and no failing serializers")
 }
 
-/// Gives a response that carries a fault its body, and gives the fault back.
+/// Gives a response that carries an error its body, and gives the error back.
 pub(crate) fn render(response: &mut Response, request_id: &str) -> Option<Arc<ApiError>> {
-    let fault = response.extensions_mut().remove::<Arc<ApiError>>()?;
-    *response.body_mut() = Body::from(error_json(&fault, request_id).to_string());
-    response.headers_mut().insert(CONTENT_TYPE, JSON);
-    if let ApiError::WrongMethod { allowed } = *fault {
-        response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
+    let error = response.extensions_mut().remove::<Arc<ApiError>>()?;
+    *response.body_mut() = Body::from(problem(&error, request_id));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, PROBLEM);
+    if [429, 503].contains(&error.http_status()) {
+        headers.insert(RETRY_AFTER, ASK_AGAIN);
     }
-    Some(fault)
+    if let ApiError::WrongMethod { allowed } = &*error {
+        headers.insert(ALLOW, HeaderValue::from_str(allowed).expect("methods are visible ASCII"));
+    }
+    Some(error)
 }

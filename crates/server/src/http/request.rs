@@ -6,16 +6,16 @@ use std::time::Duration;
 
 use axum::extract::{Request, State};
 use axum::http::header::{CACHE_CONTROL, HeaderName};
-use axum::http::{HeaderMap, HeaderValue};
+use axum::http::{HeaderMap, HeaderValue, Method};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use leasehold_api::code::Kind;
+use leasehold_api::{ApiError, call};
 use leasehold_core::holder::Reading;
 use tracing::Instrument;
 
 use super::HttpState;
 use super::answer::{Refused, render};
-use leasehold_api::ApiError;
-use leasehold_api::code::Kind;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
@@ -71,10 +71,11 @@ pub(super) async fn every(State(state): State<HttpState>, mut request: Request, 
     headers.insert(NO_SNIFFING.0, NO_SNIFFING.1);
     let echoed = HeaderValue::from_str(name.as_str()).expect("a name is visible ASCII");
     headers.insert(REQUEST_ID, echoed);
+    let counted = operation(&method, &path);
     let kind = fault.as_ref().map(|fault| fault.kind());
     let code = fault.as_ref().map_or("ok", |fault| fault.code());
     let took = time_since(begun);
-    state.metrics().count("http", operation(&path), code, took);
+    state.metrics().count("http", counted, code, took);
     let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
     let status = response.status().as_u16();
     let (request_id, method) = (name.as_str(), method.as_str());
@@ -88,7 +89,7 @@ pub(super) async fn every(State(state): State<HttpState>, mut request: Request, 
             tracing::info!(request_id, method, path, status, micros, code, "not taken in");
         }
         // Whoever looks whether a node is ready does so all the time.
-        Some(_) => match state.repeats().say((operation(&path), code), leasehold_clock::read()) {
+        Some(_) => match state.repeats().say((counted, code), leasehold_clock::read()) {
             Some(more) => {
                 let words = "failed; `more` of the kind were not told";
                 tracing::warn!(request_id, method, path, status, micros, code, more, "{words}");
@@ -111,41 +112,14 @@ fn time_since(begun: Reading) -> Duration {
     Duration::from_nanos(leasehold_clock::read().raw.saturating_sub(begun.raw))
 }
 
-/// What a path is counted as: one of a closed list, so that nobody can fill the memory with made-up paths.
-fn operation(path: &str) -> &'static str {
-    match path {
-        "/v1/session/open" => "open",
-        "/v1/session/renew" => "renew",
-        "/v1/session/close" => "close",
-        "/v1/session/list" => "sessions",
-        "/v1/lease/acquire" => "acquire",
-        "/v1/lease/release" => "release",
-        "/v1/lease/set-value" => "set-value",
-        "/v1/lease/drain" => "drain",
-        "/v1/lease/ready" => "set-ready",
-        "/v1/lease/cancel" => "cancel",
-        "/v1/lease/get" => "get",
-        "/v1/lease/list" => "list",
-        "/v1/lease/check" => "check",
-        "/v1/lease/history" => "history",
-        "/v1/lease/gaps" => "gaps",
-        "/v1/lease/revoke" => "revoke",
-        "/v1/lease/ask-release" => "ask-release",
-        "/v1/lease/alarms" => "alarms",
-        "/v1/lease/clear-alarm" => "clear-alarm",
-        "/v1/register/write" => "write-register",
-        "/v1/register/read" => "read-register",
-        "/v1/status" => "status",
-        "/v1/watch" => "watch",
-        "/v1/backup" => "backup",
-        "/v1/cluster/status" => "cluster-status",
-        "/v1/cluster/local" => "cluster-local",
-        "/v1/cluster/add" => "cluster-add",
-        "/v1/cluster/promote" => "cluster-promote",
-        "/v1/cluster/remove" => "cluster-remove",
-        "/v1/cluster/transfer" => "cluster-transfer",
-        "/openapi.json" | "/healthz" | "/readyz" | "/metrics" => "side",
-        _ => "none",
+/// What a request is counted as: one of a closed list, so that no client can fill the memory with made-up paths.
+fn operation(method: &Method, path: &str) -> &'static str {
+    let reads = [Method::GET, Method::HEAD].contains(method);
+    let kind = if reads { call::Method::Get } else { call::Method::Post };
+    match call::at(kind, path).or_else(|| call::at_path(path).next()) {
+        Some(call) if call.path.starts_with("/v1/") => call.name,
+        Some(_) => "side",
+        None => "none",
     }
 }
 
@@ -170,10 +144,13 @@ mod tests {
     #[test]
     fn the_reference_names_everything_that_a_path_is_counted_as() {
         let reference = include_str!("../../../../docs/reference/metrics.md");
-        for path in crate::http::openapi::paths().chain(["/metrics", "/elsewhere"]) {
-            let counted = operation(path);
-            assert_eq!(counted == "none", path == "/elsewhere", "{path}");
-            assert!(reference.contains(&format!("`{counted}`")), "{path} is counted as {counted}");
+        assert_eq!(operation(&Method::GET, "/elsewhere"), "none");
+        assert_eq!(operation(&Method::HEAD, "/metrics"), "side");
+        for call in call::CALLS {
+            let method = if call.method == call::Method::Get { Method::GET } else { Method::POST };
+            let counted = operation(&method, &call.path.replace("{session}", "16"));
+            assert!(counted == call.name || counted == "side", "{} is counted as {counted}", call.path);
+            assert!(reference.contains(&format!("`{counted}`")), "{} is counted as {counted}", call.path);
         }
     }
 }

@@ -2,16 +2,16 @@
 
 use axum::extract::State;
 use axum::http::HeaderValue;
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, HeaderName};
 use axum::response::{IntoResponse, Response};
+use leasehold_api::request;
 use leasehold_core::Millis;
-use leasehold_core::protocol::Failure;
 
 use super::HttpState;
 use super::answer::Refused;
-use super::openapi;
+use super::read::Fields;
 use crate::metrics;
-use crate::plain::ApiError;
+use crate::ops::not_now;
 
 /// The process is there and answers; nothing else is asked.
 pub(super) async fn health() -> &'static str {
@@ -20,14 +20,14 @@ pub(super) async fn health() -> &'static str {
 
 /// The node takes in requests, by itself or through its leader.
 pub(super) async fn readiness(State(state): State<HttpState>) -> Result<String, Refused> {
-    match state.plain().caller().inspect().await {
+    match state.ops().caller().inspect().await {
         Some(inspection) if inspection.ready => Ok(ready(inspection.restore_wait)),
         Some(inspection) if inspection.membership.is_blank() => {
-            Err(not_now(&no_cluster(&state.asking().missing_founders())))
+            Err(Refused(not_now(&no_cluster(&state.ops().asking().missing_founders()))))
         }
-        Some(inspection) if inspection.leader.is_none() => Err(not_now("no node is known to lead")),
-        Some(_) => Err(not_now("this node has not caught up yet")),
-        None => Err(not_now("the service has stopped")),
+        Some(inspection) if inspection.leader.is_none() => Err(Refused(not_now("no node is known to lead"))),
+        Some(_) => Err(Refused(not_now("this node has not caught up yet"))),
+        None => Err(Refused(not_now("the service has stopped"))),
     }
 }
 
@@ -56,9 +56,20 @@ pub(super) async fn numbers(State(state): State<HttpState>) -> Response {
 
 pub(super) async fn openapi() -> Response {
     let kind = HeaderValue::from_static("application/json");
-    ([(CONTENT_TYPE, kind)], openapi::document()).into_response()
+    ([(CONTENT_TYPE, kind)], include_str!("../../openapi.json")).into_response()
 }
 
-fn not_now(why: &str) -> Refused {
-    Refused(ApiError::Failed(Failure::Unavailable { why: why.to_owned() }))
+const CHECKSUM: HeaderName = HeaderName::from_static("x-checksum-crc32c");
+const BYTES: HeaderValue = HeaderValue::from_static("application/octet-stream");
+const AS_FILE: HeaderValue = HeaderValue::from_static("attachment; filename=\"leasehold.backup\"");
+
+/// Everything that this node has applied, as a file.
+pub(super) async fn backup(
+    State(state): State<HttpState>,
+    Fields(fields): Fields<request::Backup>,
+) -> Result<Response, Refused> {
+    let (file, checksum) = state.ops().backup(fields).await?;
+    let checksum = HeaderValue::from_str(&format!("{checksum:08x}")).expect("digits are visible ASCII");
+    let headers = [(CONTENT_TYPE, BYTES), (CONTENT_DISPOSITION, AS_FILE), (CHECKSUM, checksum)];
+    Ok((headers, file).into_response())
 }

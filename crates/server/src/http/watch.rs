@@ -16,18 +16,17 @@ use axum::http::header::{CONTENT_TYPE, HeaderName};
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
+use leasehold_api::view::Event;
+use leasehold_api::{ApiError, Number, request};
 use leasehold_core::Revision;
 use leasehold_host::{Kept, Texts, Watcher};
 
 use super::HttpState;
-use super::answer::{Refused, error_json};
-use super::fields::Fields;
-use super::input::{Number, WatchFields};
+use super::answer::{Refused, problem};
+use super::read::Fields;
 use super::request::RequestName;
-use crate::plain::ApiError;
 use crate::tcp::Counted;
 use crate::web::{ConnectionWatch, ConnectionWatches};
-use leasehold_api::view::Event;
 
 /// So long without anything to tell, a watcher is told how far the log has come. It also keeps the connection from looking dead.
 const PROGRESS_EVERY: Duration = Duration::from_secs(10);
@@ -42,11 +41,11 @@ pub(super) async fn watch(
     Extension(name): Extension<RequestName>,
     Extension(of_connection): Extension<ConnectionWatches>,
     headers: HeaderMap,
-    Fields(fields): Fields<WatchFields>,
+    Fields(fields): Fields<request::Watch>,
 ) -> Result<Response, Refused> {
-    let watch = fields.watch(resume(&headers)?)?;
+    let watch = fields.check(resume(&headers)?)?;
     let counted = (state.count_watch()?, of_connection.count().map_err(ApiError::Failed)?);
-    let watcher = state.plain().caller().hub().watch(&watch).map_err(ApiError::Failed)?;
+    let watcher = state.ops().caller().hub().watch(&watch).map_err(ApiError::Failed)?;
     let telling = Telling { watcher, name, begun: false, taken: VecDeque::new(), at: 0, _counted: counted };
     let pieces = stream::unfold(Some(telling), |telling| async move {
         let (piece, telling) = telling?.tell().await;
@@ -89,8 +88,8 @@ impl Telling {
             match self.watcher.next(PROGRESS_EVERY).await {
                 Ok(taken) => self.taken = taken.into(),
                 Err(failure) => {
-                    let error = error_json(&ApiError::Failed(failure), self.name.as_str());
-                    message(&mut piece, "error", None, &error.to_string());
+                    let error = problem(&ApiError::Failed(failure), self.name.as_str());
+                    message(&mut piece, "error", None, &error);
                     return (piece.into(), None);
                 }
             }

@@ -42,7 +42,7 @@ async fn an_alarm_is_raised_listed_and_answered() {
         matches!(refusal(&status), Refusal::NoSuchAlarm { raised: Some(raised), .. } if raised.get() == shown)
     );
     let status = client.clear_alarm(clear(shown, &"x".repeat(1_025))).await.unwrap_err();
-    assert_status(&status, Code::InvalidArgument, "bad-field", "failed");
+    assert_status(&status, Code::InvalidArgument, "bad-field", "refused");
     client.clear_alarm(clear(shown, "looked")).await.unwrap();
     held(&mut client, &key, "jobs").await;
     assert!(client.list_alarms(pb::ListAlarmsRequest {}).await.unwrap().into_inner().alarms.is_empty());

@@ -82,7 +82,7 @@ async fn a_value_is_taken_up_to_its_limit_and_a_message_up_to_its_own() {
     };
     client.set_value(set(65_536)).await.unwrap();
     let status = client.set_value(set(65_537)).await.unwrap_err();
-    assert_status(&status, Code::InvalidArgument, "bad-field", "failed");
+    assert_status(&status, Code::InvalidArgument, "bad-field", "refused");
     let status = client.set_value(set(4 * 1024 * 1024)).await.unwrap_err();
     assert_eq!(status.code(), Code::OutOfRange);
     renew(&mut client, &key).await;

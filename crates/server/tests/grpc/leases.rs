@@ -171,7 +171,7 @@ async fn a_drain_is_shown_by_its_holder_alone() {
     assert_status(&status, Code::FailedPrecondition, "not-holder", "refused");
     let many = pb::DrainRequest { in_flight: 1 << 32, ..drain(&key) };
     let status = client.drain(many).await.unwrap_err();
-    assert_status(&status, Code::InvalidArgument, "bad-field", "failed");
+    assert_status(&status, Code::InvalidArgument, "bad-field", "refused");
     let seen = client.get_lease(pb::GetLeaseRequest { resource: "jobs".into() }).await.unwrap().into_inner();
     let shown = seen.lease.unwrap().holders.remove(0).draining.unwrap();
     assert!(shown.in_flight == 3 && shown.remaining_ms <= 20_000, "{shown:?}");
@@ -235,7 +235,7 @@ async fn gaps_are_told_of_one_name_and_of_a_page() {
     assert_eq!((rest.names.len(), rest.names[0].resource.as_str(), rest.next), (1, "a/2", None));
     let both = pb::GapsRequest { resource: Some("a/1".into()), ..page("a/", None) };
     let status = gaps(both).await.unwrap_err();
-    assert_status(&status, Code::InvalidArgument, "bad-field", "failed");
+    assert_status(&status, Code::InvalidArgument, "bad-field", "refused");
 }
 
 #[tokio::test]
@@ -245,7 +245,7 @@ async fn a_resource_that_nobody_knows_is_absent() {
     let seen = client.get_lease(pb::GetLeaseRequest { resource: "jobs".into() }).await.unwrap().into_inner();
     assert_eq!(seen.lease, None);
     let status = client.get_lease(pb::GetLeaseRequest { resource: "a#1".into() }).await.unwrap_err();
-    assert_status(&status, Code::InvalidArgument, "bad-field", "failed");
+    assert_status(&status, Code::InvalidArgument, "bad-field", "refused");
     assert!(status.message().starts_with("resource: "), "{}", status.message());
 }
 
@@ -270,7 +270,7 @@ async fn resources_are_listed_by_prefix_in_pages() {
     let rest = client.list_leases(page(Some("a/2"), None)).await.unwrap().into_inner();
     assert_eq!((names(&rest).as_str(), rest.more), ("a/3", false));
     let status = client.list_leases(page(None, Some(0))).await.unwrap_err();
-    assert_status(&status, Code::InvalidArgument, "bad-field", "failed");
+    assert_status(&status, Code::InvalidArgument, "bad-field", "refused");
 }
 
 #[tokio::test]

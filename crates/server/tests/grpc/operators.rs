@@ -37,7 +37,7 @@ async fn a_holder_that_is_asked_learns_of_it_with_its_next_renewal() {
     let mut client = running.client().await;
     let ask = pb::AskReleaseRequest { resource: "jobs".into(), ..Default::default() };
     let status = client.ask_release(ask.clone()).await.unwrap_err();
-    assert_status(&status, Code::FailedPrecondition, "not-held", "refused");
+    assert_status(&status, Code::NotFound, "not-held", "refused");
     let key = open(&mut client, "web-1").await;
     let token = held(&mut client, &key, "jobs").await;
     let asked = client.ask_release(ask).await.unwrap().into_inner().asked.unwrap();
@@ -73,7 +73,7 @@ async fn a_register_is_written_read_and_removed_by_its_holder() {
         .read_register(pb::ReadRegisterRequest { resource: "jobs".into(), key: String::new() })
         .await
         .unwrap_err();
-    assert_status(&status, Code::InvalidArgument, "bad-field", "failed");
+    assert_status(&status, Code::InvalidArgument, "bad-field", "refused");
 }
 
 #[tokio::test]

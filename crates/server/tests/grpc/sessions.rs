@@ -66,11 +66,11 @@ async fn a_field_that_cannot_be_is_named() {
     let mut client = running.client().await;
     let request = pb::OpenSessionRequest { label: "l".repeat(257), ..Default::default() };
     let status = client.open_session(request).await.unwrap_err();
-    assert_status(&status, Code::InvalidArgument, "bad-field", "failed");
+    assert_status(&status, Code::InvalidArgument, "bad-field", "refused");
     assert!(status.message().starts_with("label: "), "{}", status.message());
     let request = pb::RenewSessionRequest { session_key: "7-secret".into() };
     let status = client.renew_session(request).await.unwrap_err();
-    assert_status(&status, Code::InvalidArgument, "bad-field", "failed");
+    assert_status(&status, Code::InvalidArgument, "bad-field", "refused");
     assert!(!status.message().contains("secret"), "{}", status.message());
 }
 
@@ -105,7 +105,7 @@ async fn a_key_of_somebody_else_is_refused() {
     let (id, _) = key.split_once('-').unwrap();
     let request = pb::RenewSessionRequest { session_key: format!("{id}-{}", "0".repeat(32)) };
     let status = client.renew_session(request).await.unwrap_err();
-    assert_status(&status, Code::PermissionDenied, "not-your-session", "failed");
+    assert_status(&status, Code::PermissionDenied, "not-your-session", "refused");
     assert!(failure(&status).to_string().contains(id));
 }
 
@@ -142,6 +142,6 @@ async fn sessions_are_listed_in_pages() {
     assert_eq!((labels(&rest), rest.more), (vec!["c".to_owned()], false));
     assert!(rest.revision >= first.revision && first.revision > 0);
     let status = client.list_sessions(page(None, Some(1_001))).await.unwrap_err();
-    assert_status(&status, Code::InvalidArgument, "bad-field", "failed");
+    assert_status(&status, Code::InvalidArgument, "bad-field", "refused");
     assert_eq!(status.message(), "limit: limit of 1001 is outside 1 to 1000");
 }

@@ -111,10 +111,10 @@ async fn a_revision_that_does_not_exist_is_refused() {
     let running = Running::start();
     let mut client = running.client().await;
     let status = watch(&mut client, "", Some(1_000_000)).await.unwrap_err();
-    assert_status(&status, Code::OutOfRange, "revision-ahead", "failed");
+    assert_status(&status, Code::OutOfRange, "revision-ahead", "refused");
     assert!(matches!(failure(&status), Failure::RevisionAhead { after, .. } if after.get() == 1_000_000));
     let status = watch(&mut client, &"p".repeat(513), None).await.unwrap_err();
-    assert_status(&status, Code::InvalidArgument, "bad-field", "failed");
+    assert_status(&status, Code::InvalidArgument, "bad-field", "refused");
 }
 
 #[tokio::test]
@@ -133,7 +133,7 @@ async fn a_revision_that_is_not_kept_any_more_is_refused_with_the_oldest() {
         client.close_session(pb::CloseSessionRequest { session_key: key }).await.unwrap();
     }
     let status = watch(&mut client, "", Some(1)).await.unwrap_err();
-    assert_status(&status, Code::OutOfRange, "revision-too-old", "failed");
+    assert_status(&status, Code::OutOfRange, "revision-too-old", "refused");
     let Failure::RevisionTooOld { after, oldest } = failure(&status) else { panic!("{status:?}") };
     assert!(after.get() == 1 && oldest > after);
     let mut stream = watch(&mut client, "", Some(oldest.get())).await.unwrap();

@@ -25,7 +25,8 @@ impl Reply {
 
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
-        assert_eq!(self.header("content-type"), Some("application/json"), "{self:?}");
+        let kind = if self.status < 400 { "application/json" } else { "application/problem+json" };
+        assert_eq!(self.header("content-type"), Some(kind), "{self:?}");
         serde_json::from_slice(&self.body).expect("the body is JSON")
     }
 
@@ -36,22 +37,28 @@ impl Reply {
         self.json()
     }
 
-    /// A fault in the form that all have; gives back its details.
+    /// A problem in the form that all have; gives back what depends on its code.
     #[track_caller]
     pub(crate) fn fault(&self, status: u16, code: &str, kind: &str) -> Value {
-        let body = self.json();
-        let error = &body["error"];
-        let found = (self.status, error["code"].as_str(), error["kind"].as_str());
+        let mut body = self.json();
+        let found = (self.status, body["code"].as_str(), body["kind"].as_str());
         assert_eq!(found, (status, Some(code), Some(kind)), "{body}");
-        assert!(error["message"].as_str().is_some_and(|message| !message.is_empty()), "{body}");
-        assert_eq!(error["request_id"].as_str(), self.header("x-request-id"), "{body}");
+        assert_eq!(body["status"], status, "{body}");
+        assert!(body["detail"].as_str().is_some_and(|detail| !detail.is_empty()), "{body}");
+        assert!(body["title"].as_str().is_some_and(|title| !title.is_empty()), "{body}");
+        assert_eq!(body["request_id"].as_str(), self.header("x-request-id"), "{body}");
         assert_eq!(self.header("cache-control"), Some("no-store"));
-        error["details"].clone()
+        assert_eq!(self.header("retry-after").is_some(), [429, 503].contains(&status), "{self:?}");
+        let more = body.as_object_mut().expect("a problem is an object");
+        for member in ["type", "title", "status", "detail", "code", "kind", "request_id"] {
+            assert!(more.remove(member).is_some(), "{member} is missing in {self:?}");
+        }
+        if more.is_empty() { Value::Null } else { body }
     }
 
     #[track_caller]
     pub(crate) fn message(&self) -> String {
-        self.json()["error"]["message"].as_str().expect("a fault has a message").to_owned()
+        self.json()["detail"].as_str().expect("a problem has a detail").to_owned()
     }
 }
 

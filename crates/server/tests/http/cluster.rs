@@ -12,7 +12,6 @@ fn a_node_that_stands_alone_is_a_cluster_of_one() {
     let member = &status["members"][0];
     assert_eq!((&member["role"], &member["leader"]), (&json!("voter"), &json!(true)));
     assert_eq!(member["address"], stage.address.to_string());
-    assert_eq!(stage.post("/v1/cluster/status", &json!({})).good()["members"], status["members"]);
 }
 
 #[test]
@@ -23,10 +22,10 @@ fn changes_that_cannot_be_are_refused_with_their_codes() {
     let details = post("remove", name.clone()).fault(409, "last-voter", "refused");
     assert_eq!(details, name);
     post("promote", name).fault(409, "is-voter", "refused");
-    post("remove", json!({ "name": "n9" })).fault(409, "no-such-member", "refused");
+    post("remove", json!({ "name": "n9" })).fault(404, "no-such-member", "refused");
     post("transfer", json!({})).fault(409, "nobody-to-take-over", "refused");
     let nobody = json!({ "name": "n2", "address": "127.0.0.1:1" });
-    let details = post("add", nobody).fault(409, "node-unreachable", "failed");
+    let details = post("add", nobody).fault(502, "node-unreachable", "failed");
     assert_eq!(details, json!({ "address": "127.0.0.1:1" }));
     let other = json!({ "name": "n2", "address": stage.address.to_string() });
     let details = post("add", other).fault(409, "wrong-node", "refused");
@@ -35,7 +34,7 @@ fn changes_that_cannot_be_are_refused_with_their_codes() {
         (json!({ "name": "n 2", "address": "a:1" }), "name"),
         (json!({ "name": "n2", "address": "a" }), "address"),
     ] {
-        assert_eq!(post("add", body).fault(400, "bad-field", "failed"), json!({ "field": field }));
+        assert_eq!(post("add", body).fault(400, "bad-field", "refused"), json!({ "field": field }));
     }
 }
 

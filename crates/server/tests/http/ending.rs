@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::client::Watch;
-use crate::stage::Stage;
+use crate::stage::{Stage, addressed};
 
 #[test]
 fn whoever_is_kept_waiting_is_told_and_has_no_wait_left() {
@@ -11,8 +11,9 @@ fn whoever_is_kept_waiting_is_told_and_has_no_wait_left() {
     let (holder, waiter) = (stage.open("holder"), stage.open("waiter"));
     stage.take(&holder, "job");
     let mut call = stage.connect();
-    let body = json!({ "session_key": waiter, "resource": "job", "wait_ms": 60_000 }).to_string();
-    call.send_request("POST", "/v1/lease/acquire", &["Content-Type: application/json"], body.as_bytes());
+    let body = json!({ "session_key": waiter, "resource": "job", "wait_ms": 60_000 });
+    let (path, headers, body) = addressed("/v1/leases/acquire", &body);
+    call.send_request("POST", &path, &[&headers[0], &headers[1]], body.as_bytes());
     stage.until_waiting("job", 1);
     stage.drain();
     call.reply(false).unwrap().fault(503, "unavailable", "failed");
@@ -29,7 +30,7 @@ fn watches_end_with_a_word() {
     assert_eq!(watch.change()["kind"], "granted");
     let last = watch.next().unwrap();
     assert_eq!((last.event.as_str(), last.id), ("error", None));
-    let error = &last.data["error"];
+    let error = &last.data;
     assert_eq!((&error["code"], &error["kind"]), (&json!("unavailable"), &json!("failed")));
     assert_eq!(error["request_id"].as_str().map(str::len), Some(16));
     assert_eq!(watch.next(), None);

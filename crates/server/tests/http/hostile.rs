@@ -9,17 +9,17 @@ const JSON: &str = "Content-Type: application/json";
 #[test]
 fn a_field_that_is_not_known_is_refused_by_name() {
     let stage = Stage::new();
-    let reply = stage.post("/v1/session/open", &json!({ "ttl": 5 }));
-    assert_eq!(reply.fault(400, "unknown-field", "failed"), json!({ "field": "ttl" }));
+    let reply = stage.post("/v1/sessions", &json!({ "ttl": 5 }));
+    assert_eq!(reply.fault(400, "unknown-field", "refused"), json!({ "field": "ttl" }));
     assert!(
         reply.message().contains("label, ttl_ms, renew_every_ms, margin_ms, round_trip_ms, grace_ms"),
         "{}",
         reply.message()
     );
     let nested = json!({ "session_key": stage.open("x"), "resources": [{ "resource": "a" }, { "resource": "b", "x": 1 }] });
-    let details = stage.post("/v1/lease/acquire", &nested).fault(400, "unknown-field", "failed");
+    let details = stage.post("/v1/leases/acquire", &nested).fault(400, "unknown-field", "refused");
     assert_eq!(details, json!({ "field": "resources[1].x" }));
-    let details = stage.get("/v1/lease/get?resource=a&x=1").fault(400, "unknown-field", "failed");
+    let details = stage.get("/v1/leases/get?resource=a&x=1").fault(400, "unknown-field", "refused");
     assert_eq!(details, json!({ "field": "x" }));
 }
 
@@ -27,47 +27,94 @@ fn a_field_that_is_not_known_is_refused_by_name() {
 fn a_field_that_is_missing_or_wrong_or_given_twice_is_refused_by_name() {
     let stage = Stage::new();
     let key = stage.open("x");
-    for (path, body, field) in [
-        ("/v1/lease/get", "{}".to_owned(), "resource"),
-        ("/v1/lease/get", r#"{"resource":"a","resource":"b"}"#.to_owned(), "resource"),
-        ("/v1/lease/get", r#"{"resource":5}"#.to_owned(), "resource"),
-        ("/v1/lease/get", r#"{"resource":"a#1"}"#.to_owned(), "resource"),
-        ("/v1/lease/get", r#"{"resource":"a\u0000"}"#.to_owned(), "resource"),
-        ("/v1/lease/check", r#"{"resource":"a","token":17}"#.to_owned(), "token"),
-        ("/v1/lease/check", r#"{"resource":"a","token":"-1"}"#.to_owned(), "token"),
-        ("/v1/lease/check", r#"{"resource":"a","token":"10000000000000000000"}"#.to_owned(), "token"),
-        ("/v1/session/open", r#"{"ttl_ms":"10000"}"#.to_owned(), "ttl_ms"),
-        ("/v1/session/open", r#"{"ttl_ms":10000.5}"#.to_owned(), "ttl_ms"),
-        ("/v1/session/open", r#"{"ttl_ms":18446744073709551616}"#.to_owned(), "ttl_ms"),
-        ("/v1/session/renew", r#"{"session_key":"nonsense"}"#.to_owned(), "session_key"),
-        ("/v1/lease/acquire", format!(r#"{{"session_key":"{key}"}}"#), "resource"),
-        ("/v1/lease/acquire", format!(r#"{{"session_key":"{key}","resource":"a","mode":"both"}}"#), "mode"),
-        ("/v1/lease/acquire", format!(r#"{{"session_key":"{key}","resources":"a"}}"#), "resources"),
-    ] {
-        let details = stage.post_text(path, &body).fault(400, "bad-field", "failed");
-        assert_eq!(details, json!({ "field": field }), "{path} {body}");
+    let posted = [
+        ("/v1/sessions", r#"{"label":"a","label":"b"}"#, "label"),
+        ("/v1/sessions", r#"{"label":5}"#, "label"),
+        ("/v1/sessions", r#"{"label":"a\u0000"}"#, "label"),
+        ("/v1/sessions", r#"{"ttl_ms":"10000"}"#, "ttl_ms"),
+        ("/v1/sessions", r#"{"ttl_ms":10000.5}"#, "ttl_ms"),
+        ("/v1/sessions", r#"{"ttl_ms":18446744073709551616}"#, "ttl_ms"),
+        ("/v1/alarms/clear", r#"{"resource":"a","reason":"x","token":17}"#, "token"),
+        ("/v1/alarms/clear", r#"{"resource":"a","reason":"x","token":"-1"}"#, "token"),
+        ("/v1/alarms/clear", r#"{"resource":"a","reason":"x","token":"10000000000000000000"}"#, "token"),
+        ("/v1/alarms/clear", r#"{"resource":"a#1","reason":"x","token":"1"}"#, "resource"),
+        ("/v1/alarms/clear", r#"{"reason":"x","token":"1"}"#, "resource"),
+        ("/v1/leases/acquire", "{}", "resource"),
+        ("/v1/leases/acquire", r#"{"resource":"a","mode":"both"}"#, "mode"),
+        ("/v1/leases/acquire", r#"{"resources":"a"}"#, "resources"),
+    ];
+    let session = format!("Leasehold-Session: {key}");
+    for (path, body, field) in posted {
+        let reply = stage.connect().ask("POST", path, &[JSON, &session], body.as_bytes());
+        assert_eq!(reply.fault(400, "bad-field", "refused"), json!({ "field": field }), "{path} {body}");
     }
-    for (query, field) in
-        [("resource=a&resource=a", "resource"), ("", "resource"), ("resource=%ff", "resource")]
-    {
-        let details = stage.get(&format!("/v1/lease/get?{query}")).fault(400, "bad-field", "failed");
+    for (query, field) in [
+        ("resource=a&resource=a", "resource"),
+        ("", "resource"),
+        ("resource=%ff", "resource"),
+        ("resource=a%23", "resource"),
+    ] {
+        let details = stage.get(&format!("/v1/leases/get?{query}")).fault(400, "bad-field", "refused");
         assert_eq!(details, json!({ "field": field }), "{query}");
     }
-    let details = stage.post("/v1/lease/get?resource=a", &json!({})).fault(400, "bad-field", "failed");
+    let details = stage.post("/v1/sessions?resource=a", &json!({})).fault(400, "bad-field", "refused");
     assert_eq!(details, json!({ "field": "resource" }));
+}
+
+#[test]
+fn a_call_for_a_session_needs_its_key_in_the_header() {
+    let stage = Stage::new();
+    let (key, other) = (stage.open("x"), stage.open("y"));
+    let renew = |id: &str, headers: &[&str]| {
+        stage.connect().ask("POST", &format!("/v1/sessions/{id}/renew"), headers, b"")
+    };
+    let (id, header) = (key.split('-').next().unwrap(), format!("Leasehold-Session: {key}"));
+    renew(id, &[&header]).good();
+    let nonsense = "Leasehold-Session: nonsense";
+    let wrong: [&[&str]; 4] = [&[], &[nonsense], &[&header, &header], &["Authorization: Bearer x"]];
+    for headers in wrong {
+        let details = renew(id, headers).fault(400, "bad-field", "refused");
+        assert_eq!(details, json!({ "field": "leasehold-session" }), "{headers:?}");
+    }
+    let other = format!("Leasehold-Session: {other}");
+    for (id, header) in [(id, &other), ("x", &header), ("%00", &header)] {
+        let reply = renew(id, &[header]);
+        assert_eq!(reply.fault(400, "bad-field", "refused"), json!({ "field": "session" }), "{id}");
+        assert!(!reply.message().contains(key.split('-').nth(1).unwrap()), "{}", reply.message());
+    }
+    // In the body it is a field like any other that is not known.
+    let body = json!({ "session_key": key }).to_string();
+    let reply =
+        stage.connect().ask("POST", &format!("/v1/sessions/{id}/renew"), &[JSON, &header], body.as_bytes());
+    assert_eq!(reply.fault(400, "unknown-field", "refused"), json!({ "field": "session_key" }));
+}
+
+#[test]
+fn a_newer_client_can_have_its_new_fields_ignored() {
+    let stage = Stage::new();
+    let body = json!({ "label": "x", "colour": "red" });
+    stage.post("/v1/sessions", &body).fault(400, "unknown-field", "refused");
+    stage.post("/v1/sessions?ignore-unknown=false", &body).fault(400, "unknown-field", "refused");
+    stage.post("/v1/sessions?ignore-unknown=true", &body).good();
+    stage.get("/v1/leases?ignore-unknown=true&colour=red&limit=1").good();
+    let details = stage.get("/v1/leases?ignore-unknown=true&limit=x").fault(400, "bad-field", "refused");
+    assert_eq!(details, json!({ "field": "limit" }));
+    let details = stage.get("/v1/leases?ignore-unknown=yes").fault(400, "bad-field", "refused");
+    assert_eq!(details, json!({ "field": "ignore-unknown" }));
 }
 
 #[test]
 fn what_is_not_json_is_refused() {
     let stage = Stage::new();
     let deep = format!(r#"{{"label":{}{}}}"#, "[".repeat(50_000), "]".repeat(50_000));
-    for body in
-        ["{", "[]", "null", "{}x", "\u{feff}{}", "{'label':'x'}", r#"{"label":"\ud800"}"#, deep.as_str()]
-    {
-        stage.post_text("/v1/session/open", body).fault(400, "bad-json", "failed");
+    stage.post_text("/v1/sessions", &deep).fault(400, "bad-field", "refused");
+    let deep = format!(r#"{{"new":{}{}}}"#, "[".repeat(50_000), "]".repeat(50_000));
+    stage.post_text("/v1/sessions?ignore-unknown=true", &deep).fault(400, "bad-json", "refused");
+    for body in ["{", "[]", "null", "{}x", "\u{feff}{}", "{'label':'x'}", r#"{"label":"\ud800"}"#] {
+        stage.post_text("/v1/sessions", body).fault(400, "bad-json", "refused");
     }
-    let reply = stage.connect().ask("POST", "/v1/session/open", &[JSON], b"{\"label\":\"\xff\"}");
-    reply.fault(400, "bad-json", "failed");
+    let reply = stage.connect().ask("POST", "/v1/sessions", &[JSON], b"{\"label\":\"\xff\"}");
+    reply.fault(400, "bad-json", "refused");
     assert_eq!(stage.get("/v1/status").good()["sessions"], 0);
 }
 
@@ -84,12 +131,12 @@ fn a_body_must_be_said_to_be_json() {
         "X-Nothing: nothing",
     ] {
         let headers = [kind, "Origin: https://elsewhere.example"];
-        let reply = stage.connect().ask("POST", "/v1/session/open", &headers, body);
-        reply.fault(415, "wrong-content-type", "failed");
+        let reply = stage.connect().ask("POST", "/v1/sessions", &headers, body);
+        reply.fault(415, "wrong-content-type", "refused");
     }
     assert_eq!(stage.get("/v1/status").good()["sessions"], 0);
     let headers = ["content-type: application/json; charset=utf-8"];
-    stage.connect().ask("POST", "/v1/session/open", &headers, body).good();
+    stage.connect().ask("POST", "/v1/sessions", &headers, body).good();
 }
 
 #[test]
@@ -98,8 +145,8 @@ fn pages_of_other_origins_are_allowed_nothing() {
     let origin = "Origin: https://elsewhere.example";
     let headers =
         [origin, "Access-Control-Request-Method: POST", "Access-Control-Request-Headers: content-type"];
-    let asked = stage.connect().ask("OPTIONS", "/v1/session/open", &headers, b"");
-    asked.fault(405, "wrong-method", "failed");
+    let asked = stage.connect().ask("OPTIONS", "/v1/sessions", &headers, b"");
+    asked.fault(405, "wrong-method", "refused");
     let read = stage.connect().ask("GET", "/v1/status", &[origin], b"");
     for reply in [asked, read] {
         assert!(reply.headers.keys().all(|name| !name.starts_with("access-control")), "{reply:?}");
@@ -109,15 +156,24 @@ fn pages_of_other_origins_are_allowed_nothing() {
 #[test]
 fn paths_and_methods_that_are_not_there_are_refused_by_name() {
     let stage = Stage::new();
-    for target in
-        ["/", "/v1", "/v1/lease/get/", "/v1/lease/nothing", "/v1//lease/get", "/V1/status", "/%2e%2e/metrics"]
-    {
-        stage.get(target).fault(404, "no-such-path", "failed");
+    for target in [
+        "/",
+        "/v1",
+        "/v1/leases/get/",
+        "/v1/leases/nothing",
+        "/v1//leases/get",
+        "/V1/status",
+        "/%2e%2e/metrics",
+        "/v1/sessions/1",
+    ] {
+        stage.get(target).fault(404, "no-such-path", "refused");
     }
     for (method, target, allowed) in [
-        ("GET", "/v1/session/open", "POST"),
-        ("HEAD", "/v1/lease/acquire", "POST"),
-        ("DELETE", "/v1/lease/get?resource=a", "GET, HEAD, POST"),
+        ("PUT", "/v1/sessions", "GET, HEAD, POST"),
+        ("HEAD", "/v1/leases/acquire", "POST"),
+        ("DELETE", "/v1/leases/get?resource=a", "GET, HEAD"),
+        ("POST", "/v1/leases/get", "GET, HEAD"),
+        ("GET", "/v1/sessions/1/renew", "POST"),
         ("POST", "/v1/watch", "GET, HEAD"),
         ("TRACE", "/healthz", "GET, HEAD"),
         ("BREW", "/v1/status", "GET, HEAD"),
@@ -126,7 +182,7 @@ fn paths_and_methods_that_are_not_there_are_refused_by_name() {
         assert_eq!(reply.status, 405, "{method} {target}");
         assert_eq!(reply.header("allow"), Some(allowed), "{method} {target}");
         if method != "HEAD" {
-            reply.fault(405, "wrong-method", "failed");
+            reply.fault(405, "wrong-method", "refused");
         }
     }
 }
@@ -140,9 +196,9 @@ fn what_is_no_http_is_answered_with_400_or_not_at_all() {
         b"GET / HTTP/9.9\r\n\r\n",
         b"GET /\0 HTTP/1.1\r\nHost: x\r\n\r\n",
         b"GET / HTTP/1.1\r\nbad header\r\n\r\n",
-        b"POST /v1/session/open HTTP/1.1\r\nHost: x\r\nContent-Length: x\r\n\r\n",
-        b"POST /v1/session/open HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{} ",
-        b"POST /v1/session/open HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n{}",
+        b"POST /v1/sessions HTTP/1.1\r\nHost: x\r\nContent-Length: x\r\n\r\n",
+        b"POST /v1/sessions HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{} ",
+        b"POST /v1/sessions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n{}",
     ] {
         let mut connection = stage.connect();
         connection.send(bytes);
@@ -159,8 +215,8 @@ fn a_length_beside_chunks_does_not_let_a_second_request_in() {
     let stage = Stage::new();
     let mut connection = stage.connect();
     connection.send(
-        b"POST /v1/session/open HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 4\r\n\
-          Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\nPOST /v1/session/open HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"POST /v1/sessions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 4\r\n\
+          Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\nPOST /v1/sessions HTTP/1.1\r\nHost: x\r\n\r\n",
     );
     while connection.reply(false).is_some_and(|reply| reply.status == 200) {}
     let sessions = stage.get("/v1/status").good()["sessions"].as_u64().unwrap();
@@ -172,7 +228,7 @@ fn a_request_has_a_name() {
     let stage = Stage::new();
     let mut connection = stage.connect();
     let named = connection.ask("GET", "/v1/nothing", &["X-Request-Id: trace-7"], b"");
-    named.fault(404, "no-such-path", "failed");
+    named.fault(404, "no-such-path", "refused");
     assert_eq!(named.header("x-request-id"), Some("trace-7"));
     let long = format!("X-Request-Id: {}", "x".repeat(65));
     for header in ["X-Request-Id: a b", "X-Request-Id: \u{e4}", long.as_str(), "X-Other: x"] {

@@ -9,7 +9,7 @@ fn a_lease_from_beginning_to_end() {
     let stage = Stage::new();
     let key = stage.open("web-1");
     let body = json!({ "session_key": key, "resource": "jobs/night", "value": "10.0.0.7:80" });
-    let acquired = stage.post("/v1/lease/acquire", &body).good();
+    let acquired = stage.post("/v1/leases/acquire", &body).good();
     let lease = &acquired["leases"][0];
     assert_eq!(
         (&acquired["outcome"], &acquired["renewal"], &acquired["ahead"]),
@@ -30,23 +30,23 @@ fn a_lease_from_beginning_to_end() {
     );
     assert_eq!((&holder["value"], &holder["value_hex"]), (&json!("10.0.0.7:80"), &json!(null)));
     let check =
-        |token: &str| stage.get(&format!("/v1/lease/check?resource=jobs%2Fnight&token={token}")).good();
+        |token: &str| stage.get(&format!("/v1/leases/check?resource=jobs%2Fnight&token={token}")).good();
     assert_eq!((&check(token)["state"], &check(token)["ending"]), (&json!("current"), &json!(null)));
     assert_eq!(check("1")["state"], "not-known", "that was the session's number");
     let release = json!({ "session_key": key, "resource": "jobs/night", "token": token, "drained": true });
-    assert_eq!(stage.post("/v1/lease/release", &release).good(), json!({}));
+    assert_eq!(stage.post("/v1/leases/release", &release).good(), json!({}));
     assert_eq!(
         (&check(token)["state"], &check(token)["ending"]["ended"]),
         (&json!("ended"), &json!("drained"))
     );
-    let history = stage.get("/v1/lease/history?resource=jobs%2Fnight").good();
+    let history = stage.get("/v1/leases/history?resource=jobs%2Fnight").good();
     let past = &history["history"][0];
     assert_eq!(
         (&past["token"], &past["label"], &past["ended"]),
         (&json!(token), &json!("web-1"), &json!("drained"))
     );
     // A second release finds nothing, and says how the lease ended.
-    let details = stage.post("/v1/lease/release", &release).fault(409, "not-holder", "refused");
+    let details = stage.post("/v1/leases/release", &release).fault(409, "not-holder", "refused");
     assert_eq!(details, json!({ "resource": "jobs/night", "token": token, "ended": "drained" }));
 }
 
@@ -56,7 +56,7 @@ fn what_is_held_is_refused_with_its_holder() {
     let (first, second) = (stage.open("first"), stage.open("second"));
     let token = stage.take(&first, "job");
     let body = json!({ "session_key": second, "resource": "job" });
-    let reply = stage.post("/v1/lease/acquire", &body);
+    let reply = stage.post("/v1/leases/acquire", &body);
     let details = reply.fault(409, "not-free", "refused");
     assert_eq!(
         details,
@@ -65,7 +65,7 @@ fn what_is_held_is_refused_with_its_holder() {
     assert_eq!(reply.message(), format!("resource job is not free: held by first with token {token}"));
     // Somebody else's token is of no use to another session.
     let theft = json!({ "session_key": second, "resource": "job", "token": token });
-    stage.post("/v1/lease/release", &theft).fault(409, "not-holder", "refused");
+    stage.post("/v1/leases/release", &theft).fault(409, "not-holder", "refused");
     assert_eq!(stage.lease("job")["held"], true);
 }
 
@@ -76,7 +76,7 @@ fn modes_are_kept_apart() {
     let acquire = |key: &str, rest: serde_json::Value| {
         let mut body = json!({ "session_key": key });
         body.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
-        stage.post("/v1/lease/acquire", &body)
+        stage.post("/v1/leases/acquire", &body)
     };
     let first = acquire(&a, json!({ "resource": "doc", "mode": "shared" })).good();
     let second = acquire(&b, json!({ "resource": "doc", "mode": "shared" })).good();
@@ -105,19 +105,19 @@ fn several_resources_are_granted_together_or_not_at_all() {
     let body = |resources: serde_json::Value| json!({ "session_key": b, "resources": resources });
     let three =
         json!([{ "resource": "one" }, { "resource": "two" }, { "resource": "three", "mode": "shared" }]);
-    let details = stage.post("/v1/lease/acquire", &body(three.clone())).fault(409, "not-free", "refused");
+    let details = stage.post("/v1/leases/acquire", &body(three.clone())).fault(409, "not-free", "refused");
     assert_eq!(details["resource"], "two");
     assert_eq!(stage.lease("one"), json!(null), "not even its name is known");
     stage.release(&a, "two", &token);
-    let acquired = stage.post("/v1/lease/acquire", &body(three)).good();
+    let acquired = stage.post("/v1/leases/acquire", &body(three)).good();
     let names: Vec<_> =
         acquired["leases"].as_array().unwrap().iter().map(|lease| lease["resource"].clone()).collect();
     assert_eq!(names, ["one", "two", "three"]);
     let named = |count: usize| (0..count).map(|i| json!({ "resource": format!("r{i}") })).collect::<Vec<_>>();
     for bad in [json!([]), json!([{ "resource": "x" }, { "resource": "x" }]), json!(named(65))] {
-        stage.post("/v1/lease/acquire", &body(bad)).fault(400, "bad-request", "refused");
+        stage.post("/v1/leases/acquire", &body(bad)).fault(400, "bad-request", "refused");
     }
-    assert_eq!(stage.post("/v1/lease/acquire", &body(json!(named(64)))).good()["outcome"], "granted");
+    assert_eq!(stage.post("/v1/leases/acquire", &body(json!(named(64)))).good()["outcome"], "granted");
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn values_are_text_or_bytes_and_change_with_the_token() {
     let set = |value: serde_json::Value| {
         let mut body = json!({ "session_key": key, "resource": "job", "token": token });
         body.as_object_mut().unwrap().extend(value.as_object().unwrap().clone());
-        stage.post("/v1/lease/set-value", &body)
+        stage.post("/v1/leases/set-value", &body)
     };
     assert_eq!(set(json!({ "value": "grün\n" })).good(), json!({}));
     assert_eq!(shown(), (json!("grün\n"), json!(null)));
@@ -143,7 +143,7 @@ fn values_are_text_or_bytes_and_change_with_the_token() {
     assert_eq!(shown(), (json!(null), json!(null)));
     set(json!({ "value_hex": "ab".repeat(65_536) })).good();
     let longer = set(json!({ "value": "x".repeat(65_537) }));
-    assert_eq!(longer.fault(400, "bad-field", "failed"), json!({ "field": "value" }));
+    assert_eq!(longer.fault(400, "bad-field", "refused"), json!({ "field": "value" }));
     assert_eq!(longer.message(), "value: value of 65537 bytes is above the maximum of 65536 bytes");
     for bad in [
         json!({}),
@@ -151,7 +151,7 @@ fn values_are_text_or_bytes_and_change_with_the_token() {
         json!({ "value_hex": "0" }),
         json!({ "value_hex": "zz" }),
     ] {
-        set(bad).fault(400, "bad-field", "failed");
+        set(bad).fault(400, "bad-field", "refused");
     }
     stage.release(&key, "job", &token);
     set(json!({ "value": "late" })).fault(409, "not-holder", "refused");
@@ -165,10 +165,10 @@ fn registers_are_written_with_a_current_token_only() {
     let write = |rest: serde_json::Value| {
         let mut body = json!({ "session_key": key, "resource": "job", "token": token });
         body.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
-        stage.post("/v1/register/write", &body)
+        stage.post("/v1/registers/write", &body)
     };
     let read = |name: &str| {
-        stage.get(&format!("/v1/register/read?resource=job&key={name}")).good()["register"].clone()
+        stage.get(&format!("/v1/registers/get?resource=job&key={name}")).good()["register"].clone()
     };
     assert_eq!(read("cursor"), json!(null));
     assert_eq!(write(json!({ "key": "cursor", "value": "4711" })).good(), json!({}));
@@ -182,8 +182,8 @@ fn registers_are_written_with_a_current_token_only() {
     assert_eq!(details, json!({ "of": "registers of the resource", "limit": 16 }));
     write(json!({ "key": "k0", "remove": true })).good();
     assert_eq!(read("k0"), json!(null));
-    write(json!({ "key": "x", "value": "x", "remove": true })).fault(400, "bad-field", "failed");
-    write(json!({ "key": "", "value": "x" })).fault(400, "bad-field", "failed");
+    write(json!({ "key": "x", "value": "x", "remove": true })).fault(400, "bad-field", "refused");
+    write(json!({ "key": "", "value": "x" })).fault(400, "bad-field", "refused");
     stage.release(&key, "job", &token);
     assert_eq!(read("gone"), json!(null), "it went with its lease");
     assert_eq!(read("cursor")["value"], "4711", "it stayed");
@@ -201,7 +201,7 @@ fn a_drain_is_shown_to_whoever_looks_and_goes_with_the_lease() {
         let body = json!({
             "session_key": key, "resource": "job", "token": token, "in_flight": 3, "within_ms": within
         });
-        stage.post("/v1/lease/drain", &body)
+        stage.post("/v1/leases/drain", &body)
     };
     assert_eq!(drain(&key, 20_000).good(), json!({}));
     let shown = stage.lease("job")["holders"][0]["draining"].clone();
@@ -212,7 +212,7 @@ fn a_drain_is_shown_to_whoever_looks_and_goes_with_the_lease() {
     let details = drain(&key, 86_400_001).fault(400, "bad-request", "refused");
     assert_eq!(details["field"], "within_ms");
     let release = json!({ "session_key": key, "resource": "job", "token": token, "drained": true });
-    stage.post("/v1/lease/release", &release).good();
+    stage.post("/v1/leases/release", &release).good();
     stage.take(&other, "job");
     assert_eq!(stage.lease("job")["holders"][0]["draining"], json!(null), "the next one has shown nothing");
 }
@@ -226,7 +226,7 @@ fn a_holder_warms_up_until_it_says_that_it_is_ready() {
     assert_eq!(said(), json!(null));
     let ready = |key: &str, ready: serde_json::Value| {
         let body = json!({ "session_key": key, "resource": "job", "token": token, "ready": ready });
-        stage.post("/v1/lease/ready", &body)
+        stage.post("/v1/leases/ready", &body)
     };
     ready(&other, json!(true)).fault(409, "not-holder", "refused");
     assert_eq!(ready(&key, json!(false)).good(), json!({}));
@@ -235,7 +235,7 @@ fn a_holder_warms_up_until_it_says_that_it_is_ready() {
     ready(&key, json!(null)).good();
     assert_eq!(said()["state"], "ready");
     assert!(said()["ready_after_ms"].is_u64(), "{}", said());
-    let details = ready(&key, json!("yes")).fault(400, "bad-field", "failed");
+    let details = ready(&key, json!("yes")).fault(400, "bad-field", "refused");
     assert_eq!(details["field"], "ready");
     stage.release(&key, "job", &token);
     ready(&key, json!(true)).fault(409, "not-holder", "refused");
@@ -245,19 +245,19 @@ fn a_holder_warms_up_until_it_says_that_it_is_ready() {
 fn a_gap_is_told_with_its_parts_and_with_who_was_before_and_after() {
     let stage = Stage::new();
     let open = json!({ "label": "dies", "ttl_ms": 500, "delay_ms": 100 });
-    let dies = stage.post("/v1/session/open", &open).good()["session_key"].as_str().unwrap().to_owned();
+    let dies = stage.post("/v1/sessions", &open).good()["session_key"].as_str().unwrap().to_owned();
     let (first, free) = (stage.take(&dies, "a/1"), stage.take(&dies, "b/1"));
     stage.release(&dies, "b/1", &free);
     let next = stage.open("next");
     let body = json!({ "session_key": next, "resource": "a/1", "wait_ms": 20_000 });
-    let second = stage.post("/v1/lease/acquire", &body).good()["leases"][0]["token"].clone();
+    let second = stage.post("/v1/leases/acquire", &body).good()["leases"][0]["token"].clone();
     let warming = json!({ "session_key": next, "resource": "a/1", "token": second, "ready": false });
-    stage.post("/v1/lease/ready", &warming).good();
-    let gaps = |query: &str| stage.get(&format!("/v1/lease/gaps{query}")).good();
+    stage.post("/v1/leases/ready", &warming).good();
+    let gaps = |query: &str| stage.get(&format!("/v1/leases/gaps{query}")).good();
     let lasting = gaps("?resource=a%2F1")["names"][0]["gaps"][0].clone();
     assert_eq!((&lasting["ended_ago_ms"], &lasting["after"]["token"]), (&json!(null), &second));
     let ready = json!({ "session_key": next, "resource": "a/1", "token": second });
-    stage.post("/v1/lease/ready", &ready).good();
+    stage.post("/v1/leases/ready", &ready).good();
 
     let one = gaps("?resource=a%2F1");
     assert!(one["revision"].is_string() && one["next"].is_null() && one["outages"].is_array(), "{one}");
@@ -294,9 +294,9 @@ fn a_gap_is_told_with_its_parts_and_with_who_was_before_and_after() {
     assert_eq!(gaps("?prefix=a&after=a%2F1")["names"], json!([]));
     stage.until("the gap is older than that", || gaps("?prefix=a&last_ms=1")["names"] == json!([]));
     for field in ["prefix=a", "after=a", "limit=5"] {
-        let reply = stage.get(&format!("/v1/lease/gaps?resource=a&{field}"));
-        let details = reply.fault(400, "bad-field", "failed");
+        let reply = stage.get(&format!("/v1/leases/gaps?resource=a&{field}"));
+        let details = reply.fault(400, "bad-field", "refused");
         assert_eq!(details["field"], field.split_once('=').unwrap().0);
     }
-    assert_eq!(stage.get("/v1/lease/gaps?limit=0").fault(400, "bad-field", "failed")["field"], "limit");
+    assert_eq!(stage.get("/v1/leases/gaps?limit=0").fault(400, "bad-field", "refused")["field"], "limit");
 }

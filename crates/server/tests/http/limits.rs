@@ -12,11 +12,11 @@ const JSON: &str = "Content-Type: application/json";
 fn a_body_above_the_limit_is_refused_before_it_is_read() {
     let stage = Stage::with(|config| config.http.max_body_bytes = 150_000);
     let mut connection = stage.connect();
-    let head = "POST /v1/session/open HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n";
+    let head = "POST /v1/sessions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n";
     connection.send(format!("{head}Content-Length: 150001\r\nExpect: 100-continue\r\n\r\n").as_bytes());
     // Not one byte of the body was sent, and nobody asked for it.
     let reply = connection.reply(false).unwrap();
-    assert_eq!(reply.fault(413, "body-too-large", "failed"), json!({ "limit": 150_000 }));
+    assert_eq!(reply.fault(413, "body-too-large", "refused"), json!({ "limit": 150_000 }));
     assert!(reply.message().contains("150000 bytes"), "{}", reply.message());
 }
 
@@ -24,13 +24,13 @@ fn a_body_above_the_limit_is_refused_before_it_is_read() {
 fn a_body_in_chunks_is_cut_off_at_the_limit() {
     let stage = Stage::with(|config| config.http.max_body_bytes = 150_000);
     let mut connection = stage.connect();
-    let head = "POST /v1/session/open HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n";
+    let head = "POST /v1/sessions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n";
     connection.send(format!("{head}Transfer-Encoding: chunked\r\n\r\n").as_bytes());
     let chunk = format!("2710\r\n{}\r\n", " ".repeat(10_000));
     for _ in 0..16 {
         connection.send(chunk.as_bytes());
     }
-    connection.reply(false).unwrap().fault(413, "body-too-large", "failed");
+    connection.reply(false).unwrap().fault(413, "body-too-large", "refused");
 }
 
 #[test]
@@ -39,12 +39,12 @@ fn whoever_sends_a_little_too_much_sees_the_answer_and_not_a_broken_connection()
     for length in [150_001, 300_000, 500_000] {
         let mut connection = stage.connect();
         let body = vec![b' '; length];
-        connection.ask("POST", "/v1/session/open", &[JSON], &body).fault(413, "body-too-large", "failed");
+        connection.ask("POST", "/v1/sessions", &[JSON], &body).fault(413, "body-too-large", "refused");
         connection.ask("GET", "/v1/status", &[], b"").good();
     }
     // Whoever does not stop is not read for ever.
     let mut connection = stage.connect();
-    connection.send_request("POST", "/v1/session/open", &[JSON], &vec![b' '; 20_000_000]);
+    connection.send_request("POST", "/v1/sessions", &[JSON], &vec![b' '; 20_000_000]);
     assert!(connection.reply(false).is_none_or(|reply| reply.status == 413));
 }
 
@@ -52,7 +52,7 @@ fn whoever_sends_a_little_too_much_sees_the_answer_and_not_a_broken_connection()
 fn a_body_at_the_limit_is_taken() {
     let stage = Stage::with(|config| config.http.max_body_bytes = 150_000);
     let body = format!("{{{}}}", " ".repeat(149_998));
-    stage.post_text("/v1/session/open", &body).good();
+    stage.post_text("/v1/sessions", &body).good();
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn whoever_is_asked_to_go_on_sends_the_body_then() {
     let stage = Stage::new();
     let mut connection = stage.connect();
     connection.send(
-        b"POST /v1/session/open HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\
+        b"POST /v1/sessions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\
           Expect: 100-continue\r\n\r\n",
     );
     assert_eq!(connection.reply(false).unwrap().status, 100);
@@ -73,7 +73,7 @@ fn a_body_that_does_not_arrive_in_time_is_refused() {
     let stage = Stage::with(|config| config.http.request_timeout = Duration::from_millis(300));
     let mut connection = stage.connect();
     connection.send(
-        b"POST /v1/session/open HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 20\r\n\r\n{",
+        b"POST /v1/sessions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 20\r\n\r\n{",
     );
     let reply = connection.reply(false).unwrap();
     assert_eq!(reply.fault(408, "request-timeout", "failed"), json!({ "limit_ms": 300 }));
@@ -96,7 +96,7 @@ fn half_a_request_does_not_hold_a_connection_for_ever() {
 #[test]
 fn half_a_request_that_ends_changes_nothing() {
     let stage = Stage::new();
-    let whole = "POST /v1/session/open HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 13\r\n\r\n{\"label\":\"x\"}";
+    let whole = "POST /v1/sessions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 13\r\n\r\n{\"label\":\"x\"}";
     for length in [1, 20, 60, whole.len() - 13, whole.len() - 1] {
         let mut connection = stage.connect();
         connection.send(&whole.as_bytes()[..length]);
@@ -134,7 +134,7 @@ fn a_head_that_was_read_and_is_above_the_limit_is_refused_by_name() {
     let mut connection = stage.connect();
     let header = format!("X-Long: {}", "x".repeat(4_000));
     let reply = connection.ask("GET", "/v1/status", &[&header], b"");
-    assert_eq!(reply.fault(431, "headers-too-large", "failed"), json!({ "limit": 2_048 }));
+    assert_eq!(reply.fault(431, "headers-too-large", "refused"), json!({ "limit": 2_048 }));
     connection.ask("GET", "/v1/status", &[], b"").good();
 }
 
@@ -144,8 +144,8 @@ fn a_connection_serves_many_requests_one_after_the_other() {
     let mut connection = stage.connect();
     for i in 0..20 {
         let body = json!({ "label": format!("s{i}") }).to_string();
-        connection.ask("POST", "/v1/session/open", &[JSON], body.as_bytes()).good();
-        connection.ask("GET", "/v1/nothing", &[], b"").fault(404, "no-such-path", "failed");
+        connection.ask("POST", "/v1/sessions", &[JSON], body.as_bytes()).good();
+        connection.ask("GET", "/v1/nothing", &[], b"").fault(404, "no-such-path", "refused");
     }
     assert_eq!(connection.ask("GET", "/v1/status", &[], b"").good()["sessions"], 20);
     let closing = connection.ask("GET", "/v1/status", &["Connection: close"], b"");
@@ -160,13 +160,13 @@ fn requests_that_are_sent_at_once_are_answered_in_order() {
     for i in 0..10 {
         connection.send_request(
             "GET",
-            &format!("/v1/lease/get?resource=r{i}"),
+            &format!("/v1/leases/get?resource=r{i}"),
             &[&format!("X-Request-Id: n{i}")],
             b"",
         );
         connection.send_request(
             "POST",
-            "/v1/session/open",
+            "/v1/sessions",
             &[JSON, &format!("X-Request-Id: p{i}")],
             b"{\"label\":",
         );
@@ -175,7 +175,7 @@ fn requests_that_are_sent_at_once_are_answered_in_order() {
         let reply = connection.reply(false).unwrap();
         assert_eq!((reply.status, reply.header("x-request-id")), (200, Some(format!("n{i}").as_str())));
         let reply = connection.reply(false).unwrap();
-        reply.fault(400, "bad-json", "failed");
+        reply.fault(400, "bad-json", "refused");
         assert_eq!(reply.header("x-request-id"), Some(format!("p{i}").as_str()));
     }
 }
@@ -184,7 +184,7 @@ fn requests_that_are_sent_at_once_are_answered_in_order() {
 fn whoever_asks_only_for_the_head_gets_no_body() {
     let stage = Stage::new();
     let mut connection = stage.connect();
-    for target in ["/v1/status", "/healthz", "/v1/lease/get?resource=a", "/openapi.json"] {
+    for target in ["/v1/status", "/healthz", "/v1/leases/get?resource=a", "/openapi.json"] {
         let reply = connection.ask("HEAD", target, &[], b"");
         assert_eq!((reply.status, reply.body.len()), (200, 0), "{target}");
     }

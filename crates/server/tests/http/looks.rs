@@ -16,34 +16,34 @@ fn resources_are_listed_in_pages_by_prefix() {
     for name in ["a/1", "a/2", "a/3", "b/1", "ä"] {
         stage.take(&key, name);
     }
-    let all = stage.get("/v1/lease/list").good();
-    assert_eq!((names(&all), &all["more"]), (vec!["a/1", "a/2", "a/3", "b/1", "ä"], &json!(false)));
-    let first = stage.get("/v1/lease/list?prefix=a/&limit=2").good();
-    assert_eq!((names(&first), &first["more"]), (vec!["a/1", "a/2"], &json!(true)));
-    let second = stage.post("/v1/lease/list", &json!({ "prefix": "a/", "limit": 2, "after": "a/2" })).good();
-    assert_eq!((names(&second), &second["more"]), (vec!["a/3"], &json!(false)));
-    assert_eq!(names(&stage.get("/v1/lease/list?prefix=%C3%A4").good()), ["ä"]);
-    assert_eq!(names(&stage.get("/v1/lease/list?prefix=none").good()), Vec::<&str>::new());
+    let all = stage.get("/v1/leases").good();
+    assert_eq!((names(&all), &all["next"]), (vec!["a/1", "a/2", "a/3", "b/1", "ä"], &json!(null)));
+    let first = stage.get("/v1/leases?prefix=a/&limit=2").good();
+    assert_eq!((names(&first), &first["next"]), (vec!["a/1", "a/2"], &json!("a/2")));
+    let second = stage.get("/v1/leases?prefix=a/&limit=2&after=a/2").good();
+    assert_eq!((names(&second), &second["next"]), (vec!["a/3"], &json!(null)));
+    assert_eq!(names(&stage.get("/v1/leases?prefix=%C3%A4").good()), ["ä"]);
+    assert_eq!(names(&stage.get("/v1/leases?prefix=none").good()), Vec::<&str>::new());
     for limit in ["0", "1001", "-1", "x", "", "1.0"] {
-        let reply = stage.get(&format!("/v1/lease/list?limit={limit}"));
-        assert_eq!(reply.fault(400, "bad-field", "failed"), json!({ "field": "limit" }));
+        let reply = stage.get(&format!("/v1/leases?limit={limit}"));
+        assert_eq!(reply.fault(400, "bad-field", "refused"), json!({ "field": "limit" }));
     }
 }
 
 #[test]
 fn what_was_never_held_is_null() {
     let stage = Stage::new();
-    let seen = stage.get("/v1/lease/get?resource=nothing").good();
+    let seen = stage.get("/v1/leases/get?resource=nothing").good();
     assert_eq!(seen["lease"], json!(null));
-    assert_eq!(stage.get("/v1/lease/history?resource=nothing").good()["history"], json!([]));
-    assert_eq!(stage.get("/v1/lease/check?resource=nothing&token=0").good()["state"], "not-known");
+    assert_eq!(stage.get("/v1/leases/history?resource=nothing").good()["history"], json!([]));
+    assert_eq!(stage.get("/v1/leases/check?resource=nothing&token=0").good()["state"], "not-known");
 }
 
 #[test]
 fn reads_say_what_they_have_seen() {
     let stage = Stage::new();
     let revision = || -> u64 {
-        let text = stage.get("/v1/lease/get?resource=job").good()["revision"].clone();
+        let text = stage.get("/v1/leases/get?resource=job").good()["revision"].clone();
         text.as_str().unwrap().parse().unwrap()
     };
     let before = revision();
@@ -60,10 +60,10 @@ fn the_service_describes_itself() {
     assert_eq!((&status["sessions"], &status["resources"]), (&json!(1), &json!(0)));
     assert_eq!(status["pid"], std::process::id());
     assert_eq!(status["version"], env!("CARGO_PKG_VERSION"));
-    stage.get("/v1/status?verbose=1").fault(400, "unknown-field", "failed");
+    stage.get("/v1/status?verbose=1").fault(400, "unknown-field", "refused");
     let document = stage.get("/openapi.json").good();
     assert_eq!(document["openapi"], "3.1.0");
-    assert!(document["paths"]["/v1/lease/acquire"]["post"]["responses"]["409"].is_object());
+    assert!(document["paths"]["/v1/leases/acquire"]["post"]["responses"]["409"].is_object());
 }
 
 #[test]

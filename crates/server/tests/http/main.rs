@@ -9,6 +9,7 @@ mod hostile;
 mod leases;
 mod limits;
 mod looks;
+mod openapi;
 mod operators;
 mod sessions;
 mod stage;

@@ -46,9 +46,11 @@ impl Stage {
         Connection::new(self.address)
     }
 
-    /// A POST on a connection of its own.
+    /// A POST on a connection of its own. See [`addressed`].
     pub(crate) fn post(&self, path: &str, body: &Value) -> Reply {
-        self.post_text(path, &body.to_string())
+        let (path, headers, body) = addressed(path, body);
+        let headers: Vec<&str> = headers.iter().map(String::as_str).collect();
+        self.connect().ask("POST", &path, &headers, body.as_bytes())
     }
 
     pub(crate) fn post_text(&self, path: &str, body: &str) -> Reply {
@@ -62,7 +64,7 @@ impl Stage {
 
     /// Opens a session that lives as long as the test; gives back its key.
     pub(crate) fn open(&self, label: &str) -> String {
-        let opened = self.post("/v1/session/open", &json!({ "label": label, "ttl_ms": 60_000 })).good();
+        let opened = self.post("/v1/sessions", &json!({ "label": label, "ttl_ms": 60_000 })).good();
         opened["session_key"].as_str().expect("an open gives a key").to_owned()
     }
 
@@ -70,7 +72,7 @@ impl Stage {
     #[track_caller]
     pub(crate) fn take(&self, key: &str, resource: &str) -> String {
         let body = json!({ "session_key": key, "resource": resource });
-        let acquired = self.post("/v1/lease/acquire", &body).good();
+        let acquired = self.post("/v1/leases/acquire", &body).good();
         assert_eq!(acquired["outcome"], "granted", "{acquired}");
         acquired["leases"][0]["token"].as_str().expect("a grant has a token").to_owned()
     }
@@ -78,19 +80,19 @@ impl Stage {
     #[track_caller]
     pub(crate) fn release(&self, key: &str, resource: &str, token: &str) {
         let body = json!({ "session_key": key, "resource": resource, "token": token });
-        assert_eq!(self.post("/v1/lease/release", &body).good(), json!({}));
+        assert_eq!(self.post("/v1/leases/release", &body).good(), json!({}));
     }
 
     /// What a session has.
     #[track_caller]
     pub(crate) fn renew(&self, key: &str) -> Value {
-        self.post("/v1/session/renew", &json!({ "session_key": key })).good()
+        self.post("/v1/sessions/SESSION/renew", &json!({ "session_key": key })).good()
     }
 
     /// A resource as everybody sees it.
     #[track_caller]
     pub(crate) fn lease(&self, resource: &str) -> Value {
-        self.post("/v1/lease/get", &json!({ "resource": resource })).good()["lease"].clone()
+        self.get(&format!("/v1/leases/get?resource={resource}")).good()["lease"].clone()
     }
 
     /// Waits until so many wait for a resource.
@@ -117,6 +119,19 @@ impl Stage {
     pub(crate) fn wait(mut self) -> Result<(), String> {
         self.service.take().expect("it runs until this is dropped").wait()
     }
+}
+
+/// Path, headers and body of a POST. A `session_key` in the body says for which session it is made: it goes into the header, and `SESSION` in the
+/// path is its id.
+pub(crate) fn addressed(path: &str, body: &Value) -> (String, Vec<String>, String) {
+    let mut body = body.clone();
+    let mut headers = vec!["Content-Type: application/json".to_owned()];
+    let key = body.as_object_mut().and_then(|fields| fields.remove("session_key"));
+    let key = key.as_ref().and_then(Value::as_str).unwrap_or_default();
+    if !key.is_empty() {
+        headers.push(format!("Leasehold-Session: {key}"));
+    }
+    (path.replace("SESSION", key.split('-').next().unwrap_or_default()), headers, body.to_string())
 }
 
 impl Drop for Stage {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::client::Connection;
-use crate::stage::Stage;
+use crate::stage::{Stage, addressed};
 
 fn acquire(key: &str, wait_ms: u64) -> Value {
     json!({ "session_key": key, "resource": "job", "wait_ms": wait_ms })
@@ -12,8 +12,8 @@ fn acquire(key: &str, wait_ms: u64) -> Value {
 /// Asks on a connection of its own and does not wait for the answer.
 fn ask(stage: &Stage, body: &Value) -> Connection {
     let mut connection = stage.connect();
-    let headers = ["Content-Type: application/json"];
-    connection.send_request("POST", "/v1/lease/acquire", &headers, body.to_string().as_bytes());
+    let (path, headers, body) = addressed("/v1/leases/acquire", body);
+    connection.send_request("POST", &path, &[&headers[0], &headers[1]], body.as_bytes());
     connection
 }
 
@@ -56,11 +56,11 @@ fn a_wait_that_takes_too_long_ends_and_says_so() {
     let stage = Stage::new();
     let (holder, waiter) = (stage.open("holder"), stage.open("waiter"));
     stage.take(&holder, "job");
-    let ended = stage.post("/v1/lease/acquire", &acquire(&waiter, 50));
+    let ended = stage.post("/v1/leases/acquire", &acquire(&waiter, 50));
     assert_eq!(ended.fault(409, "wait-ended", "refused")["why"], "timed-out");
     stage.until_waiting("job", 0);
-    stage.post("/v1/lease/acquire", &acquire(&waiter, 0)).fault(409, "not-free", "refused");
-    let long = stage.post("/v1/lease/acquire", &acquire(&waiter, 86_400_001));
+    stage.post("/v1/leases/acquire", &acquire(&waiter, 0)).fault(409, "not-free", "refused");
+    let long = stage.post("/v1/leases/acquire", &acquire(&waiter, 86_400_001));
     assert_eq!(long.fault(400, "bad-request", "refused")["field"], "wait_ms");
 }
 
@@ -89,16 +89,16 @@ fn whoever_does_not_want_to_be_kept_waiting_is_told_its_place() {
     let queue = |key: &str| {
         let mut body = acquire(key, 60_000);
         body["when_queued"] = json!("return");
-        stage.post("/v1/lease/acquire", &body).good()
+        stage.post("/v1/leases/acquire", &body).good()
     };
     let (a, b) = (queue(&first), queue(&second));
     assert_eq!((&a["outcome"], &a["leases"], &a["ahead"]), (&json!("queued"), &json!([]), &json!(0)));
     assert_eq!(b["ahead"], 1);
     let cancel = |key: &str, queued: &Value| {
-        stage.post("/v1/lease/cancel", &json!({ "session_key": key, "acquire": queued["acquire"] }))
+        stage.post("/v1/leases/cancel", &json!({ "session_key": key, "acquire": queued["acquire"] }))
     };
     assert_eq!(cancel(&second, &b).good(), json!({ "outcome": "cancelled", "leases": [] }));
-    let details = cancel(&second, &b).fault(409, "no-such-wait", "refused");
+    let details = cancel(&second, &b).fault(404, "no-such-wait", "refused");
     assert_eq!(details, json!({ "acquire": b["acquire"] }));
     stage.release(&holder, "job", &token);
     let late = cancel(&first, &a).good();
@@ -118,7 +118,7 @@ fn a_call_that_waits_is_told_when_another_call_cancels_it() {
     stage.until_waiting("job", 1);
     let waits = stage.renew(&waiter)["waits"].clone();
     let cancel = json!({ "session_key": waiter, "acquire": waits[0]["acquire"] });
-    assert_eq!(stage.post("/v1/lease/cancel", &cancel).good()["outcome"], "cancelled");
+    assert_eq!(stage.post("/v1/leases/cancel", &cancel).good()["outcome"], "cancelled");
     let details = call.reply(false).unwrap().fault(409, "wait-ended", "refused");
     assert_eq!(details, json!({ "acquire": waits[0]["acquire"], "why": "cancelled" }));
 }
@@ -130,7 +130,7 @@ fn a_call_that_waits_is_told_when_its_session_ends() {
     stage.take(&holder, "job");
     let mut call = ask(&stage, &acquire(&waiter, 60_000));
     stage.until_waiting("job", 1);
-    stage.post("/v1/session/close", &json!({ "session_key": waiter })).good();
+    stage.post("/v1/sessions/SESSION/close", &json!({ "session_key": waiter })).good();
     call.reply(false).unwrap().fault(410, "session-ended", "refused");
 }
 

@@ -6,7 +6,7 @@ use crate::client::Watch;
 use crate::stage::Stage;
 
 fn newest(stage: &Stage) -> u64 {
-    let text = stage.get("/v1/lease/list?limit=1").good()["revision"].clone();
+    let text = stage.get("/v1/leases?limit=1").good()["revision"].clone();
     text.as_str().expect("a read says its revision").parse().expect("a revision is a number")
 }
 
@@ -23,9 +23,9 @@ fn a_watch_tells_everything_in_order() {
         body.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
         body
     };
-    stage.post("/v1/lease/set-value", &with(json!({ "value": "a" }))).good();
-    stage.post("/v1/register/write", &with(json!({ "key": "k", "value": "v" }))).good();
-    stage.post("/v1/lease/release", &lease).good();
+    stage.post("/v1/leases/set-value", &with(json!({ "value": "a" }))).good();
+    stage.post("/v1/registers/write", &with(json!({ "key": "k", "value": "v" }))).good();
+    stage.post("/v1/leases/release", &lease).good();
     let session = key.split('-').next().unwrap();
     let granted = watch.change();
     assert_eq!(
@@ -59,7 +59,7 @@ fn all_changes_of_one_revision_that_match_are_one_message() {
     let (mut some, _) = Watch::begin(stage.address, "/v1/watch?prefix=b%2F", &[]);
     stage.take(&key, "a/0");
     let resources = json!([{ "resource": "a/1" }, { "resource": "b/1" }, { "resource": "b/2" }]);
-    stage.post("/v1/lease/acquire", &json!({ "session_key": key, "resources": resources })).good();
+    stage.post("/v1/leases/acquire", &json!({ "session_key": key, "resources": resources })).good();
     assert_eq!(all.change()["resource"], "a/0");
     let names = |events: Vec<Value>| -> Vec<Value> {
         events.into_iter().map(|event| event["resource"].clone()).collect()
@@ -101,7 +101,7 @@ fn a_watch_that_broke_off_goes_on_behind_what_was_seen() {
     assert_eq!(watch.change()["resource"], "c");
     for bad in ["x", "-1", ""] {
         let reply = stage.connect().ask("GET", "/v1/watch", &[&format!("Last-Event-ID: {bad}")], b"");
-        assert_eq!(reply.fault(400, "bad-field", "failed"), json!({ "field": "last-event-id" }));
+        assert_eq!(reply.fault(400, "bad-field", "refused"), json!({ "field": "last-event-id" }));
     }
 }
 
@@ -110,7 +110,7 @@ fn a_revision_of_the_future_is_refused() {
     let stage = Stage::new();
     let newest = newest(&stage);
     let reply = stage.get(&format!("/v1/watch?after={}", newest + 1_000));
-    let details = reply.fault(409, "revision-ahead", "failed");
+    let details = reply.fault(409, "revision-ahead", "refused");
     assert_eq!(details["after"], (newest + 1_000).to_string());
     assert!(details["newest"].as_str().unwrap().parse::<u64>().unwrap() >= newest);
 }
@@ -125,13 +125,13 @@ fn what_is_forgotten_is_refused_by_name() {
     for round in 0..40 {
         let resources: Vec<Value> = (0..64).map(|i| json!({ "resource": format!("r{i}") })).collect();
         let body = json!({ "session_key": key, "resources": resources, "value": value });
-        let granted = stage.post("/v1/lease/acquire", &body).good();
+        let granted = stage.post("/v1/leases/acquire", &body).good();
         assert_eq!(granted["outcome"], "granted", "round {round}");
         for lease in granted["leases"].as_array().unwrap() {
             stage.release(&key, lease["resource"].as_str().unwrap(), lease["token"].as_str().unwrap());
         }
     }
-    let details = stage.get(&format!("/v1/watch?after={begin}")).fault(410, "revision-too-old", "failed");
+    let details = stage.get(&format!("/v1/watch?after={begin}")).fault(410, "revision-too-old", "refused");
     assert_eq!(details["after"], begin.to_string());
     let oldest = details["oldest"].as_str().unwrap();
     let (mut watch, _) = Watch::begin(stage.address, &format!("/v1/watch?after={oldest}"), &[]);

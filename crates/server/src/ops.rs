@@ -1,54 +1,58 @@
-//! Single calls to the service: what HTTP and unary gRPC have in common.
+//! The operations: one function each, with a request of `api` in and an answer of `api` or an [`ApiError`] out.
 //!
-//! [`Plain`] turns typed questions into requests of the node and its responses into typed answers or a [`ApiError`]. Sessions are
-//! plain ones, named by their [`SessionKey`]; each call stands for itself and is sent once. Dropping the future of a call gives
-//! it up; an acquire that is kept waiting is then cancelled through the log.
+//! HTTP and unary gRPC decode into these requests and encode these answers; everything else about a call is in here. Sessions are plain ones, named
+//! by their [`SessionKey`]; each call stands for itself and is sent once. Dropping the future of a call gives it up; an acquire that is kept waiting
+//! is then cancelled through the log.
 //!
 //! What it does not do: it renews nothing, repeats nothing and remembers nothing. It knows neither HTTP nor protobuf.
 
 mod cluster;
 
-use leasehold_core::limits::MAX_WAIT;
-use leasehold_core::protocol::{
-    self, Failure, GapsOf, GapsView, Query, ReadAnswer, Response, Status, TokenCheck,
+use leasehold_api::answer::{
+    Acquired, Advice, Asked, AtRevision, Cancelled, OwnNumbers, Page, SessionOpened, SessionRenewed,
 };
+use leasehold_api::{ApiError, SessionKey, request};
+use leasehold_core::protocol::{self, Failure, GapsView, Query, ReadAnswer, Response, Status, TokenCheck};
 use leasehold_core::table::{AlarmView, LeaseView, PastView, SessionView};
 use leasehold_core::{
-    Acquire, Answer, CommandNumber, Label, Millis, Nonce, Op, Open, Operator, RegisterKey, Reply,
-    ResourceName, SessionId, SessionKind, Token, Value,
+    Answer, CommandNumber, Label, Millis, Nonce, Op, Open, Operator, Reply, SessionKind, Token, Value,
 };
-use leasehold_host::Caller;
+use leasehold_host::{Asking, Caller};
 
-use leasehold_api::answer::Advice;
-pub(crate) use leasehold_api::answer::{
-    Acquired, Asked, AtRevision, Cancelled, ClearAlarm, OpenSession, OwnNumbers, Page, RegisterWrite, Revoke,
-    SessionOpened, SessionRenewed,
-};
-pub(crate) use leasehold_api::{ApiError, SessionKey};
+pub(crate) use self::cluster::not_now;
 
 /// The node, for single calls.
 #[derive(Debug, Clone)]
-pub struct Plain {
+pub(crate) struct Operations {
     caller: Caller,
+    asking: Asking,
+    /// Who does what an operator does, if the request names none: the interface that it came by.
+    by: &'static str,
 }
 
-impl Plain {
+impl Operations {
     /// Speaks through this caller.
-    pub const fn new(caller: Caller) -> Self {
-        Self { caller }
+    pub(crate) const fn new(caller: Caller, asking: Asking, by: &'static str) -> Self {
+        Self { caller, asking, by }
     }
 
     /// What it speaks through.
-    pub const fn caller(&self) -> &Caller {
+    pub(crate) const fn caller(&self) -> &Caller {
         &self.caller
     }
 
+    /// For who the other nodes are.
+    pub(crate) const fn asking(&self) -> &Asking {
+        &self.asking
+    }
+
+    fn by(&self, named: Option<Label>) -> Label {
+        named.unwrap_or_else(|| request::label(self.by))
+    }
+
     /// Opens a session, or finds it again by its nonce. Without a nonce one is drawn, and a lost answer cannot be asked for again.
-    ///
-    /// # Errors
-    /// When the ttl, the numbers or the policies cannot be, or there are too many sessions.
-    pub async fn open(&self, open: OpenSession) -> Result<SessionOpened, ApiError> {
-        let OpenSession { label, ttl, numbers, policies, nonce } = open;
+    pub(crate) async fn open(&self, open: request::Open) -> Result<SessionOpened, ApiError> {
+        let leasehold_api::answer::OpenSession { label, ttl, numbers, policies, nonce } = open.check();
         let own = if numbers.is_empty() { None } else { self.judge(numbers, ttl).await? };
         let nonce = match nonce {
             Some(nonce) => nonce,
@@ -73,10 +77,7 @@ impl Plain {
     }
 
     /// Renews a session. The answer lists what it has; the renewal counts for these leases and no others.
-    ///
-    /// # Errors
-    /// When the session is over or not the caller's own.
-    pub async fn renew(&self, key: SessionKey) -> Result<SessionRenewed, ApiError> {
+    pub(crate) async fn renew(&self, key: SessionKey) -> Result<SessionRenewed, ApiError> {
         match self.plain(key, protocol::Plain::Renew).await? {
             Reply::Renewed(renewed) => {
                 let holdings = renewed.holdings.unwrap_or_default();
@@ -87,21 +88,20 @@ impl Plain {
     }
 
     /// Ends a session and all its leases.
-    ///
-    /// # Errors
-    /// When the session is over already or not the caller's own.
-    pub async fn close(&self, key: SessionKey) -> Result<(), ApiError> {
+    pub(crate) async fn close(&self, key: SessionKey) -> Result<(), ApiError> {
         match self.plain(key, protocol::Plain::Command { op: Op::Close, hold: false }).await? {
             Reply::Closed => Ok(()),
             _ => Err(misfit()),
         }
     }
 
-    /// Asks for leases. With `hold`, whoever is queued is answered when the wait is over.
-    ///
-    /// # Errors
-    /// When something is not free and there is no wait, when the wait ends without a lease, or the request cannot be.
-    pub async fn acquire(&self, key: SessionKey, acquire: Acquire, hold: bool) -> Result<Acquired, ApiError> {
+    /// Asks for leases. A call that is queued is answered when its wait is over, or at once if it wants that.
+    pub(crate) async fn acquire(
+        &self,
+        key: SessionKey,
+        acquire: request::Acquire,
+    ) -> Result<Acquired, ApiError> {
+        let (acquire, hold) = acquire.check()?;
         let command = protocol::Plain::Command { op: Op::Acquire(acquire), hold };
         match self.plain(key, command).await? {
             Reply::Plain { number, answer: Answer::Granted(grants), renewal } => {
@@ -117,16 +117,9 @@ impl Plain {
     }
 
     /// Gives a lease back; also the acknowledgement of a revoke.
-    ///
-    /// # Errors
-    /// When the session does not hold that token.
-    pub async fn release(
-        &self,
-        key: SessionKey,
-        resource: ResourceName,
-        token: Token,
-        drained: bool,
-    ) -> Result<(), ApiError> {
+    pub(crate) async fn release(&self, key: SessionKey, release: request::Release) -> Result<(), ApiError> {
+        let request::Release { resource, token, drained } = release;
+        let (token, drained) = (token.token(), drained.unwrap_or(false));
         match self.command(key, Op::Release { resource, token, drained }).await? {
             Answer::Released => Ok(()),
             _ => Err(misfit()),
@@ -134,16 +127,8 @@ impl Plain {
     }
 
     /// Shows another value with a lease held.
-    ///
-    /// # Errors
-    /// When the session does not hold that token.
-    pub async fn set_value(
-        &self,
-        key: SessionKey,
-        resource: ResourceName,
-        token: Token,
-        value: Value,
-    ) -> Result<(), ApiError> {
+    pub(crate) async fn set_value(&self, key: SessionKey, set: request::SetValue) -> Result<(), ApiError> {
+        let (resource, token, value) = set.check()?;
         match self.command(key, Op::SetValue { resource, token, value }).await? {
             Answer::ValueSet => Ok(()),
             _ => Err(misfit()),
@@ -151,20 +136,10 @@ impl Plain {
     }
 
     /// Shows that the work under a lease is being drained.
-    ///
-    /// # Errors
-    /// When the session does not hold that token, the length is above a day, or a member does not know the command yet.
-    pub async fn drain(
-        &self,
-        key: SessionKey,
-        resource: ResourceName,
-        token: Token,
-        (in_flight, within): (u32, Millis),
-    ) -> Result<(), ApiError> {
-        if within > MAX_WAIT {
-            let why = format!("drain of {within} is above the maximum of {MAX_WAIT}");
-            return Err(ApiError::Impossible { field: "within_ms".to_owned(), why });
-        }
+    pub(crate) async fn drain(&self, key: SessionKey, drain: request::Drain) -> Result<(), ApiError> {
+        let within = drain.within()?;
+        let request::Drain { resource, token, in_flight, .. } = drain;
+        let token = token.token();
         match self.command(key, Op::SetDraining { resource, token, in_flight, within }).await? {
             Answer::DrainingShown => Ok(()),
             _ => Err(misfit()),
@@ -172,16 +147,9 @@ impl Plain {
     }
 
     /// Says that the holder is warming up, or that it is ready. Decides nothing about who is granted what: it moves the end of a gap.
-    ///
-    /// # Errors
-    /// When the session does not hold that token, or a member does not know the command yet.
-    pub async fn ready(
-        &self,
-        key: SessionKey,
-        resource: ResourceName,
-        token: Token,
-        ready: bool,
-    ) -> Result<(), ApiError> {
+    pub(crate) async fn ready(&self, key: SessionKey, ready: request::Ready) -> Result<(), ApiError> {
+        let request::Ready { resource, token, ready } = ready;
+        let (token, ready) = (token.token(), ready.unwrap_or(true));
         match self.command(key, Op::SetReady { resource, token, ready }).await? {
             Answer::ReadySet => Ok(()),
             _ => Err(misfit()),
@@ -189,10 +157,12 @@ impl Plain {
     }
 
     /// Gives up a wait.
-    ///
-    /// # Errors
-    /// When there is no such wait of this session.
-    pub async fn cancel(&self, key: SessionKey, acquire: CommandNumber) -> Result<Cancelled, ApiError> {
+    pub(crate) async fn cancel(
+        &self,
+        key: SessionKey,
+        cancel: request::Cancel,
+    ) -> Result<Cancelled, ApiError> {
+        let acquire = CommandNumber::new(cancel.acquire.0);
         match self.command(key, Op::Cancel { acquire }).await? {
             Answer::Cancelled => Ok(Cancelled::Cancelled),
             Answer::AlreadyGranted(grants) => Ok(Cancelled::AlreadyGranted(grants)),
@@ -201,11 +171,14 @@ impl Plain {
     }
 
     /// Writes or removes a register of a resource. The token decides, not the session: whoever was given the token may write.
-    ///
-    /// # Errors
-    /// When the token is not current, or there are too many registers.
-    pub async fn write_register(&self, key: SessionKey, write: RegisterWrite) -> Result<(), ApiError> {
-        let RegisterWrite { resource, token, register, value, with_lease } = write;
+    pub(crate) async fn write_register(
+        &self,
+        key: SessionKey,
+        mut write: request::WriteRegister,
+    ) -> Result<(), ApiError> {
+        let value = write.value()?;
+        let request::WriteRegister { resource, token, key: register, with_lease, .. } = write;
+        let (token, with_lease) = (token.token(), with_lease.unwrap_or(false));
         let op = Op::WriteRegister { resource, token, key: register, value, with_lease };
         match self.command(key, op).await? {
             Answer::RegisterWritten => Ok(()),
@@ -214,11 +187,9 @@ impl Plain {
     }
 
     /// Ends somebody's lease. Gives back for how long at most the resource still goes to nobody.
-    ///
-    /// # Errors
-    /// When the token is not current.
-    pub async fn revoke(&self, revoke: Revoke) -> Result<Millis, ApiError> {
-        let Revoke { resource, token, by, reason, now } = revoke;
+    pub(crate) async fn revoke(&self, revoke: request::Revoke) -> Result<Millis, ApiError> {
+        let request::Revoke { resource, token, reason, by, now } = revoke;
+        let (token, by, now) = (token.token(), self.by(by), now.unwrap_or(false));
         let operator = Operator::Revoke { resource, token, by, reason, now };
         match self.reply(protocol::Request::Operator(operator)).await? {
             Reply::Revoked { held_back } => Ok(held_back),
@@ -227,11 +198,9 @@ impl Plain {
     }
 
     /// Answers an alarm: the resource is granted again.
-    ///
-    /// # Errors
-    /// When no alarm of that token is raised for it.
-    pub async fn clear_alarm(&self, clear: ClearAlarm) -> Result<(), ApiError> {
-        let ClearAlarm { resource, token, by, reason } = clear;
+    pub(crate) async fn clear_alarm(&self, clear: request::ClearAlarm) -> Result<(), ApiError> {
+        let request::ClearAlarm { resource, token, reason, by } = clear;
+        let (token, by) = (token.token(), self.by(by));
         let operator = Operator::ClearAlarm { resource, token, by, reason };
         match self.reply(protocol::Request::Operator(operator)).await? {
             Reply::AlarmCleared => Ok(()),
@@ -240,15 +209,9 @@ impl Plain {
     }
 
     /// Asks whoever holds a resource to release it. A plain session learns of it with its next renewal.
-    ///
-    /// # Errors
-    /// When nobody holds it, or not with that token.
-    pub async fn ask_release(
-        &self,
-        resource: ResourceName,
-        token: Option<Token>,
-        by: Label,
-    ) -> Result<Asked, ApiError> {
+    pub(crate) async fn ask_release(&self, ask: request::AskRelease) -> Result<Asked, ApiError> {
+        let request::AskRelease { resource, token, by } = ask;
+        let (token, by) = (token.map(|token| token.token()), self.by(by));
         let operator = Operator::AskRelease { resource, token, successor: None, by };
         match self.reply(protocol::Request::Operator(operator)).await? {
             Reply::Asked { token, holder } => Ok(Asked { token, holder }),
@@ -257,11 +220,11 @@ impl Plain {
     }
 
     /// One resource; nothing if it was never held or is forgotten.
-    ///
-    /// # Errors
-    /// When the service cannot answer.
-    pub async fn get(&self, resource: ResourceName) -> Result<AtRevision<Option<LeaseView>>, ApiError> {
-        self.read(Query::Lease(resource), |answer| match answer {
+    pub(crate) async fn get(
+        &self,
+        asked: request::Resource,
+    ) -> Result<AtRevision<Option<LeaseView>>, ApiError> {
+        self.read(Query::Lease(asked.resource), |answer| match answer {
             ReadAnswer::Lease(lease) => Some(lease.map(|lease| *lease)),
             _ => None,
         })
@@ -269,15 +232,8 @@ impl Plain {
     }
 
     /// A page of resources, in order of their names.
-    ///
-    /// # Errors
-    /// When the service cannot answer.
-    pub async fn list(
-        &self,
-        prefix: String,
-        after: Option<ResourceName>,
-        limit: usize,
-    ) -> Result<AtRevision<Page<LeaseView>>, ApiError> {
+    pub(crate) async fn list(&self, asked: request::Leases) -> Result<AtRevision<Page<LeaseView>>, ApiError> {
+        let (prefix, after, limit) = asked.check()?;
         self.read(Query::Leases { prefix, after, limit }, |answer| match answer {
             ReadAnswer::Leases { leases, more } => Some(Page { items: leases, more }),
             _ => None,
@@ -286,14 +242,11 @@ impl Plain {
     }
 
     /// A page of sessions, in order of their ids.
-    ///
-    /// # Errors
-    /// When the service cannot answer.
-    pub async fn sessions(
+    pub(crate) async fn sessions(
         &self,
-        after: Option<SessionId>,
-        limit: usize,
+        asked: request::Sessions,
     ) -> Result<AtRevision<Page<SessionView>>, ApiError> {
+        let (after, limit) = asked.check()?;
         self.read(Query::Sessions { after, limit }, |answer| match answer {
             ReadAnswer::Sessions { sessions, more } => Some(Page { items: sessions, more }),
             _ => None,
@@ -302,14 +255,9 @@ impl Plain {
     }
 
     /// Whether a token is that of a present lease.
-    ///
-    /// # Errors
-    /// When the service cannot answer.
-    pub async fn check(
-        &self,
-        resource: ResourceName,
-        token: Token,
-    ) -> Result<AtRevision<TokenCheck>, ApiError> {
+    pub(crate) async fn check(&self, asked: request::Check) -> Result<AtRevision<TokenCheck>, ApiError> {
+        let request::Check { resource, token } = asked;
+        let token = token.token();
         self.read(Query::Check { resource, token }, |answer| match answer {
             ReadAnswer::Check(check) => Some(check),
             _ => None,
@@ -318,11 +266,11 @@ impl Plain {
     }
 
     /// The leases of the past on a resource, newest first.
-    ///
-    /// # Errors
-    /// When the service cannot answer.
-    pub async fn history(&self, resource: ResourceName) -> Result<AtRevision<Vec<PastView>>, ApiError> {
-        self.read(Query::History(resource), |answer| match answer {
+    pub(crate) async fn history(
+        &self,
+        asked: request::Resource,
+    ) -> Result<AtRevision<Vec<PastView>>, ApiError> {
+        self.read(Query::History(asked.resource), |answer| match answer {
             ReadAnswer::History(history) => Some(history),
             _ => None,
         })
@@ -330,10 +278,8 @@ impl Plain {
     }
 
     /// The times in which nobody was known to act: of one name, or of a page of them.
-    ///
-    /// # Errors
-    /// When the service cannot answer.
-    pub async fn gaps(&self, of: GapsOf, last: Option<Millis>) -> Result<AtRevision<GapsView>, ApiError> {
+    pub(crate) async fn gaps(&self, asked: request::Gaps) -> Result<AtRevision<GapsView>, ApiError> {
+        let (of, last) = asked.check()?;
         self.read(Query::Gaps { of, last }, |answer| match answer {
             ReadAnswer::Gaps(gaps) => Some(gaps),
             _ => None,
@@ -342,10 +288,7 @@ impl Plain {
     }
 
     /// The alarms that are raised, in order of their names.
-    ///
-    /// # Errors
-    /// When the service cannot answer.
-    pub async fn alarms(&self) -> Result<AtRevision<Vec<AlarmView>>, ApiError> {
+    pub(crate) async fn alarms(&self) -> Result<AtRevision<Vec<AlarmView>>, ApiError> {
         self.read(Query::Alarms, |answer| match answer {
             ReadAnswer::Alarms(alarms) => Some(alarms),
             _ => None,
@@ -354,14 +297,11 @@ impl Plain {
     }
 
     /// A register and the token it was written with.
-    ///
-    /// # Errors
-    /// When the service cannot answer.
-    pub async fn read_register(
+    pub(crate) async fn read_register(
         &self,
-        resource: ResourceName,
-        key: RegisterKey,
+        asked: request::Register,
     ) -> Result<AtRevision<Option<(Value, Token)>>, ApiError> {
+        let request::Register { resource, key } = asked;
         self.read(Query::Register { resource, key }, |answer| match answer {
             ReadAnswer::Register(register) => Some(register),
             _ => None,
@@ -370,10 +310,7 @@ impl Plain {
     }
 
     /// The service itself.
-    ///
-    /// # Errors
-    /// When the service cannot answer.
-    pub async fn status(&self) -> Result<Status, ApiError> {
+    pub(crate) async fn status(&self) -> Result<Status, ApiError> {
         let seen = self.read(Query::Status, |answer| match answer {
             ReadAnswer::Status(status) => Some(status),
             _ => None,

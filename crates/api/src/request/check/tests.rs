@@ -1,10 +1,7 @@
 use super::*;
 
-const KEY: &str = "7-000102030405060708090a0b0c0d0e0f";
-
-fn acquire(rest: &str) -> Result<(Acquire, bool), ApiError> {
-    let text = format!(r#"{{"session_key":"{KEY}",{rest}}}"#);
-    serde_json::from_str::<AcquireFields>(&text).unwrap().acquire()
+fn acquire(rest: &str) -> Result<(leasehold_core::Acquire, bool), ApiError> {
+    serde_json::from_str::<Acquire>(&format!("{{{rest}}}")).unwrap().check()
 }
 
 fn modes(rest: &str) -> Vec<Mode> {
@@ -36,8 +33,8 @@ fn what_the_table_would_refuse_in_any_state_is_refused_with_its_field() {
             "resources[1].slots: 10001 is outside 1 to 10000 slots",
         ),
     ] {
-        let fault = acquire(rest).unwrap_err();
-        assert_eq!((fault.message().as_str(), fault.code()), (message, "bad-request"), "{rest}");
+        let error = acquire(rest).unwrap_err();
+        assert_eq!((error.message().as_str(), error.code()), (message, "bad-request"), "{rest}");
     }
     assert!(acquire(r#""resource":"a","wait_ms":86400000,"slots":10000"#).is_ok());
 }
@@ -81,7 +78,7 @@ fn values_are_text_or_digits_up_to_their_limit() {
 
 #[test]
 fn the_hard_limit_is_the_grace_unless_it_is_given() {
-    let open = |text: &str| serde_json::from_str::<OpenFields>(text).unwrap().session();
+    let open = |text: &str| serde_json::from_str::<Open>(text).unwrap().check();
     let session = open(r#"{"grace_ms":700}"#);
     assert_eq!((session.ttl, session.policies.hard), (DEFAULT_TTL, Millis::new(700)));
     assert_eq!(open(r#"{"grace_ms":700,"hard_ms":900}"#).policies.hard, Millis::new(900));
@@ -90,11 +87,11 @@ fn the_hard_limit_is_the_grace_unless_it_is_given() {
 #[test]
 fn a_register_is_written_or_removed_and_not_both() {
     let write = |rest: &str| {
-        let start = format!(r#"{{"session_key":"{KEY}","resource":"a","token":"1","key":"k""#);
-        serde_json::from_str::<WriteFields>(&format!("{start}{rest}}}")).unwrap().write()
+        let start = r#"{"resource":"a","token":"1","key":"k""#;
+        serde_json::from_str::<WriteRegister>(&format!("{start}{rest}}}")).unwrap().value()
     };
-    assert_eq!(write(r#","remove":true"#).unwrap().value, None);
-    assert!(write(r#","value":"""#).unwrap().value.is_some_and(|value| value.is_empty()));
+    assert_eq!(write(r#","remove":true"#).unwrap(), None);
+    assert!(write(r#","value":"""#).unwrap().is_some_and(|value| value.is_empty()));
     assert!(write("").is_err());
     assert!(write(r#","value":"x","remove":true"#).is_err());
 }
@@ -111,9 +108,9 @@ fn pages_have_a_size_between_one_and_the_limit() {
 
 #[test]
 fn what_was_seen_last_goes_before_what_was_asked_first() {
-    let fields = || serde_json::from_str::<WatchFields>(r#"{"after":"5"}"#).unwrap();
-    assert_eq!(fields().watch(None).unwrap().after, Some(Revision::new(5)));
-    assert_eq!(fields().watch(Some(Number(9))).unwrap().after, Some(Revision::new(9)));
+    let fields = || serde_json::from_str::<Watch>(r#"{"after":"5"}"#).unwrap();
+    assert_eq!(fields().check(None).unwrap().after, Some(Revision::new(5)));
+    assert_eq!(fields().check(Some(Number(9))).unwrap().after, Some(Revision::new(9)));
     let long = format!(r#"{{"prefix":"{}"}}"#, "x".repeat(513));
-    assert!(serde_json::from_str::<WatchFields>(&long).unwrap().watch(None).is_err());
+    assert!(serde_json::from_str::<Watch>(&long).unwrap().check(None).is_err());
 }
