@@ -40,6 +40,7 @@ pub mod files;
 pub mod http;
 #[cfg(feature = "kafka")]
 pub mod kafka;
+pub mod migration;
 #[cfg(any(feature = "files", feature = "redis"))]
 mod moment;
 #[cfg(feature = "mysql")]

@@ -54,11 +54,35 @@ fn a_transcript_that_is_not_true_is_found() {
     assert_eq!(wrong_in(&document, &exchanges, &printed), 1);
 }
 
-/// Builds the program and gives back the directory it lies in.
+#[test]
+fn the_default_program_says_how_to_get_the_clients_that_it_does_not_have() {
+    let program = build(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")).join("leasehold");
+    for (scheme, url) in
+        [("postgres", "postgres://app:secret@db/x"), ("sqlite", "sqlite:/x"), ("s3", "s3://b/x")]
+    {
+        let said =
+            Command::new(&program).args(["run", "x", "--seal-at", url, "--", "true"]).output().unwrap();
+        let said = (said.status.code(), String::from_utf8(said.stderr).unwrap());
+        assert_ne!(said.0, Some(0), "{said:?}");
+        for part in [
+            format!("so {scheme} is not understood"),
+            "cargo install --path crates/cli --features fences".into(),
+        ] {
+            assert!(said.1.contains(&part) && !said.1.contains("secret"), "{said:?}");
+        }
+    }
+}
+
+/// Builds the program as it is without any feature, and gives back the directory it lies in: one of its own, because tests of the command
+/// that run meanwhile use the one with all features. What is compiled is shared.
 fn build(root: &Path) -> PathBuf {
+    let temporary = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let compiled = temporary.parent().expect("cargo puts it below the directory that it builds in");
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command.current_dir(root).args(["build", "--package", "leasehold-cli", "--bin", "leasehold"]);
+    command.arg("--target-dir").arg(temporary.join("default-features"));
+    command.arg("--config").arg(format!("build.build-dir={compiled:?}"));
     command.arg("--message-format=json-render-diagnostics");
     let built = command.output().expect("cargo starts");
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));

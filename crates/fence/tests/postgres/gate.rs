@@ -263,7 +263,7 @@ async fn raise_rolled_back_elsewhere(server: &postgres::Server, mutations: &[(&s
     let world = World::at(server.url().parse().unwrap()).await;
     run(&world.pool, "DROP TABLE IF EXISTS leasehold_fence, leasehold_refusal CASCADE").await;
     run(&world.pool, "DROP SEQUENCE IF EXISTS leasehold_raises").await;
-    let mut migration = leasehold_fence::postgres::MIGRATION.to_owned();
+    let mut migration = leasehold_fence::migration::POSTGRES.to_owned();
     for (part, instead) in mutations {
         assert!(migration.contains(part), "{part:?} is not in the migration any more");
         migration = migration.replace(part, instead);

@@ -1,7 +1,8 @@
 //! The migration: as often as you like, by many at once, in any schema, for roles that may do little.
 
 use leasehold_fence::Receiver as _;
-use leasehold_fence::postgres::{Fence, MIGRATION};
+use leasehold_fence::migration::POSTGRES as MIGRATION;
+use leasehold_fence::postgres::Fence;
 
 use crate::world::{NAME, World, beside, pool, refused_for, run, soon, stamp};
 

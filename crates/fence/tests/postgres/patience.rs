@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use leasehold_fence::postgres::{MIGRATION, WRITE_PATIENCE};
+use leasehold_fence::migration::POSTGRES as MIGRATION;
+use leasehold_fence::postgres::WRITE_PATIENCE;
 use leasehold_fence::{Outcome, Receiver as _};
 use leasehold_kit::{Receiver as _, postgres};
 use sqlx::Executor as _;
