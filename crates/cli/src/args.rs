@@ -16,7 +16,6 @@ mod values;
 
 use std::error::Error as _;
 use std::io::Write;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::Resettable;
@@ -256,8 +255,6 @@ pub(crate) enum Command {
         /// Which shell
         shell: Shell,
     },
-    /// Print the manual page
-    Man(ManArgs),
 }
 
 /// A command about one resource.
@@ -360,14 +357,6 @@ pub(crate) struct RevokeArgs {
     /// Do not ask
     #[arg(long, short)]
     pub(crate) yes: bool,
-}
-
-/// `man`.
-#[derive(Debug, Args)]
-pub(crate) struct ManArgs {
-    /// Write the pages of all commands into this directory instead
-    #[arg(long, value_name = "DIR")]
-    pub(crate) out: Option<PathBuf>,
 }
 
 /// Reads the command line of this process. What cannot be understood is said, and becomes an exit code.

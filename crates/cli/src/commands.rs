@@ -15,7 +15,6 @@ mod handover;
 mod history;
 mod hold;
 mod list;
-mod man;
 mod nodes;
 mod plan;
 mod probe;
@@ -44,7 +43,6 @@ pub(crate) fn run(cli: Cli, console: &Console) -> Result<Exit, Trouble> {
         Command::Serve(args) => return serve::run(console, &args, cli.global.json),
         Command::FenceProxy(args) => return fence_proxy::run(console, &args),
         Command::Completions { shell } => return completions(shell),
-        Command::Man(args) => return man::run(&args),
         Command::Restore(args) => return restore::run(console, &args),
         Command::Recover(args) => return recover::run(console, &args),
         Command::FenceCheck(FenceCheckArgs { print_migration: Some(database), .. }) => {
@@ -87,8 +85,7 @@ pub(crate) fn run(cli: Cli, console: &Console) -> Result<Exit, Trouble> {
             | Command::Plan(_)
             | Command::Verify(_)
             | Command::CheckHistory(_)
-            | Command::Completions { .. }
-            | Command::Man(_) => Ok(Exit::OK),
+            | Command::Completions { .. } => Ok(Exit::OK),
         }
     });
     // A thread that still reads standard input is not waited for.
