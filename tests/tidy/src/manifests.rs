@@ -31,12 +31,15 @@ const SIM: &str = "leasehold-sim";
 const HISTORY: &str = "leasehold-history";
 
 /// From the inside out.
-const PLACES: [Place; 22] = [
+const PLACES: [Place; 25] = [
     place(CORE, &[]),
     place(CLOCK, &[CORE]),
     place(WAL, &[CORE]),
     place(WIRE, &[CORE]),
     place(FENCE, &[]),
+    place("leasehold-fence-cassandra", &[FENCE]),
+    place("leasehold-fence-dynamodb", &[FENCE]),
+    place("leasehold-fence-kafka", &[FENCE]),
     place(NODE, &[CORE]),
     place(HOST, &[CORE, CLOCK, WAL, WIRE, NODE]),
     place(SERVER, &[CORE, CLOCK, NODE, HOST, WIRE]),

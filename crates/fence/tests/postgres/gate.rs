@@ -5,7 +5,7 @@ use leasehold_fence::{Receiver as _, Stamp};
 use leasehold_kit::{Receiver as _, postgres};
 use sqlx::{Executor as _, PgConnection};
 
-use crate::world::{NAME, World, beside, has, of, put, refused_for, run, soon, stamp, why_failed};
+use crate::postgres::world::{NAME, World, beside, has, of, put, refused_for, run, soon, stamp, why_failed};
 
 /// Where an entry of a mutated fence stands still: until nobody has this advisory lock.
 const PAUSE: &str = "(SELECT pg_advisory_xact_lock_shared(4711)) IS NOT NULL";
