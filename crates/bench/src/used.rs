@@ -7,11 +7,11 @@ const TICKS_PER_SECOND: f64 = 100.0;
 
 /// Processor time so far, and memory now.
 #[derive(Debug, Clone, Copy)]
-pub struct Usage {
+pub(crate) struct Usage {
     /// Seconds of processor time, in user and kernel mode.
-    pub cpu_s: f64,
+    pub(crate) cpu_s: f64,
     /// Resident memory.
-    pub resident_kib: u64,
+    pub(crate) resident_kib: u64,
 }
 
 impl Usage {
@@ -19,7 +19,7 @@ impl Usage {
     ///
     /// # Errors
     /// When there is no such process, or its files say something else than expected.
-    pub fn of(pid: u32) -> Result<Self> {
+    pub(crate) fn of(pid: u32) -> Result<Self> {
         let read = |file: &str| {
             let path = format!("/proc/{pid}/{file}");
             std::fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))
