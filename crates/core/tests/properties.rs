@@ -13,8 +13,6 @@ mod compare;
 mod coverage;
 #[path = "model/moment.rs"]
 mod moment;
-#[path = "model/naive.rs"]
-mod naive;
 #[path = "model/regressions.rs"]
 mod regressions;
 #[path = "model/resolve.rs"]
@@ -27,12 +25,12 @@ use leasehold_core::{
     Answer, Applied, Command, Config, Due, Entry, Event, ItemKind, ItemNumber, LeaseTable, LogTime, Op,
     Operator, Refusal, Reply, ResourceName, Sequence,
 };
+use leasehold_oracle::Naive;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::FileFailurePersistence;
 
 use beliefs::Beliefs;
-use naive::Naive;
 use steps::{Script, script};
 
 /// Entries of the longest history.
