@@ -22,6 +22,7 @@ const CORE: &str = "leasehold-core";
 const CLOCK: &str = "leasehold-clock";
 const WAL: &str = "leasehold-wal";
 const WIRE: &str = "leasehold-wire";
+const ORACLE: &str = "leasehold-oracle";
 const NODE: &str = "leasehold-node";
 const HOST: &str = "leasehold-host";
 const SERVER: &str = "leasehold-server";
@@ -31,8 +32,9 @@ const SIM: &str = "leasehold-sim";
 const HISTORY: &str = "leasehold-history";
 
 /// From the inside out.
-const PLACES: [Place; 25] = [
+const PLACES: &[Place] = &[
     place(CORE, &[]),
+    place(ORACLE, &[CORE]),
     place(CLOCK, &[CORE]),
     place(WAL, &[CORE]),
     place(WIRE, &[CORE]),
@@ -48,7 +50,7 @@ const PLACES: [Place; 25] = [
         always: &[CORE, CLOCK, WIRE, FENCE],
         behind: &[(HOST, "embedded"), (NODE, "testing")],
     },
-    place(SIM, &[CORE, CLOCK, WAL, WIRE, NODE]),
+    place(SIM, &[CORE, ORACLE, CLOCK, WAL, WIRE, NODE]),
     place(HISTORY, &[CORE]),
     place("leasehold-cli", &[CORE, CLOCK, WAL, WIRE, NODE, HOST, SERVER, CLIENT, FENCE, SIM, HISTORY]),
     place("leasehold-bench", &[CORE, CLOCK, WAL, WIRE, NODE, HOST, SERVER, CLIENT, FENCE]),

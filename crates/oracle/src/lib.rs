@@ -7,6 +7,13 @@
 //! of their names, which decides the order of tokens.
 //!
 //! Deliberately missing: anything fast, and anything about bytes. Properties that compare bytes compare the real table with itself.
+//!
+//! The core's properties compare its state with the real table after every entry, the simulator its outcomes after every run.
+
+#![expect(
+    missing_docs,
+    reason = "fields and questions are those of the real table, where they are described"
+)]
 
 mod acquiring;
 mod ending;
@@ -23,138 +30,138 @@ use leasehold_core::{
 
 /// Everything that is true, in vectors.
 #[derive(Debug, Clone)]
-pub(crate) struct Naive {
-    pub(crate) config: Config,
-    pub(crate) epoch: u16,
-    pub(crate) counter: u64,
-    pub(crate) now: u64,
-    pub(crate) nothing_granted_until: Option<u64>,
+pub struct Naive {
+    pub config: Config,
+    pub epoch: u16,
+    pub counter: u64,
+    pub now: u64,
+    pub nothing_granted_until: Option<u64>,
     /// In the order of their ids; a session that is over stays until somebody tidies it away.
-    pub(crate) sessions: Vec<Session>,
-    pub(crate) names: Vec<Name>,
+    pub sessions: Vec<Session>,
+    pub names: Vec<Name>,
     /// In the order of the grants.
-    pub(crate) leases: Vec<Lease>,
+    pub leases: Vec<Lease>,
     /// In the order of arrival.
-    pub(crate) waits: Vec<Wait>,
-    pub(crate) cooling: Vec<Cooling>,
-    pub(crate) registers: Vec<Register>,
+    pub waits: Vec<Wait>,
+    pub cooling: Vec<Cooling>,
+    pub registers: Vec<Register>,
     /// Resources of which a token was shown that was never granted, and the greatest such token.
-    pub(crate) alarms: Vec<(ResourceName, Token)>,
+    pub alarms: Vec<(ResourceName, Token)>,
     /// Oldest first.
-    pub(crate) past: Vec<Past>,
+    pub past: Vec<Past>,
     /// What may stand in the log: from 2 on drains are shown, and holders hear that their offers were accepted.
-    pub(crate) version: u32,
+    pub version: u32,
     /// For how long nobody led, in all, as far as the log counts it.
-    pub(crate) dark: u64,
+    pub dark: u64,
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct Session {
-    pub(crate) id: SessionId,
-    pub(crate) nonce: Nonce,
-    pub(crate) label: Label,
-    pub(crate) ttl: Millis,
-    pub(crate) policies: Policies,
-    pub(crate) kind: SessionKind,
-    pub(crate) renewed_at: u64,
-    pub(crate) renewal: u64,
-    pub(crate) last_command: u64,
-    pub(crate) attach: u64,
-    pub(crate) last_item: u64,
-    pub(crate) unseen: Vec<Item>,
+pub struct Session {
+    pub id: SessionId,
+    pub nonce: Nonce,
+    pub label: Label,
+    pub ttl: Millis,
+    pub policies: Policies,
+    pub kind: SessionKind,
+    pub renewed_at: u64,
+    pub renewal: u64,
+    pub last_command: u64,
+    pub attach: u64,
+    pub last_item: u64,
+    pub unseen: Vec<Item>,
 }
 
 /// A name that the table knows.
 #[derive(Debug, Clone)]
-pub(crate) struct Name {
-    pub(crate) name: ResourceName,
+pub struct Name {
+    pub name: ResourceName,
     /// The number of slots, or nothing for a lock.
-    pub(crate) slots: Option<u32>,
-    pub(crate) grants: u64,
-    pub(crate) idle_since: Option<u64>,
+    pub slots: Option<u32>,
+    pub grants: u64,
+    pub idle_since: Option<u64>,
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct Lease {
-    pub(crate) resource: ResourceName,
-    pub(crate) session: SessionId,
-    pub(crate) command: CommandNumber,
-    pub(crate) token: Token,
-    pub(crate) fence: Token,
-    pub(crate) slot: Option<u32>,
-    pub(crate) shared: bool,
-    pub(crate) value: Value,
-    pub(crate) since: u64,
+pub struct Lease {
+    pub resource: ResourceName,
+    pub session: SessionId,
+    pub command: CommandNumber,
+    pub token: Token,
+    pub fence: Token,
+    pub slot: Option<u32>,
+    pub shared: bool,
+    pub value: Value,
+    pub since: u64,
     /// For how long nobody had led before its grant.
-    pub(crate) dark: u64,
-    pub(crate) revoked: Option<Revoked>,
-    pub(crate) offer: Option<OfferMade>,
-    pub(crate) asks: u32,
+    pub dark: u64,
+    pub revoked: Option<Revoked>,
+    pub offer: Option<OfferMade>,
+    pub asks: u32,
     /// How many pieces of work are under way, and until when at most.
-    pub(crate) draining: Option<(u32, u64)>,
+    pub draining: Option<(u32, u64)>,
     /// What it said of its readiness: nothing yet, that it is warming up, or so long after its grant that it is ready.
-    pub(crate) ready: Option<Option<u64>>,
+    pub ready: Option<Option<u64>>,
 }
 
 /// The lease is over, and its place stays taken because the holder may not know.
 #[derive(Debug, Clone)]
-pub(crate) struct Revoked {
-    pub(crate) until: u64,
+pub struct Revoked {
+    pub until: u64,
     /// The kind of the name changed meanwhile: the place stands in the way of every other.
-    pub(crate) of_another_kind: bool,
+    pub of_another_kind: bool,
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct OfferMade {
-    pub(crate) to: SessionId,
-    pub(crate) until: u64,
-    pub(crate) ready: Option<Ready>,
+pub struct OfferMade {
+    pub to: SessionId,
+    pub until: u64,
+    pub ready: Option<Ready>,
     /// Whether the holder was told that it was accepted.
-    pub(crate) told: bool,
+    pub told: bool,
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct Ready {
-    pub(crate) command: CommandNumber,
+pub struct Ready {
+    pub command: CommandNumber,
     /// The accept itself waits with this value; nothing when it is a wait in the queue that is passed on to.
-    pub(crate) own_value: Option<Value>,
+    pub own_value: Option<Value>,
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct Wait {
-    pub(crate) session: SessionId,
-    pub(crate) command: CommandNumber,
-    pub(crate) requests: Vec<Request>,
-    pub(crate) value: Value,
-    pub(crate) until: u64,
+pub struct Wait {
+    pub session: SessionId,
+    pub command: CommandNumber,
+    pub requests: Vec<Request>,
+    pub value: Value,
+    pub until: u64,
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct Cooling {
-    pub(crate) resource: ResourceName,
-    pub(crate) slot: Option<u32>,
-    pub(crate) until: u64,
+pub struct Cooling {
+    pub resource: ResourceName,
+    pub slot: Option<u32>,
+    pub until: u64,
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct Register {
-    pub(crate) resource: ResourceName,
-    pub(crate) key: RegisterKey,
-    pub(crate) value: Value,
-    pub(crate) token: Token,
-    pub(crate) with_lease: bool,
+pub struct Register {
+    pub resource: ResourceName,
+    pub key: RegisterKey,
+    pub value: Value,
+    pub token: Token,
+    pub with_lease: bool,
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct Past {
-    pub(crate) resource: ResourceName,
-    pub(crate) token: Token,
-    pub(crate) session: SessionId,
-    pub(crate) how: Ending,
+pub struct Past {
+    pub resource: ResourceName,
+    pub token: Token,
+    pub session: SessionId,
+    pub how: Ending,
 }
 
 impl Naive {
-    pub(crate) fn new(config: Config) -> Self {
+    pub fn new(config: Config) -> Self {
         Self {
             config,
             epoch: 0,
@@ -174,7 +181,7 @@ impl Naive {
         }
     }
 
-    pub(crate) fn apply(&mut self, entry: &Entry) -> Applied {
+    pub fn apply(&mut self, entry: &Entry) -> Applied {
         self.now = entry.at.get();
         let mut out = Applied::default();
         // All renewals count first; then waiters that were passed over are served; only then is each renewal answered.
@@ -259,7 +266,7 @@ impl Naive {
     }
 
     /// The last number of that counter.
-    pub(crate) fn newest(&self) -> u64 {
+    pub fn newest(&self) -> u64 {
         (u64::from(self.epoch) << 48) | self.counter
     }
 
@@ -269,7 +276,7 @@ impl Naive {
         Token::from_u64((u64::from(self.epoch) << 48) | self.counter)
     }
 
-    pub(crate) fn session(&self, id: SessionId) -> Option<&Session> {
+    pub fn session(&self, id: SessionId) -> Option<&Session> {
         self.sessions.iter().find(|session| session.id == id)
     }
 
@@ -278,34 +285,34 @@ impl Naive {
     }
 
     /// Past this point the session is overdue: `ttl * (1 + drift) / (1 - drift)` after its last renewal, rounded up.
-    pub(crate) fn overdue_after(&self, session: &Session) -> u64 {
+    pub fn overdue_after(&self, session: &Session) -> u64 {
         let ppm = u64::from(self.config.drift.ppm());
         let (counted, whole) = (session.ttl.get() * (1_000_000 + ppm), 1_000_000 - ppm);
         session.renewed_at + counted / whole + u64::from(counted % whole > 0)
     }
 
-    pub(crate) fn ended_after(&self, session: &Session) -> u64 {
+    pub fn ended_after(&self, session: &Session) -> u64 {
         self.overdue_after(session) + session.policies.hard.get()
     }
 
     /// Past this point a waiter may take a lease of the session: grace is over, and so is the cool-down that begins with its end.
-    pub(crate) fn takeable_after(&self, session: &Session) -> u64 {
+    pub fn takeable_after(&self, session: &Session) -> u64 {
         self.overdue_after(session) + session.policies.grace.get() + session.policies.delay.get()
     }
 
-    pub(crate) fn is_live(&self, id: SessionId) -> bool {
+    pub fn is_live(&self, id: SessionId) -> bool {
         self.session(id).is_some_and(|session| self.now <= self.overdue_after(session))
     }
 
-    pub(crate) fn is_over(&self, id: SessionId) -> bool {
+    pub fn is_over(&self, id: SessionId) -> bool {
         self.session(id).is_none_or(|session| self.now > self.ended_after(session))
     }
 
-    pub(crate) fn name(&self, name: &ResourceName) -> Option<&Name> {
+    pub fn name(&self, name: &ResourceName) -> Option<&Name> {
         self.names.iter().find(|known| known.name == *name)
     }
 
-    pub(crate) fn lease(&self, name: &ResourceName, token: Token) -> Option<&Lease> {
+    pub fn lease(&self, name: &ResourceName, token: Token) -> Option<&Lease> {
         self.leases.iter().find(|lease| lease.resource == *name && lease.token == token)
     }
 
@@ -313,11 +320,11 @@ impl Naive {
         self.leases.iter_mut().find(|lease| lease.resource == *name && lease.token == token)
     }
 
-    pub(crate) fn leases_on<'a>(&'a self, name: &'a ResourceName) -> impl Iterator<Item = &'a Lease> {
+    pub fn leases_on<'a>(&'a self, name: &'a ResourceName) -> impl Iterator<Item = &'a Lease> {
         self.leases.iter().filter(move |lease| lease.resource == *name)
     }
 
-    pub(crate) fn queue<'a>(&'a self, name: &'a ResourceName) -> impl Iterator<Item = &'a Wait> {
+    pub fn queue<'a>(&'a self, name: &'a ResourceName) -> impl Iterator<Item = &'a Wait> {
         self.waits.iter().filter(move |wait| wait.requests.iter().any(|request| request.resource == *name))
     }
 

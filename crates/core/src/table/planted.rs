@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::LeaseTable;
-use super::resource::Standing;
+use super::resource::{Resource, Standing, Waiting};
 use crate::answer::{Applied, Event, ItemKind};
 use crate::id::{CommandNumber, ItemNumber, SessionId, Token};
 use crate::name::ResourceName;
@@ -48,8 +48,18 @@ impl LeaseTable {
         planted(Bug::OrderByHints) && unlooked(self) % 2 == 1
     }
 
+    /// Whether the first who waits wants several resources.
+    pub(super) fn unit_is_first(&self, resource: &Resource) -> bool {
+        let several =
+            |waiting: Waiting| self.sessions[&waiting.session].waits[&waiting.command].requests.len() > 1;
+        self.first_live(resource).is_some_and(several)
+    }
+
     /// What a bug forgets when a connection attaches.
     pub(super) fn forget_at_attach(&mut self, id: SessionId) {
+        if !planted(Bug::AppliedTwiceAfterAttach) && !planted(Bug::EventDroppedAtAttach) {
+            return;
+        }
         let Some(session) = self.sessions.get_mut(&id) else { return };
         let last = session.last_command;
         let unheard = |kind: &ItemKind| matches!(kind, ItemKind::Answer { command, .. } if *command == last);
@@ -87,6 +97,9 @@ impl LeaseTable {
         if planted(Bug::QueueReordered) {
             self.swap_first_waiters();
         }
+        if planted(Bug::PlaceNotInSnapshot) {
+            self.next_place = 0;
+        }
     }
 
     fn swap_first_waiters(&mut self) {
@@ -95,7 +108,7 @@ impl LeaseTable {
             let (Some((&one, &front)), Some((&two, &behind))) = (first.next(), first.next()) else {
                 continue;
             };
-            let place = |waiting: super::resource::Waiting| {
+            let place = |waiting: Waiting| {
                 let session = self.sessions.get(&waiting.session)?;
                 session.waits.get(&waiting.command).map(|wait| wait.requests.len())
             };

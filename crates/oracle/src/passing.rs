@@ -149,7 +149,7 @@ impl Naive {
         }
     }
 
-    pub(crate) fn still_ready(&self, id: SessionId, ready: &Ready) -> bool {
+    pub fn still_ready(&self, id: SessionId, ready: &Ready) -> bool {
         let waits = self.waits.iter().any(|wait| (wait.session, wait.command) == (id, ready.command));
         let room = self.leases_wanted(id) < self.config.limits.leases_per_session;
         if ready.own_value.is_some() { room } else { waits }
