@@ -3,12 +3,13 @@
 use leasehold_core::answer::Opened;
 use leasehold_core::limits::LONGEST_MAX_TTL;
 use leasehold_core::numbers::{Ask, Numbers, NumbersError};
+use leasehold_core::protocol::{ClusterView, Incarnation, Member, MemberId, MemberRole};
 use leasehold_core::{
     CommandNumber, Drift, Grant, Holdings, Label, Millis, Nonce, Policies, Reason, RegisterKey,
     RenewalNumber, ResourceName, Revision, Token, Value,
 };
 
-use super::SessionKey;
+use crate::SessionKey;
 
 /// A session to open.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,12 +44,10 @@ impl OwnNumbers {
     }
 
     /// What these come to, judged as those of every other holder.
-    pub(super) fn judge(
-        self,
-        ttl: Millis,
-        max_ttl: Millis,
-        drift: Drift,
-    ) -> Result<Option<Advice>, NumbersError> {
+    ///
+    /// # Errors
+    /// When they do not fit together.
+    pub fn judge(self, ttl: Millis, max_ttl: Millis, drift: Drift) -> Result<Option<Advice>, NumbersError> {
         let Self { renew_every, margin, round_trip } = self;
         match Numbers::check(Ask { renew_every, margin, round_trip, drift, max_ttl, ..Ask::for_ttl(ttl) }) {
             Ok(numbers) => Ok(Some(Advice::of(&numbers))),
@@ -91,7 +90,8 @@ impl Advice {
 }
 
 impl SessionOpened {
-    pub(super) fn new(opened: &Opened, nonce: Nonce, own: Option<Advice>) -> Self {
+    /// As the table answers.
+    pub fn new(opened: &Opened, nonce: Nonce, own: Option<Advice>) -> Self {
         Self {
             key: SessionKey { id: opened.session, nonce },
             ttl: opened.ttl,
@@ -208,7 +208,7 @@ pub struct Asked {
 
 /// Something read, and the last entry of the log that it takes into account.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seen<T> {
+pub struct AtRevision<T> {
     /// The entry.
     pub revision: Revision,
     /// What was read.
@@ -222,6 +222,47 @@ pub struct Page<T> {
     pub items: Vec<T>,
     /// Whether there are more after the last.
     pub more: bool,
+}
+
+/// The nodes as their leader sees them.
+#[derive(Debug, Clone)]
+pub struct ClusterState {
+    /// What the leader says.
+    pub view: ClusterView,
+    /// How long nothing is granted after a restore. That of the node which was asked: all of them have applied the same.
+    pub restore_wait: Option<Millis>,
+}
+
+/// What one node knows by itself.
+#[derive(Debug, Clone)]
+pub struct LocalNode {
+    /// The node.
+    pub me: MemberId,
+    /// All that it has recorded.
+    pub members: Vec<(Member, MemberRole)>,
+    /// Where it says that it is reached.
+    pub advertised: String,
+    /// Which life of the state it keeps.
+    pub incarnation: Incarnation,
+    /// Its epoch.
+    pub epoch: u16,
+    /// Which node leads, as far as it knows.
+    pub leader: Option<MemberId>,
+    /// Whether it takes in requests.
+    pub ready: bool,
+    /// The last entry that it has applied.
+    pub applied: Revision,
+    /// How long nothing is granted after a restore.
+    pub restore_wait: Option<Millis>,
+}
+
+/// Who leads after leadership was handed over.
+#[derive(Debug, Clone)]
+pub struct Transferred {
+    /// The node.
+    pub leader: MemberId,
+    /// What it is called, if that is known.
+    pub name: Option<String>,
 }
 
 #[cfg(test)]

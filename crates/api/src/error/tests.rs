@@ -6,7 +6,7 @@ use super::*;
 
 /// The text of every arm that gives a code.
 fn given() -> BTreeSet<&'static str> {
-    let source = include_str!("../fault.rs").split("const CODES").next().unwrap_or_default();
+    let source = include_str!("../error.rs");
     let code = |word: &&str| word.contains('-') || *word == "unavailable";
     let arms = source
         .lines()
@@ -24,17 +24,17 @@ fn the_list_of_codes_is_complete_and_has_no_other() {
 #[test]
 fn the_three_kinds_are_told_apart() {
     let unavailable = Failure::Unavailable { why: "it stops".into() };
-    assert_eq!(Fault::from(Refusal::SessionOverdue).kind(), FaultKind::Refused);
-    assert_eq!(Fault::from(unavailable).kind(), FaultKind::Failed);
-    assert_eq!(Fault::from(Failure::OutcomeUnknown).kind(), FaultKind::Unknown);
-    assert_eq!(Fault::NoSuchPath.kind(), FaultKind::Failed);
+    assert_eq!(ApiError::from(Refusal::SessionOverdue).kind(), Kind::Refused);
+    assert_eq!(ApiError::from(unavailable).kind(), Kind::Failed);
+    assert_eq!(ApiError::from(Failure::OutcomeUnknown).kind(), Kind::Unknown);
+    assert_eq!(ApiError::NoSuchPath.kind(), Kind::Failed);
 }
 
 #[test]
 fn a_resource_that_is_held_is_told_with_its_holder() {
     let why =
         Unavailable::Held { holder: Label::new("web-1").unwrap(), token: Token::from_u64(9), overdue: false };
-    let fault = Fault::from(Refusal::NotFree { resource: ResourceName::new("jobs").unwrap(), why });
+    let fault = ApiError::from(Refusal::NotFree { resource: ResourceName::new("jobs").unwrap(), why });
     assert_eq!(fault.message(), "resource jobs is not free: held by web-1 with token 9");
     assert_eq!((fault.code(), fault.http_status(), fault.grpc_code()), ("not-free", 409, GrpcCode::Aborted));
     assert_eq!(fault.details()["why"], "held");
@@ -43,13 +43,13 @@ fn a_resource_that_is_held_is_told_with_its_holder() {
 
 #[test]
 fn an_unknown_field_is_told_with_those_that_there_are() {
-    let fault = Fault::UnknownField { field: "ttl".into(), known: &["label", "ttl_ms"] };
+    let fault = ApiError::UnknownField { field: "ttl".into(), known: &["label", "ttl_ms"] };
     assert_eq!(fault.message(), "field \"ttl\" is not known; there are: label, ttl_ms");
 }
 
 #[test]
 fn the_reference_has_every_code_with_its_statuses() {
-    let reference = include_str!("../../../../../docs/reference/errors.md");
+    let reference = include_str!("../../../../docs/reference/errors.md");
     for code in CODES {
         let name = format!("{:?}", code.grpc);
         let letters = name.chars().enumerate().flat_map(|(place, letter)| {
@@ -63,7 +63,7 @@ fn the_reference_has_every_code_with_its_statuses() {
 
 #[test]
 fn the_reference_has_every_code_with_its_status() {
-    let reference = include_str!("../../../../../docs/reference/errors.md");
+    let reference = include_str!("../../../../docs/reference/errors.md");
     for code in CODES {
         let row = format!("| `{}` | {} |", code.name, code.http);
         assert!(reference.contains(&row), "{row} is not in the reference");

@@ -1,14 +1,14 @@
-//! What a fault knows beyond its code, for programs. Numbers that may need 64 bits are strings, lengths are milliseconds.
+//! What an error knows beyond its code, for programs. Numbers that may need 64 bits are strings, lengths are milliseconds.
 
 use leasehold_core::protocol::{ClusterRefusal, Failure};
 use leasehold_core::{Mode, Refusal, Unavailable, WaitEnding};
 use serde_json::{Value, json};
 
-use super::Fault;
-use super::words::{ending, wait_ending};
+use super::ApiError;
+use crate::word::{ending, wait_ending};
 
-impl Fault {
-    /// The facts of this fault as a JSON object, or null when its code says all.
+impl ApiError {
+    /// The facts of this error as a JSON object, or null when its code says all.
     pub fn details(&self) -> Value {
         match self {
             Self::Refused(refusal) => of_refusal(refusal),

@@ -3,7 +3,7 @@
 //! Refused, failed and unknown are different answers and stay so: a refusal had no effect and never will have one, a failure was
 //! not taken in, and of what is unknown nobody here can say. Codes are an interface; messages are for people.
 
-mod said;
+mod details;
 
 use std::time::Duration;
 
@@ -12,11 +12,12 @@ use leasehold_core::numbers::NumbersError;
 use leasehold_core::protocol::{ClusterRefusal, Failure};
 use leasehold_core::{CommandNumber, Millis, Mode, Refusal, WaitEnding};
 
-use self::said::{not_free, wait_ending};
+use crate::code::{CODES, Code, GrpcCode, Kind};
+use crate::word::{not_free, wait_ended};
 
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fault {
+pub enum ApiError {
     /// The table said no.
     Refused(Refusal),
     /// The wait ended without a lease.
@@ -122,79 +123,19 @@ pub enum Fault {
     },
 }
 
-/// The three kinds of answer that are not what was asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FaultKind {
-    /// No effect, now or later.
-    Refused,
-    /// Not asked, or not taken in: no effect.
-    Failed,
-    /// Sent on its way, and nobody can say.
-    Unknown,
-}
-
-impl FaultKind {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Refused, Self::Failed, Self::Unknown];
-
-    /// In one word.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Refused => "refused",
-            Self::Failed => "failed",
-            Self::Unknown => "unknown",
-        }
-    }
-}
-
-/// The status codes of gRPC that are used, with their numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(i32)]
-pub enum GrpcCode {
-    /// Nobody can say.
-    Unknown = 2,
-    /// The request cannot be, whatever the state.
-    InvalidArgument = 3,
-    /// It did not arrive in time.
-    DeadlineExceeded = 4,
-    /// It is not there, or not any more.
-    NotFound = 5,
-    /// The session is not the caller's own.
-    PermissionDenied = 7,
-    /// A limit is reached.
-    ResourceExhausted = 8,
-    /// The state does not allow it.
-    FailedPrecondition = 9,
-    /// Somebody else was first.
-    Aborted = 10,
-    /// The place to go on from does not exist (any more).
-    OutOfRange = 11,
-    /// No such call.
-    Unimplemented = 12,
-    /// Nothing is taken in now.
-    Unavailable = 14,
-}
-
-impl GrpcCode {
-    /// The number on the wire.
-    pub const fn number(self) -> i32 {
-        self as i32
-    }
-}
-
-impl From<Refusal> for Fault {
+impl From<Refusal> for ApiError {
     fn from(refusal: Refusal) -> Self {
         Self::Refused(refusal)
     }
 }
 
-impl From<Failure> for Fault {
+impl From<Failure> for ApiError {
     fn from(failure: Failure) -> Self {
         Self::Failed(failure)
     }
 }
 
-impl Fault {
+impl ApiError {
     /// One word for programs: the name of one of [`CODES`].
     pub const fn code(&self) -> &'static str {
         match self {
@@ -222,7 +163,7 @@ impl Fault {
     }
 
     /// Whether a wait may be so long.
-    pub(crate) fn check_wait(field: &str, wait: Option<Millis>) -> Result<Option<Millis>, Self> {
+    pub fn check_wait(field: &str, wait: Option<Millis>) -> Result<Option<Millis>, Self> {
         match wait {
             Some(wait) if wait > MAX_WAIT => {
                 let why = format!("wait of {wait} is above the maximum of {MAX_WAIT}");
@@ -233,7 +174,7 @@ impl Fault {
     }
 
     /// Whether a name may have so many slots.
-    pub(crate) fn check_slots(field: &str, mode: Mode) -> Result<Mode, Self> {
+    pub fn check_slots(field: &str, mode: Mode) -> Result<Mode, Self> {
         match mode {
             Mode::Slot { of } if !(1..=MAX_SLOTS).contains(&of) => Err(Self::Impossible {
                 field: field.to_owned(),
@@ -259,7 +200,7 @@ impl Fault {
     }
 
     /// Which of the three kinds it is.
-    pub const fn kind(&self) -> FaultKind {
+    pub const fn kind(&self) -> Kind {
         match self {
             Self::Refused(_)
             | Self::WaitEnded { .. }
@@ -268,9 +209,9 @@ impl Fault {
             | Self::Cluster(_)
             | Self::WrongNode { .. }
             | Self::NodeNotBlank { .. }
-            | Self::AddressDiffers { .. } => FaultKind::Refused,
-            Self::Failed(Failure::OutcomeUnknown) => FaultKind::Unknown,
-            _ => FaultKind::Failed,
+            | Self::AddressDiffers { .. } => Kind::Refused,
+            Self::Failed(Failure::OutcomeUnknown) => Kind::Unknown,
+            _ => Kind::Failed,
         }
     }
 
@@ -281,7 +222,7 @@ impl Fault {
                 format!("resource {resource} is not free: {}", not_free(why))
             }
             Self::Refused(refusal) => refusal.to_string(),
-            Self::WaitEnded { why, .. } => format!("the wait ended without a lease: {}", wait_ending(*why)),
+            Self::WaitEnded { why, .. } => format!("the wait ended without a lease: {}", wait_ended(*why)),
             Self::Failed(Failure::NotYourSession { session }) => {
                 format!("this is not the key of session {session}")
             }
@@ -390,85 +331,6 @@ const fn of_cluster(refusal: &ClusterRefusal) -> &'static str {
         ClusterRefusal::NobodyToTakeOver => "nobody-to-take-over",
     }
 }
-
-/// A code, and what it is over HTTP and over gRPC.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Code {
-    /// The word.
-    pub name: &'static str,
-    /// The status of an HTTP response.
-    pub http: u16,
-    /// The status of a gRPC call.
-    pub grpc: GrpcCode,
-}
-
-const fn code(name: &'static str, http: u16, grpc: GrpcCode) -> Code {
-    Code { name, http, grpc }
-}
-
-/// Every code that there is, each once. Over HTTP it is 400 for what cannot be in any state, 409 for what this state does not
-/// allow, 410 for what is over and 429 for limits. An unknown outcome is not 503: whoever sends again what got that answer may do
-/// it twice.
-pub const CODES: [Code; 58] = [
-    code("session-ended", 410, GrpcCode::NotFound),
-    code("session-overdue", 409, GrpcCode::FailedPrecondition),
-    code("older-attach", 409, GrpcCode::FailedPrecondition),
-    code("command-gap", 409, GrpcCode::FailedPrecondition),
-    code("seen-ahead", 409, GrpcCode::FailedPrecondition),
-    code("too-many-unseen", 429, GrpcCode::ResourceExhausted),
-    code("wrong-session-kind", 409, GrpcCode::FailedPrecondition),
-    code("ttl-out-of-range", 400, GrpcCode::InvalidArgument),
-    code("bad-numbers", 400, GrpcCode::InvalidArgument),
-    code("bad-policies", 400, GrpcCode::InvalidArgument),
-    code("bad-request", 400, GrpcCode::InvalidArgument),
-    code("wrong-kind", 409, GrpcCode::FailedPrecondition),
-    code("not-free", 409, GrpcCode::Aborted),
-    code("not-holder", 409, GrpcCode::FailedPrecondition),
-    code("not-current", 409, GrpcCode::FailedPrecondition),
-    code("not-held", 409, GrpcCode::FailedPrecondition),
-    code("no-such-wait", 409, GrpcCode::NotFound),
-    code("no-such-successor", 409, GrpcCode::NotFound),
-    code("no-offer", 409, GrpcCode::NotFound),
-    code("limit-reached", 429, GrpcCode::ResourceExhausted),
-    code("tokens-exhausted", 409, GrpcCode::FailedPrecondition),
-    code("no-room", 409, GrpcCode::ResourceExhausted),
-    code("not-yet-in-use", 409, GrpcCode::FailedPrecondition),
-    code("token-ahead", 409, GrpcCode::FailedPrecondition),
-    code("no-such-alarm", 409, GrpcCode::NotFound),
-    code("wait-ended", 409, GrpcCode::Aborted),
-    code("outcome-unknown", 504, GrpcCode::Unknown),
-    code("unavailable", 503, GrpcCode::Unavailable),
-    code("not-your-session", 403, GrpcCode::PermissionDenied),
-    code("revision-too-old", 410, GrpcCode::OutOfRange),
-    code("revision-ahead", 409, GrpcCode::OutOfRange),
-    code("too-many-watches", 429, GrpcCode::ResourceExhausted),
-    code("no-such-member", 409, GrpcCode::NotFound),
-    code("member-taken", 409, GrpcCode::FailedPrecondition),
-    code("was-removed", 409, GrpcCode::FailedPrecondition),
-    code("too-many-members", 429, GrpcCode::ResourceExhausted),
-    code("not-caught-up", 409, GrpcCode::FailedPrecondition),
-    code("is-voter", 409, GrpcCode::FailedPrecondition),
-    code("is-learner", 409, GrpcCode::FailedPrecondition),
-    code("last-voter", 409, GrpcCode::FailedPrecondition),
-    code("no-majority-left", 409, GrpcCode::FailedPrecondition),
-    code("change-under-way", 409, GrpcCode::Aborted),
-    code("handing-over", 409, GrpcCode::Aborted),
-    code("nobody-to-take-over", 409, GrpcCode::FailedPrecondition),
-    code("node-unreachable", 409, GrpcCode::FailedPrecondition),
-    code("wrong-node", 409, GrpcCode::FailedPrecondition),
-    code("node-not-blank", 409, GrpcCode::FailedPrecondition),
-    code("address-differs", 409, GrpcCode::FailedPrecondition),
-    code("bad-json", 400, GrpcCode::InvalidArgument),
-    code("unknown-field", 400, GrpcCode::InvalidArgument),
-    code("bad-field", 400, GrpcCode::InvalidArgument),
-    code("body-too-large", 413, GrpcCode::ResourceExhausted),
-    code("headers-too-large", 431, GrpcCode::ResourceExhausted),
-    code("request-timeout", 408, GrpcCode::DeadlineExceeded),
-    code("no-such-path", 404, GrpcCode::Unimplemented),
-    code("wrong-method", 405, GrpcCode::Unimplemented),
-    code("wrong-content-type", 415, GrpcCode::InvalidArgument),
-    code("too-many-requests", 429, GrpcCode::ResourceExhausted),
-];
 
 #[cfg(test)]
 mod tests;

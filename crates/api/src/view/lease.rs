@@ -3,46 +3,52 @@
 use leasehold_core::table::{
     AlarmView, HolderView, HoldingState, LeaseView, PastView, ReadinessView, SessionView, WaiterView,
 };
-use leasehold_core::{Ending, Millis, Mode, Token, Value};
+use leasehold_core::{Millis, Mode, Value};
 use serde::Serialize;
 
-use crate::plain::words;
+use crate::text::hex;
+use crate::{Number, word};
 
 /// One resource.
 #[derive(Debug, Serialize)]
-pub(crate) struct LeaseJson {
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+pub struct Lease {
     resource: String,
     held: bool,
+    #[cfg_attr(feature = "openapi", schemars(extend("enum" = ["exclusive", "shared", "slots"])))]
     mode: &'static str,
     slots: Option<u32>,
-    holders: Vec<HolderJson>,
+    holders: Vec<Holder>,
     holding: usize,
-    queue: Vec<WaiterJson>,
+    queue: Vec<Waiter>,
     waiting: usize,
     cool_down_ms: Option<u64>,
     restore_wait_ms: Option<u64>,
     transitions: u64,
-    alarm: Option<AlarmJson>,
+    alarm: Option<Alarm>,
 }
 
 /// One alarm.
 #[derive(Debug, Serialize)]
-pub(crate) struct AlarmJson {
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+pub struct Alarm {
     resource: String,
-    token: String,
+    token: Number,
     by: String,
     age_ms: u64,
 }
 
 /// One holder.
 #[derive(Debug, Serialize)]
-pub(crate) struct HolderJson {
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+pub struct Holder {
     label: String,
-    session: String,
-    token: String,
-    fence_token: String,
+    session: Number,
+    token: Number,
+    fence_token: Number,
     slot: Option<u32>,
     shared: bool,
+    #[cfg_attr(feature = "openapi", schemars(extend("enum" = ["held", "overdue", "revoked"])))]
     state: &'static str,
     ttl_ms: u64,
     remaining_ms: u64,
@@ -51,29 +57,33 @@ pub(crate) struct HolderJson {
     value: Option<String>,
     value_hex: Option<String>,
     value_left_out: bool,
-    draining: Option<DrainingJson>,
-    readiness: Option<ReadinessJson>,
-    offer: Option<OfferJson>,
+    draining: Option<Draining>,
+    readiness: Option<Readiness>,
+    offer: Option<Offer>,
 }
 
 /// What a holder says of its readiness.
 #[derive(Debug, Serialize)]
-pub(crate) struct ReadinessJson {
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+pub struct Readiness {
+    #[cfg_attr(feature = "openapi", schemars(extend("enum" = ["warming-up", "ready"])))]
     state: &'static str,
     ready_after_ms: Option<u64>,
 }
 
 /// What a holder says of its drain.
 #[derive(Debug, Serialize)]
-pub(crate) struct DrainingJson {
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+pub struct Draining {
     in_flight: u32,
     remaining_ms: u64,
 }
 
 /// Whom a holder offers its place to.
 #[derive(Debug, Serialize)]
-pub(crate) struct OfferJson {
-    to: String,
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+pub struct Offer {
+    to: Number,
     label: String,
     ready: bool,
     remaining_ms: u64,
@@ -81,17 +91,19 @@ pub(crate) struct OfferJson {
 
 /// One waiter.
 #[derive(Debug, Serialize)]
-pub(crate) struct WaiterJson {
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+pub struct Waiter {
     label: String,
-    session: String,
+    session: Number,
     waiting_for_ms: u64,
     overdue: bool,
 }
 
 /// One session.
 #[derive(Debug, Serialize)]
-pub(crate) struct SessionJson {
-    session: String,
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+pub struct Session {
+    session: Number,
     label: String,
     overdue: bool,
     ttl_ms: u64,
@@ -104,75 +116,96 @@ pub(crate) struct SessionJson {
 
 /// One lease of the past.
 #[derive(Debug, Serialize)]
-pub(crate) struct PastJson {
-    token: String,
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+pub struct Past {
+    token: Number,
     label: String,
-    session: String,
+    session: Number,
     held_for_ms: u64,
     ended_ago_ms: u64,
     #[serde(flatten)]
-    ending: EndingJson,
+    ending: Ending,
 }
 
 /// How a lease ended.
 #[derive(Debug, Serialize)]
-pub(crate) struct EndingJson {
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+pub struct Ending {
+    #[cfg_attr(feature = "openapi", schemars(extend("enum" = word::ENDINGS)))]
     ended: &'static str,
     by: Option<String>,
     reason: Option<String>,
-    successor: Option<String>,
-    taken_by: Option<String>,
+    successor: Option<Number>,
+    taken_by: Option<Number>,
 }
 
-impl LeaseJson {
-    pub(crate) fn new(view: &LeaseView) -> Self {
-        // A name without slots takes exclusive and shared leases in turn.
-        let shared = view.holders.iter().any(|holder| holder.shared);
-        let (mode, slots) = match view.mode {
-            Mode::Slot { of } => ("slots", Some(of)),
-            Mode::Shared => ("shared", None),
-            Mode::Exclusive if shared => ("shared", None),
-            Mode::Exclusive => ("exclusive", None),
+impl Lease {
+    /// As the table shows it.
+    pub fn new(view: &LeaseView) -> Self {
+        let slots = match view.mode {
+            Mode::Slot { of } => Some(of),
+            Mode::Exclusive | Mode::Shared => None,
         };
         Self {
             resource: view.resource.to_string(),
             held: view.holders.iter().any(|holder| holder.state != HoldingState::Revoked),
-            mode,
+            mode: word::mode(word::present_mode(view)),
             slots,
-            holders: view.holders.iter().map(HolderJson::new).collect(),
+            holders: view.holders.iter().map(Holder::new).collect(),
             holding: view.holding,
-            queue: view.queue.iter().map(WaiterJson::new).collect(),
+            queue: view.queue.iter().map(Waiter::new).collect(),
             waiting: view.waiting,
             cool_down_ms: view.cool_down.map(Millis::get),
             restore_wait_ms: view.restore_wait.map(Millis::get),
             transitions: view.transitions,
-            alarm: view.alarm.as_ref().map(AlarmJson::new),
+            alarm: view.alarm.as_ref().map(Alarm::new),
         }
     }
 }
 
-impl AlarmJson {
-    pub(crate) fn new(view: &AlarmView) -> Self {
+impl Lease {
+    /// A resource that the store has never heard of, or has forgotten.
+    pub fn unknown(name: &str) -> Self {
+        Self {
+            resource: name.to_owned(),
+            held: false,
+            mode: "unknown",
+            slots: None,
+            holders: Vec::new(),
+            holding: 0,
+            queue: Vec::new(),
+            waiting: 0,
+            cool_down_ms: None,
+            restore_wait_ms: None,
+            transitions: 0,
+            alarm: None,
+        }
+    }
+}
+
+impl Alarm {
+    /// As the table shows it.
+    pub fn new(view: &AlarmView) -> Self {
         Self {
             resource: view.resource.to_string(),
-            token: view.token.to_string(),
+            token: view.token.get().into(),
             by: view.by.to_string(),
             age_ms: view.age.get(),
         }
     }
 }
 
-impl HolderJson {
+impl Holder {
     fn new(view: &HolderView) -> Self {
         let (value, value_hex) = view.value.as_ref().map_or((None, None), value_fields);
         Self {
             label: view.label.to_string(),
-            session: view.session.to_string(),
-            token: view.token.to_string(),
-            fence_token: view.fence.to_string(),
+            session: view.session.get().into(),
+            token: view.token.get().into(),
+            fence_token: view.fence.get().into(),
             slot: view.slot,
             shared: view.shared,
-            state: words::holding(view.state),
+            state: word::holding(view.state),
             ttl_ms: view.ttl.get(),
             remaining_ms: view.remaining.get(),
             held_for_ms: view.held_for.get(),
@@ -180,18 +213,17 @@ impl HolderJson {
             value,
             value_hex,
             value_left_out: view.value.is_none(),
-            draining: view.draining.map(|shown| DrainingJson {
-                in_flight: shown.in_flight,
-                remaining_ms: shown.remaining.get(),
-            }),
+            draining: view
+                .draining
+                .map(|shown| Draining { in_flight: shown.in_flight, remaining_ms: shown.remaining.get() }),
             readiness: view.readiness.map(|said| match said {
-                ReadinessView::WarmingUp => ReadinessJson { state: "warming-up", ready_after_ms: None },
+                ReadinessView::WarmingUp => Readiness { state: "warming-up", ready_after_ms: None },
                 ReadinessView::ReadyAfter(after) => {
-                    ReadinessJson { state: "ready", ready_after_ms: Some(after.get()) }
+                    Readiness { state: "ready", ready_after_ms: Some(after.get()) }
                 }
             }),
-            offer: view.offer.as_ref().map(|offer| OfferJson {
-                to: offer.to.to_string(),
+            offer: view.offer.as_ref().map(|offer| Offer {
+                to: offer.to.get().into(),
                 label: offer.label.to_string(),
                 ready: offer.ready,
                 remaining_ms: offer.remaining.get(),
@@ -200,21 +232,22 @@ impl HolderJson {
     }
 }
 
-impl WaiterJson {
+impl Waiter {
     fn new(view: &WaiterView) -> Self {
         Self {
             label: view.label.to_string(),
-            session: view.session.to_string(),
+            session: view.session.get().into(),
             waiting_for_ms: view.waiting_for.get(),
             overdue: view.overdue,
         }
     }
 }
 
-impl SessionJson {
-    pub(crate) fn new(view: &SessionView) -> Self {
+impl Session {
+    /// As the table shows it.
+    pub fn new(view: &SessionView) -> Self {
         Self {
-            session: view.session.to_string(),
+            session: view.session.get().into(),
             label: view.label.to_string(),
             overdue: view.overdue,
             ttl_ms: view.ttl.get(),
@@ -227,30 +260,32 @@ impl SessionJson {
     }
 }
 
-impl PastJson {
-    pub(crate) fn new(view: &PastView) -> Self {
+impl Past {
+    /// As the table shows it.
+    pub fn new(view: &PastView) -> Self {
         Self {
-            token: view.token.to_string(),
+            token: view.token.get().into(),
             label: view.label.to_string(),
-            session: view.session.to_string(),
+            session: view.session.get().into(),
             held_for_ms: view.held_for.get(),
             ended_ago_ms: view.ended_ago.get(),
-            ending: EndingJson::new(&view.how),
+            ending: Ending::new(&view.how),
         }
     }
 }
 
-impl EndingJson {
-    pub(crate) fn new(how: &Ending) -> Self {
+impl Ending {
+    /// As the table shows it.
+    pub fn new(how: &leasehold_core::Ending) -> Self {
         let mut json =
-            Self { ended: words::ending(how), by: None, reason: None, successor: None, taken_by: None };
+            Self { ended: word::ending(how), by: None, reason: None, successor: None, taken_by: None };
         match how {
-            Ending::Revoked { by, reason } => {
+            leasehold_core::Ending::Revoked { by, reason } => {
                 json.by = Some(by.to_string());
                 json.reason = Some(reason.to_string());
             }
-            Ending::HandedOver { to } => json.successor = Some(to.to_string()),
-            Ending::Taken { by } => json.taken_by = Some(Token::to_string(by)),
+            leasehold_core::Ending::HandedOver { to } => json.successor = Some(to.get().into()),
+            leasehold_core::Ending::Taken { by } => json.taken_by = Some(by.get().into()),
             _ => {}
         }
         json
@@ -258,7 +293,7 @@ impl EndingJson {
 }
 
 /// Text as text, anything else as hexadecimal digits; neither when there is nothing.
-pub(crate) fn value_fields(value: &Value) -> (Option<String>, Option<String>) {
+pub(super) fn value_fields(value: &Value) -> (Option<String>, Option<String>) {
     if value.is_empty() {
         return (None, None);
     }
@@ -266,13 +301,6 @@ pub(crate) fn value_fields(value: &Value) -> (Option<String>, Option<String>) {
         Ok(text) => (Some(text.to_owned()), None),
         Err(_) => (None, Some(hex(value.as_bytes()))),
     }
-}
-
-/// Two digits for each byte.
-fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digit = |half: u8| char::from(DIGITS[usize::from(half)]);
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
 #[cfg(test)]
