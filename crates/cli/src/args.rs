@@ -43,47 +43,44 @@ pub(crate) use serve::ServeArgs;
 
 const ROOT_EXAMPLES: &str = "\
 Examples:
-  leasehold run backup -- ./backup.sh      run it while nobody else does
-  leasehold get backup                     who holds it, since when
-  leasehold gaps backup                    when nobody did, and why
-  leasehold release backup                 ask the holder to let go
+  leasehold run backup -- ./backup.sh      run it here, on no other machine at the same time
+  leasehold get backup                     show who holds it, and since when
+  leasehold gaps backup                    show when it had no holder, and why
+  leasehold release backup                 ask the holder to finish
   leasehold revoke backup --reason stuck   end the lease of a dead holder
-  leasehold plan --ttl 10s                 whether these numbers fit together
   leasehold serve                          serve leases to many machines
 
 Exit codes:
   0    done, or the answer is yes
   1    failed, or the answer is no
-  2    the command line makes no sense
-  3    a history shows that a promise was not kept
-  4    a history cannot be judged
+  2    usage error
   119  a receiver could not be sealed
   120  held by another
-  121  lost while it was needed
+  121  the lease was lost
   122  the store cannot be reached or used
-  123  nobody can say whether it was done
-  126  the command to run cannot be executed
-  127  the command to run was not found
-  Otherwise the code of the command that was run.";
+  123  outcome unknown: the request was sent, no answer came
+  126  the command cannot be executed
+  127  the command was not found
+  Otherwise `run` passes on the exit code of the command.";
 
 const HANDOVER_EXAMPLES: &str = "\
 Examples:
-  leasehold handover leader                to whoever waits first
+  leasehold handover leader                to the first waiter
   leasehold handover leader --to web-2     to web-2, wherever it stands in the queue
 
-Exit codes: 0 handed over, 1 nobody to hand it to or another than was
-named holds it now, 120 the holder did not let go in time.";
+Exit codes: 0 handed over, 1 no such waiter or another one holds it now,
+120 the holder did not release it in time.";
 
 const WATCH_EXAMPLES: &str = "\
 Examples:
-  leasehold watch                  everything, from now on
+  leasehold watch                  all names, from now on
   leasehold watch jobs/            only names that begin with jobs/
-  leasehold watch --after 17       go on after revision 17";
+  leasehold watch --after 17       continue after revision 17";
 
-/// Leases with fencing tokens: run a command, or hold a name, on exactly one of many.
+/// Leases with fencing tokens: run a command on exactly one of many machines.
 ///
-/// A lease is exclusive authority over a name, for a time that is renewed while the holder lives. Every grant has a token greater
-/// than all before it: whatever the holder writes to can refuse writes with a smaller one.
+/// A lease gives one process exclusive rights to a name and stays valid while the holder renews it. Every grant has a token greater than
+/// all before it, so that a database can refuse writes with a smaller one.
 #[derive(Debug, Parser)]
 #[command(name = "leasehold", version, after_help = ROOT_EXAMPLES, max_term_width = 110)]
 pub(crate) struct Cli {
@@ -96,10 +93,10 @@ pub(crate) struct Cli {
 /// What every command takes.
 #[derive(Debug, Args)]
 pub(crate) struct Global {
-    /// Where the leases live: dir:PATH, just a path, or leasehold://HOST:PORT
+    /// Where the leases are kept: leasehold://HOST:PORT, dir:PATH or a path
     ///
-    /// A directory that all processes of this machine share, or a service that many machines share (`leasehold serve`). Default:
-    /// the directory leasehold in $XDG_STATE_HOME, or in ~/.local/state.
+    /// A service that many machines share (`leasehold serve`), or a directory that the processes of one machine share. Default: the
+    /// directory leasehold in $XDG_STATE_HOME, or in ~/.local/state.
     #[arg(
         long,
         global = true,
@@ -112,7 +109,7 @@ pub(crate) struct Global {
     /// Print JSON instead of text
     #[arg(long, global = true, help_heading = "Global options")]
     pub(crate) json: bool,
-    /// Give up when the store is out of reach for so long
+    /// Give up after LENGTH without a connection
     #[arg(long, global = true, help_heading = "Global options", value_name = "LENGTH", default_value = "10s", value_parser = values::length, allow_hyphen_values = true)]
     pub(crate) timeout: Duration,
 }
@@ -122,133 +119,131 @@ pub(crate) struct Global {
 pub(crate) enum Command {
     /// Run a command while holding NAME, or several names at once
     ///
-    /// Waits until every NAME is free, runs the command, and lets go when the command and everything it started are gone. If a lease
-    /// cannot be kept, the command is ended before another may hold its NAME. The command's exit code is passed through; a command
-    /// that a signal N ended gives 128 + N.
+    /// Waits until NAME is free, runs the command, and releases NAME when the command and all its child processes have ended. If the lease
+    /// cannot be renewed, the command is killed before another process may hold NAME. Exits with the command's exit code, or with 128 + N if
+    /// signal N ended the command.
     #[command(after_help = run::EXAMPLES)]
     Run(Box<RunArgs>),
-    /// Hold NAME until told otherwise
+    /// Hold NAME until a signal or `leasehold release`
     ///
-    /// Prints one line when it is granted and one whenever it stands differently. Ends, and lets go, on SIGTERM, SIGINT or SIGHUP,
-    /// when somebody asks with `leasehold release`, and at the end of standard input if that is a pipe.
+    /// Prints one line at the grant and one at every change of state. Releases NAME and ends on SIGTERM, SIGINT or SIGHUP, on `leasehold
+    /// release NAME`, and at the end of standard input if that is a pipe.
+    #[command(after_help = run::HOLD_EXAMPLES)]
     Hold(HoldArgs),
-    /// Ask the holder of NAME to finish and let go
+    /// Ask the holder of NAME to finish and release it
     ///
-    /// The holder decides when: `leasehold run` sends its command SIGTERM and waits for it. To take NAME away from a holder that
-    /// does not answer, see `leasehold revoke`.
+    /// The holder decides when: `leasehold run` sends SIGTERM to its command and waits for it. To end the lease of a holder that does not
+    /// answer, use `leasehold revoke`.
     Release(ReleaseArgs),
-    /// Ask the holder of NAME to finish and hand it to somebody who waits
+    /// Ask the holder of NAME to finish and hand it to a waiter
     ///
-    /// As `release`, but nothing happens unless somebody is there to take NAME over: the holder goes on holding it until its successor is
-    /// ready, and only then finishes and lets go. Says who holds NAME then.
+    /// As `release`, but the holder keeps NAME until its successor is ready, and only then finishes and releases it. Nothing happens
+    /// without a waiter.
     #[command(after_help = HANDOVER_EXAMPLES)]
     Handover(HandoverArgs),
     /// Show who holds NAME, since when, and who waits
     ///
-    /// Exit code 0 if somebody holds it, 1 if nobody does.
+    /// Exits 0 if NAME is held, 1 if it is free.
     Get(NameArgs),
-    /// List what is held or waited for
+    /// List the names that are held or waited for
     List(ListArgs),
-    /// Print what happens to leases, as it happens
+    /// Print every change of a lease as it happens
     ///
-    /// Prints one line for every change: a lease is granted or ends, a holder shows another value, a register is written. Each line
-    /// begins with the revision of its change. Goes on until SIGINT, SIGTERM or SIGHUP.
+    /// Prints one line for each grant, each end of a lease, each new value and each write of a register. A line begins with the revision of
+    /// its change. Runs until SIGINT, SIGTERM or SIGHUP.
     #[command(after_help = WATCH_EXAMPLES)]
     Watch(WatchArgs),
-    /// List who is alive, whether they hold anything or not
+    /// List connected clients
     Sessions,
-    /// Show who holds NAME and who held it, newest first, and how each lease ended
+    /// Show past and present holders of NAME, newest first, and how each lease ended
     History(NameArgs),
-    /// Show for how long nobody acted on NAME, or on any name, and why
+    /// Show how long a name had no working holder, and why
     ///
-    /// A gap goes from the last sign of life of one holder to the moment at which the next is ready. Each is split into its causes: the silence
-    /// until it was noticed, grace, cool-down, the wait until somebody asked, the warm-up of the next holder, outages of the service.
+    /// A gap lasts from the last sign of life of one holder until the next holder is ready. Each gap is split by cause: detection, grace,
+    /// cool-down, no waiter, warm-up of the next holder, outage of the service.
     #[command(after_help = gaps::EXAMPLES)]
     Gaps(GapsArgs),
-    /// Say whether TOKEN is that of a present lease of NAME
+    /// Check whether TOKEN belongs to a present lease of NAME
     ///
-    /// Exit code 0 if it is current, 1 if not.
+    /// Exits 0 if it is current, 1 if not.
     Check(CheckArgs),
-    /// List the names that an alarm keeps from everybody, or answer one
+    /// List the names that an alarm blocks, or clear an alarm
     ///
-    /// Somebody gave back or wrote with a token that was never granted here: the state may have been set back, and receivers that
-    /// know that token would refuse every new holder. The name goes to nobody until somebody has looked.
+    /// An alarm: a client released or wrote with a token that this store never granted. The state may have been set back; receivers that have
+    /// seen that token would refuse every new holder. The store does not grant the name until an operator clears the alarm.
     #[command(after_help = alarms::EXAMPLES)]
     Alarms(AlarmsArgs),
-    /// Ask receivers which token they have seen under a fence name
+    /// Show the highest token that each receiver has seen
     ///
-    /// Shows the highest token that each receiver knows beside the one with which the present holder writes, the last writes that were
-    /// refused with their holders, and the smallest token that another store may begin with. Changes nothing.
+    /// Compares it with the token of the present holder. Also shows the last refused writes with their holders, and the smallest token with
+    /// which another store may start. Changes nothing.
     #[command(after_help = fence_check::EXAMPLES, override_usage = fence_check::USAGE)]
     FenceCheck(FenceCheckArgs),
     /// End the lease of a holder that does not answer
     ///
-    /// Shows the token first and asks. The holder may not know yet: until it does, or cannot believe in its lease any more, NAME
-    /// goes to nobody, and the answer says how long that is at most.
+    /// Shows holder and token and asks for confirmation. The store grants NAME again once the old holder has acknowledged or its time has run
+    /// out; the answer says when that is at the latest.
     Revoke(RevokeArgs),
-    /// Say what numbers come to before anybody uses them
+    /// Check ttl, renewal and margin; show the failover times they give
     ///
-    /// Judges ttl, renewal interval, margin and bounds as every session is judged, and shows both sides of each inequality, gaps, traffic, and
-    /// what a pause does. Numbers that do not fit are refused, with the nearest that do. Needs no store. Exit code 0 if they are accepted, 1 if not.
+    /// Checks the numbers as the store checks every session. Shows both sides of each inequality, gaps, traffic and the effect of a pause, or
+    /// the nearest numbers that are accepted. Needs no store. Exits 0 if the numbers are accepted, 1 if not.
     #[command(after_help = plan::EXAMPLES)]
     Plan(Box<PlanArgs>),
-    /// Measure round trips, pauses and clocks, and say whether the numbers of a lease hold
+    /// Measure round trips, pauses and clocks; check a ttl against them
     ///
-    /// Renews a session of its own at the store, about a hundred times a second, and leaves nothing behind. Ctrl-C ends it early and shows
-    /// what was measured.
+    /// Renews a session of its own about a hundred times a second and leaves nothing behind. Ctrl-C ends it early and shows the results so
+    /// far.
     #[command(after_help = probe::EXAMPLES)]
     Probe(ProbeArgs),
-    /// Put load on a store and say how fast it answers
+    /// Put load on a store and measure how fast it answers
     ///
-    /// Acquires and releases, then renews, with sessions and names of its own, and leaves no lease behind. Refuses a store in which others hold
-    /// leases, unless told otherwise. Ctrl-C ends it early and shows what was measured.
+    /// Acquires and releases, then renews, with sessions and names of its own, and leaves no lease behind. Refuses a store in which other
+    /// clients hold leases. Ctrl-C ends it early and shows the results so far.
     #[command(after_help = bench::EXAMPLES)]
     Bench(BenchArgs),
     /// Serve leases to many machines
     ///
-    /// Runs until SIGTERM or SIGINT. Then it closes its port, answers what is under way, and ends with exit code 0; a second signal
-    /// ends it at once. That loses nothing, and neither does a crash: what was answered is on disk. Other commands use it with
-    /// --store leasehold://HOST:PORT; other programs speak HTTP with JSON, or gRPC, on the same port.
+    /// Runs until SIGTERM or SIGINT. Then it closes its port, answers open requests and exits 0; a second signal ends it at once. Neither
+    /// that nor a crash loses anything: every answer is on disk first. Other commands use the service with --store leasehold://HOST:PORT;
+    /// other programs speak HTTP with JSON, or gRPC, on the same port.
     #[command(after_help = serve::EXAMPLES)]
     Serve(Box<ServeArgs>),
-    /// Fence a service that cannot be changed: refuse writes with a stale token before they reach it
+    /// Refuse writes with a stale token in front of a service that cannot check them
     ///
-    /// A reverse proxy that keeps the highest token of every fence name. Requests with a smaller one are refused, and one with a greater one is
-    /// forwarded when those with smaller ones are answered. Runs until SIGTERM or SIGINT; then it answers what is under way and ends. Needs no
-    /// store.
+    /// A reverse proxy that keeps the highest token of every fence name. It refuses requests with a smaller token, and forwards one with a
+    /// greater token after those with smaller tokens are answered. Runs until SIGTERM or SIGINT; then it answers open requests and ends.
     #[command(after_help = fence_proxy::EXAMPLES)]
     FenceProxy(Box<FenceProxyArgs>),
-    /// Look at the nodes of a service, and change who they are
+    /// Show, add, promote and remove the nodes of a service
     #[command(subcommand, after_help = cluster::EXAMPLES)]
     Cluster(ClusterCommand),
     /// Write the state of a running service to a file
     ///
-    /// The file is there whole or not at all. It holds what sessions prove themselves with: keep it as you keep the service's own
-    /// directory.
+    /// The file is written whole or not at all. It contains the keys of sessions: protect it like the data directory.
     #[command(after_help = files::BACKUP_EXAMPLES)]
     Backup(BackupArgs),
-    /// Make a directory for a service from a backup
+    /// Make a data directory from a backup
     ///
-    /// Begins another life of the state: a new node, a greater epoch, so that every token is greater than all before, and no sessions and
-    /// leases. Nothing is granted until no holder from before can believe in its lease any more. Start the service with `leasehold serve`
-    /// afterwards; stop the old one first.
+    /// Stop the old service first. The restored state has a new node, a greater epoch, so that every token is greater than all before, and
+    /// no sessions or leases. It grants nothing until the leases of old holders have run out. Start it with `leasehold serve`.
     #[command(after_help = files::RESTORE_EXAMPLES)]
     Restore(RestoreArgs),
-    /// Let the last node of a cluster that has lost its majority go on alone
+    /// Continue with one node of a cluster that has lost its majority
     ///
-    /// As restore, from the node's own log and in its own directory; that log is kept beside the new one. What other nodes had
-    /// acknowledged and this one never got is lost.
+    /// As restore, from the node's own log and in its own directory; the old log is kept beside the new one. Entries that only other nodes
+    /// had are lost.
     #[command(after_help = files::RECOVER_EXAMPLES)]
     Recover(RecoverArgs),
-    /// Check a directory or a backup that nobody uses now
+    /// Check a data directory that is not in use, or a backup
     ///
-    /// Reads everything, replays the log, and names damage by file and byte. Exit code 0 if all is good, 1 if anything is damaged.
+    /// Reads everything, replays the log, and reports damage by file and byte. Exits 0 if all is good, 1 if anything is damaged.
     #[command(after_help = files::VERIFY_EXAMPLES)]
     Verify(VerifyArgs),
-    /// Judge what clients saw in a run: exclusion, token order, renewals
+    /// Check a recorded history for exclusion, token order and renewals
     ///
-    /// Reads a history of JSON lines, which any program can write, and `leasehold run --history` does. Exit code 0 if everything that
-    /// could be judged held, 3 if anything was violated, 4 if the history cannot be judged.
+    /// Reads JSON lines, as `leasehold run --history` and other programs write them. Exits 0 if every check held, 3 if a promise was
+    /// violated, 4 if the history cannot be judged.
     #[command(after_help = check_history::EXAMPLES)]
     CheckHistory(CheckHistoryArgs),
     /// Print completions for a shell
@@ -263,7 +258,7 @@ pub(crate) enum Command {
 /// A command about one resource.
 #[derive(Debug, Args)]
 pub(crate) struct NameArgs {
-    /// The resource
+    /// The name of the lease
     #[arg(value_parser = values::name)]
     pub(crate) name: ResourceName,
 }
@@ -271,23 +266,23 @@ pub(crate) struct NameArgs {
 /// `release`.
 #[derive(Debug, Args)]
 pub(crate) struct ReleaseArgs {
-    /// The resource
+    /// The name of the lease
     #[arg(value_parser = values::name)]
     pub(crate) name: ResourceName,
     /// Only the lease with this token
     #[arg(long, value_parser = values::token, allow_hyphen_values = true)]
     pub(crate) token: Option<Token>,
-    /// Wait so long for the holder
+    /// Wait up to LENGTH for the release
     #[arg(long, value_name = "LENGTH", default_value = "10s", value_parser = values::wait, allow_hyphen_values = true)]
     pub(crate) wait: Duration,
-    /// Only if the holder is called so; exit code 0 if it is not
+    /// Only if held by LABEL; otherwise do nothing, exit 0
     ///
-    /// For the hook of one replica of many: without it, whoever holds NAME is asked, also the one that is to stay.
+    /// For the stop hook of one replica of many: without it, the present holder is asked, even if that is another replica.
     #[arg(long, value_name = "LABEL", value_parser = values::label, allow_hyphen_values = true, conflicts_with = "token")]
     pub(crate) holder: Option<Label>,
-    /// Then wait so long until somebody else holds NAME, and say who
+    /// Then wait up to LENGTH for the next holder, and show it
     ///
-    /// For the preStop hook of an orchestrator, together with --holder: exit code 0 when somebody else holds NAME, 1 when the time ran out.
+    /// For the preStop hook of an orchestrator, together with --holder. Exits 0 when NAME has a new holder, 1 when LENGTH is over.
     #[arg(long, value_name = "LENGTH", value_parser = values::wait, allow_hyphen_values = true)]
     pub(crate) await_successor: Option<Duration>,
 }
@@ -295,16 +290,16 @@ pub(crate) struct ReleaseArgs {
 /// `handover`.
 #[derive(Debug, Args)]
 pub(crate) struct HandoverArgs {
-    /// The resource
+    /// The name of the lease
     #[arg(value_parser = values::name)]
     pub(crate) name: ResourceName,
-    /// To the first waiter with this label, past the others [default: to whoever waits first]
+    /// To the first waiter with this label, past the others [default: to the first waiter]
     #[arg(long, value_name = "HOLDER", value_parser = values::label, allow_hyphen_values = true)]
     pub(crate) to: Option<Label>,
     /// Only the lease with this token
     #[arg(long, value_parser = values::token, allow_hyphen_values = true)]
     pub(crate) token: Option<Token>,
-    /// Wait so long until the successor holds NAME
+    /// Wait up to LENGTH for the successor
     #[arg(long, value_name = "LENGTH", default_value = "30s", value_parser = values::wait, allow_hyphen_values = true)]
     pub(crate) wait: Duration,
 }
@@ -315,7 +310,7 @@ pub(crate) struct ListArgs {
     /// Only names that begin with this
     #[arg(default_value = "", hide_default_value = true)]
     pub(crate) prefix: String,
-    /// Also names that nobody holds now
+    /// Include names that are free
     #[arg(long)]
     pub(crate) all: bool,
 }
@@ -323,10 +318,10 @@ pub(crate) struct ListArgs {
 /// `watch`.
 #[derive(Debug, Args)]
 pub(crate) struct WatchArgs {
-    /// Watch only names that begin with this [default: all]
+    /// Only names that begin with this
     #[arg(default_value = "", hide_default_value = true)]
     pub(crate) prefix: String,
-    /// Begin after this revision and not with the next change; a store keeps only the latest changes
+    /// Start after this revision instead of now; the store keeps only the latest changes
     #[arg(long, value_name = "REVISION", value_parser = values::revision, allow_hyphen_values = true)]
     pub(crate) after: Option<Revision>,
 }
@@ -334,7 +329,7 @@ pub(crate) struct WatchArgs {
 /// `check`.
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
-    /// The resource
+    /// The name of the lease
     #[arg(value_parser = values::name)]
     pub(crate) name: ResourceName,
     /// The token
@@ -345,19 +340,19 @@ pub(crate) struct CheckArgs {
 /// `revoke`.
 #[derive(Debug, Args)]
 pub(crate) struct RevokeArgs {
-    /// The resource
+    /// The name of the lease
     #[arg(value_parser = values::name)]
     pub(crate) name: ResourceName,
-    /// Why, for the history and for the holder
+    /// Why; shown in the history and to the holder
     #[arg(long, value_name = "TEXT", value_parser = values::reason, allow_hyphen_values = true)]
     pub(crate) reason: Reason,
-    /// Only the lease with this token; needed when there are several holders
+    /// Only the lease with this token; required if NAME has several holders
     #[arg(long, value_parser = values::token, allow_hyphen_values = true)]
     pub(crate) token: Option<Token>,
-    /// Grant NAME to the next at once: from then on only tokens protect against the old holder
+    /// Grant NAME again at once; only tokens then protect against the old holder
     #[arg(long)]
     pub(crate) now: bool,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long, short)]
     pub(crate) yes: bool,
 }

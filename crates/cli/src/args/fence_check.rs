@@ -27,10 +27,8 @@ S3 takes its keys from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and where it
 from ?endpoint=URL&region=NAME behind the path, or AWS_ENDPOINT_URL and AWS_REGION.
 A comma separates receivers: in a password it is %2C. Passwords are never printed.
 
-Each receiver is waited for as long as --timeout says, all at the same time.
-
-Exit codes: 0 the store and every receiver were asked and compared, and none is
-ahead, 1 otherwise, 2 a URL that is none, or a slot that NAME does not have.";
+Exit codes: 0 the store and every receiver answered, and no receiver is ahead of
+the store; 1 otherwise; 2 a bad URL, or a slot that NAME does not have.";
 
 /// Names receivers to ask, if no option does.
 pub(super) const RECEIVERS: &str = "LEASEHOLD_RECEIVERS";
@@ -68,7 +66,7 @@ pub(crate) struct FenceCheckArgs {
     /// The fence name: a resource, or NAME#SLOT
     #[arg(value_parser = values::fence_name, required_unless_present = "print_migration")]
     pub(crate) name: Option<FenceName>,
-    /// A receiver to ask; may be given several times
+    /// A receiver to ask; repeatable
     #[arg(
         short,
         long = "receiver",
@@ -79,7 +77,7 @@ pub(crate) struct FenceCheckArgs {
         hide_env_values = true
     )]
     pub(crate) receivers: Vec<String>,
-    /// Print the statements that make the tables of the fence in a database, and do nothing else
+    /// Print the SQL that creates the tables of a fence, and do nothing else
     #[arg(long, value_enum, value_name = "DATABASE", conflicts_with = "name")]
     pub(crate) print_migration: Option<Database>,
     /// The variable that these receivers come from, if it is one.

@@ -28,14 +28,14 @@ Examples:
   leasehold verify /var/lib/leasehold
   leasehold verify /backups/leases
   leasehold verify /var/lib/leasehold --cut          show what would be lost
-  leasehold verify /var/lib/leasehold --cut --yes --only-survivor    give it up";
+  leasehold verify /var/lib/leasehold --cut --yes --only-survivor    drop it";
 
 /// `backup`.
 #[derive(Debug, Args)]
 pub(crate) struct BackupArgs {
-    /// The file to write; one that is there is replaced when the new one is whole
+    /// The file to write; an existing file is replaced when the new one is complete
     pub(crate) file: PathBuf,
-    /// Take what the node has, though it may be old: for a node whose cluster has lost its majority
+    /// Take the newest state that a node has, for a cluster that has lost its majority
     #[arg(long)]
     pub(crate) stale: bool,
 }
@@ -43,19 +43,19 @@ pub(crate) struct BackupArgs {
 /// What every new life of a state needs to know.
 #[derive(Debug, Args)]
 pub(crate) struct LifeArgs {
-    /// Begin above the epoch of this token: the greatest one that is known
+    /// Start above the epoch of this token, the greatest that any receiver has seen
     #[arg(long, value_name = "TOKEN", value_parser = values::token, allow_hyphen_values = true)]
     pub(crate) above: Option<Token>,
-    /// The longest ttl from now on, from 500ms to 1d [default: as before]
+    /// The longest ttl from now on, 500ms to 1d [default: as before]
     #[arg(long, value_name = "LENGTH", value_parser = values::policy, allow_hyphen_values = true)]
     pub(crate) max_ttl: Option<Duration>,
-    /// Nobody acts on a lease any more: grant at once
+    /// I confirm: old holders are stopped; skip the safety wait
     #[arg(long)]
     pub(crate) holders_are_stopped: bool,
-    /// What the node is called [default: as before; leasehold, of a backup with several members]
+    /// Name of the node [default: as before; leasehold if the backup has several members]
     #[arg(long)]
     pub(crate) name: Option<String>,
-    /// Where clients and other nodes reach it [default: as before; 127.0.0.1:7420, of a backup with several members]
+    /// Address at which clients and other nodes reach it [default: as before; 127.0.0.1:7420 if the backup has several members]
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) listen_address: Option<String>,
 }
@@ -65,10 +65,13 @@ pub(crate) struct LifeArgs {
 pub(crate) struct RestoreArgs {
     /// The backup
     pub(crate) file: PathBuf,
-    /// The directory to make; one that exists must be empty and no mount point
+    /// The directory to make; an existing one must be empty and no mount point
     #[arg(long, value_name = "DIR")]
     pub(crate) data: PathBuf,
-    /// Since this backup was made, no backup of its store was restored and no node of it recovered
+    /// I confirm: first restore since this backup was taken
+    ///
+    /// Since then no backup of this store was restored, neither this one nor another, and no node was recovered. If that is not so, or not
+    /// known, use --above.
     #[arg(long, conflicts_with = "above")]
     pub(crate) first_restore: bool,
     #[command(flatten)]
@@ -81,7 +84,7 @@ pub(crate) struct RecoverArgs {
     /// The directory of the node
     #[arg(long, value_name = "DIR")]
     pub(crate) data: PathBuf,
-    /// No other node of its cluster was or will be recovered or started again, and no backup of it restored
+    /// I confirm: no other node of this cluster is started or recovered again, and no backup was restored
     #[arg(long, conflicts_with = "above")]
     pub(crate) only_survivor: bool,
     #[command(flatten)]
@@ -94,13 +97,13 @@ pub(crate) struct VerifyArgs {
     /// The directory, or a backup
     #[arg(value_name = "DIR|FILE")]
     pub(crate) path: PathBuf,
-    /// Show what is lost behind the damage, and with --yes give it up
+    /// Show what is lost behind the damage; with --yes, drop it
     #[arg(long)]
     pub(crate) cut: bool,
-    /// Do it
+    /// With --cut: drop what is behind the damage
     #[arg(long, short, requires = "cut")]
     pub(crate) yes: bool,
-    /// With --cut: no other node of its cluster was or will be recovered or started again, and no backup of it restored
+    /// With --cut, I confirm: no other node of this cluster is started or recovered again, and no backup was restored
     #[arg(long, requires = "cut", conflicts_with = "above")]
     pub(crate) only_survivor: bool,
     #[command(flatten)]
