@@ -17,6 +17,17 @@ Examples:
   LEASEHOLD_STORE=leasehold://10.0.0.1,10.0.0.2,10.0.0.3 names all nodes;
   one reachable node is enough.";
 
+pub(super) const STATUS_EXIT_CODES: &str = "\
+Exit codes:
+  0    reachable, with a leader; every member reachable; no alarm
+  1    it serves, but needs attention: a member is unreachable, an alarm is raised,
+       or it grants nothing until the safety wait after a restore is over
+  122  unreachable, or without a leader
+
+Examples:
+  leasehold status --timeout 2s && echo healthy
+  leasehold status --json";
+
 /// `cluster`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ClusterCommand {

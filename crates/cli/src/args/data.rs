@@ -1,9 +1,9 @@
-//! The options of the commands about files: `backup`, `restore`, `recover` and `verify`.
+//! The commands about files: `backup` of a running service, and `data` of one that does not run.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use leasehold::Token;
 
 use super::values;
@@ -12,23 +12,45 @@ pub(super) const BACKUP_EXAMPLES: &str = "\
 Examples:
   leasehold --store leasehold://10.0.0.5:7420 backup /backups/leases
   leasehold --store leasehold://10.0.0.5:7420 backup --stale /backups/last-words
-  leasehold verify /backups/leases";
+  leasehold data verify /backups/leases";
 
-pub(super) const RESTORE_EXAMPLES: &str = "\
+const RESTORE_EXAMPLES: &str = "\
 Examples:
-  leasehold restore /backups/leases --data /var/lib/leasehold --first-restore
-  leasehold restore older-backup --data new --above 281474976710672";
+  leasehold data restore /backups/leases --data /var/lib/leasehold --first-restore
+  leasehold data restore older-backup --data new --above 281474976710672";
 
-pub(super) const RECOVER_EXAMPLES: &str = "\
+const RECOVER_EXAMPLES: &str = "\
 Examples:
-  leasehold recover --data /var/lib/leasehold --only-survivor";
+  leasehold data recover --data /var/lib/leasehold --only-survivor";
 
-pub(super) const VERIFY_EXAMPLES: &str = "\
+const VERIFY_EXAMPLES: &str = "\
 Examples:
-  leasehold verify /var/lib/leasehold
-  leasehold verify /backups/leases
-  leasehold verify /var/lib/leasehold --cut          show what would be lost
-  leasehold verify /var/lib/leasehold --cut --yes --only-survivor    drop it";
+  leasehold data verify /var/lib/leasehold
+  leasehold data verify /backups/leases
+  leasehold data verify /var/lib/leasehold --cut          show what would be lost
+  leasehold data verify /var/lib/leasehold --cut --yes --only-survivor    drop it";
+
+/// What to do with the data of a service that does not run.
+#[derive(Debug, Subcommand)]
+pub(crate) enum DataCommand {
+    /// Check a data directory that is not in use, or a backup
+    ///
+    /// Reads everything, replays the log, and reports damage by file and byte. Exits 0 if all is good, 1 if anything is damaged.
+    #[command(after_help = VERIFY_EXAMPLES)]
+    Verify(VerifyArgs),
+    /// Make a data directory from a backup
+    ///
+    /// Stop the old service first. The restored state has a new node, a greater epoch, so that every token is greater than all before, and
+    /// no sessions or leases. It grants nothing until the leases of old holders have run out. Start it with `leasehold serve`.
+    #[command(after_help = RESTORE_EXAMPLES)]
+    Restore(RestoreArgs),
+    /// Continue with one node of a cluster that has lost its majority
+    ///
+    /// As restore, from the node's own log and in its own directory; the old log is kept beside the new one. Entries that only other nodes
+    /// had are lost.
+    #[command(after_help = RECOVER_EXAMPLES)]
+    Recover(RecoverArgs),
+}
 
 /// `backup`.
 #[derive(Debug, Args)]
@@ -60,7 +82,7 @@ pub(crate) struct LifeArgs {
     pub(crate) listen_address: Option<String>,
 }
 
-/// `restore`.
+/// `data restore`.
 #[derive(Debug, Args)]
 pub(crate) struct RestoreArgs {
     /// The backup
@@ -78,7 +100,7 @@ pub(crate) struct RestoreArgs {
     pub(crate) life: LifeArgs,
 }
 
-/// `recover`.
+/// `data recover`.
 #[derive(Debug, Args)]
 pub(crate) struct RecoverArgs {
     /// The directory of the node
@@ -91,7 +113,7 @@ pub(crate) struct RecoverArgs {
     pub(crate) life: LifeArgs,
 }
 
-/// `verify`.
+/// `data verify`.
 #[derive(Debug, Args)]
 pub(crate) struct VerifyArgs {
     /// The directory, or a backup

@@ -1,4 +1,4 @@
-//! The options of `fence-proxy`.
+//! The options of `fence proxy`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use super::values;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  leasehold fence-proxy --upstream http://127.0.0.1:9000 --fence /var/lib/fence
+  leasehold fence proxy --upstream http://127.0.0.1:9000 --fence /var/lib/fence
   curl -X PUT -H 'Fencing-Token: 34' -H 'Fencing-Name: reports/nightly' \\
        --data @report http://127.0.0.1:7421/report
   curl 'http://127.0.0.1:7421/.leasehold/fence?name=reports/nightly'
@@ -20,7 +20,7 @@ the service may still carry out the request, later than that of a newer holder.
 
 Exit codes: 0 after a signal, 1 it could not start, 2 usage error.";
 
-/// `fence-proxy`.
+/// `fence proxy`.
 #[derive(Debug, Args)]
 pub(crate) struct FenceProxyArgs {
     /// The service: http://HOST:PORT, with a path if it is not at the root

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use leasehold::core::Value;
 use leasehold::core::limits::MAX_UNIT;
+use leasehold::core::{Mode, Value};
 use leasehold::{Label, ResourceName};
 
 use super::values;
@@ -16,13 +16,14 @@ use crate::words;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  leasehold run backup -- ./backup.sh
-  leasehold run backup --no-wait -- ./backup.sh   give up at once if held
-  leasehold run builds --slots 4 -- make          at most four at a time
-  leasehold run db disk -- ./move.sh              both at once, or neither
-  leasehold run app --drain 30s -- ./server       on SIGTERM, end within 30s
-  leasehold run app --ready notify -- ./server    the server reports when it is ready
-  leasehold run backup -- sh -c 'echo token $LEASEHOLD_TOKEN'
+  leasehold run backup ./backup.sh --full        options of the command follow it
+  leasehold run -n backup ./backup.sh            exit 120 at once if held
+  leasehold run -n -E 0 backup ./backup.sh       exit 0 if held, as cron likes it
+  leasehold run --slots 4 builds make            at most four at a time
+  leasehold run db --also disk ./move.sh         both at once, or neither
+  leasehold run --drain 30s app ./server         on SIGTERM, end within 30s
+  leasehold run --ready notify app ./server      the server reports when it is ready
+  leasehold run backup sh -c 'echo token $LEASEHOLD_TOKEN'
 
 Environment of the command:
   LEASEHOLD_TOKEN     the fencing token: send it with every write
@@ -52,13 +53,16 @@ pub(crate) struct AcquireArgs {
     #[arg(long, value_name = "LENGTH", default_value = "10s", value_parser = values::ttl, allow_hyphen_values = true)]
     pub(crate) ttl: Duration,
     /// Wait up to LENGTH, then exit 120 [default and maximum: 24h]
-    #[arg(long, value_name = "LENGTH", value_parser = values::wait, conflicts_with = "no_wait", allow_hyphen_values = true)]
+    #[arg(long, short, value_name = "LENGTH", value_parser = values::wait, conflicts_with = "no_wait", allow_hyphen_values = true)]
     pub(crate) wait: Option<Duration>,
     /// Exit 120 at once if NAME is held
-    #[arg(long)]
+    #[arg(long, short)]
     pub(crate) no_wait: bool,
+    /// Exit N instead of 120 if NAME is held
+    #[arg(long, short = 'E', value_name = "N", value_parser = values::exit_code, allow_hyphen_values = true)]
+    pub(crate) held_exit: Option<u8>,
     /// Print nothing if NAME is held; exit 120 tells
-    #[arg(long)]
+    #[arg(long, short)]
     pub(crate) quiet: bool,
     /// Share NAME with other holders that use --shared
     #[arg(long, conflicts_with = "slots")]
@@ -71,8 +75,8 @@ pub(crate) struct AcquireArgs {
     pub(crate) value: Option<Value>,
     /// Make the receiver at URL refuse older tokens first; repeatable
     ///
-    /// A URL as for `leasehold fence-check`: postgres://, mysql://, sqlite:PATH, redis://, s3://BUCKET/PATH, file:PATH, http:// (a
-    /// fence-proxy). If the receiver cannot be sealed, NAME is released and the exit code is 119.
+    /// A URL as for `leasehold fence check`: postgres://, mysql://, sqlite:PATH, redis://, s3://BUCKET/PATH, file:PATH, http:// (`leasehold
+    /// fence proxy`). If the receiver cannot be sealed, NAME is released and the exit code is 119.
     #[arg(
         long,
         value_name = "URL",
@@ -101,6 +105,17 @@ pub(crate) struct AcquireArgs {
     pub(crate) delay: Option<Duration>,
 }
 
+impl AcquireArgs {
+    /// How the name is to be held.
+    pub(crate) fn mode(&self) -> Mode {
+        match self.slots {
+            Some(of) => Mode::Slot { of },
+            None if self.shared => Mode::Shared,
+            None => Mode::Exclusive,
+        }
+    }
+}
+
 /// `hold`.
 #[derive(Debug, Args)]
 pub(crate) struct HoldArgs {
@@ -114,9 +129,12 @@ pub(crate) struct HoldArgs {
 /// `run`.
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// The name of the lease, or up to 64 names: all at once or none. Up to 512 bytes, no control characters, no '#'
-    #[arg(value_name = "NAME", required = true, num_args = 1.., value_parser = values::name)]
-    pub(crate) names: Vec<ResourceName>,
+    /// The name of the lease: up to 512 bytes, no control characters, no '#'
+    #[arg(value_parser = values::name)]
+    name: ResourceName,
+    /// Hold this name too, all at once or none; repeatable, 64 names at most
+    #[arg(long, value_name = "NAME", value_parser = values::name, allow_hyphen_values = true)]
+    also: Vec<ResourceName>,
     #[command(flatten)]
     pub(crate) acquire: AcquireArgs,
     /// SIGKILL this long after SIGTERM
@@ -146,8 +164,8 @@ pub(crate) struct RunArgs {
     /// Append what this holder observes to FILE, for `leasehold check-history`
     #[arg(long, value_name = "FILE", hide_short_help = true, value_parser = values::history_file)]
     pub(crate) history: Option<PathBuf>,
-    /// The command and its arguments, behind --
-    #[arg(last = true, required = true, value_name = "CMD")]
+    /// The command and its arguments
+    #[arg(trailing_var_arg = true, required = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
 }
 
@@ -181,15 +199,14 @@ impl From<OnLossWord> for OnLoss {
 impl RunArgs {
     /// Looks at what the parser cannot see: what fits together only by itself.
     pub(crate) fn check(&self) -> Result<(), String> {
-        let count = self.names.len();
+        let names = self.names();
+        let count = names.len();
         if count > MAX_UNIT {
             return Err(format!(
                 "{count} names are above the maximum of {MAX_UNIT} that are had at once; agree on one name that stands for several"
             ));
         }
-        if let Some(twice) =
-            self.names.iter().enumerate().find(|(place, name)| self.names[..*place].contains(name))
-        {
+        if let Some(twice) = names.iter().enumerate().find(|(place, name)| names[..*place].contains(name)) {
             return Err(format!("{} is named twice; name each resource once", twice.1));
         }
         match (self.kill_after, self.drain) {
@@ -200,6 +217,11 @@ impl RunArgs {
             )),
             _ => Ok(()),
         }
+    }
+
+    /// All names, in the order in which they were given.
+    pub(crate) fn names(&self) -> Vec<ResourceName> {
+        std::iter::once(&self.name).chain(&self.also).cloned().collect()
     }
 
     /// How long after SIGTERM what still runs is killed.
@@ -216,19 +238,21 @@ mod tests {
     use super::*;
 
     fn run(options: &[&str]) -> RunArgs {
-        let words = [&["leasehold", "run"], options, &["--", "true"]].concat();
+        let words = [&["leasehold", "run"], options, &["true"]].concat();
         let Command::Run(run) = Cli::try_parse_from(words).unwrap().command else { panic!("not a run") };
         *run
     }
 
     #[test]
     fn names_are_had_together_each_once_and_not_too_many() {
-        assert_eq!(run(&["a", "b", "--ttl", "2s", "c"]).names.len(), 3);
-        assert_eq!(run(&["a", "b"]).check(), Ok(()));
-        assert_eq!(run(&["a", "b", "a"]).check().unwrap_err(), "a is named twice; name each resource once");
-        let many: Vec<String> = (0..=MAX_UNIT).map(|number| format!("n{number}")).collect();
-        let many: Vec<&str> = many.iter().map(String::as_str).collect();
-        assert_eq!(run(&many[1..]).check(), Ok(()));
+        let three = run(&["a", "--also", "b", "--ttl", "2s", "--also", "c"]).names();
+        assert_eq!(three.iter().map(ResourceName::as_str).collect::<Vec<_>>(), ["a", "b", "c"]);
+        assert_eq!(run(&["a", "--also", "b"]).check(), Ok(()));
+        let twice = run(&["a", "--also", "b", "--also", "a"]).check().unwrap_err();
+        assert_eq!(twice, "a is named twice; name each resource once");
+        let many: Vec<String> = (1..=MAX_UNIT).map(|number| format!("--also=n{number}")).collect();
+        let many: Vec<&str> = std::iter::once("a").chain(many.iter().map(String::as_str)).collect();
+        assert_eq!(run(&many[..MAX_UNIT]).check(), Ok(()));
         let refused = run(&many).check().unwrap_err();
         assert!(refused.starts_with("65 names are above the maximum of 64 "), "{refused}");
     }
@@ -236,7 +260,30 @@ mod tests {
     #[test]
     fn a_mode_is_for_all_names() {
         assert_eq!(run(&["a", "--slots", "2"]).check(), Ok(()));
-        assert_eq!(run(&["a", "b", "--slots", "2"]).check(), Ok(()));
+        assert_eq!(run(&["a", "--also", "b", "--slots", "2"]).check(), Ok(()));
+    }
+
+    #[test]
+    fn the_first_word_behind_the_name_begins_the_command_with_or_without_two_dashes() {
+        let command = |words: &[&str]| {
+            let words = [&["leasehold", "run"], words].concat();
+            let Command::Run(run) = Cli::try_parse_from(words).unwrap().command else { panic!("not a run") };
+            (run.acquire.ttl.as_secs(), run.command)
+        };
+        let own = |ttl: u64, words: &[&str]| (ttl, words.iter().map(Into::into).collect::<Vec<OsString>>());
+        assert_eq!(command(&["a", "ls", "--ttl", "3s"]), own(10, &["ls", "--ttl", "3s"]));
+        assert_eq!(command(&["a", "--ttl", "2s", "ls", "-n", "--", "x"]), own(2, &["ls", "-n", "--", "x"]));
+        assert_eq!(command(&["--ttl", "2s", "a", "--", "ls", "--ttl"]), own(2, &["ls", "--ttl"]));
+        assert_eq!(command(&["a", "--", "--odd"]), own(10, &["--odd"]));
+        // A mistyped option is no command.
+        assert!(Cli::try_parse_from(["leasehold", "run", "a", "--tll", "2s", "ls"]).is_err());
+    }
+
+    #[test]
+    fn short_flags_are_those_of_flock() {
+        let short = run(&["-n", "-E", "7", "a"]).acquire;
+        assert_eq!((short.no_wait, short.held_exit), (true, Some(7)));
+        assert_eq!(run(&["-w", "3s", "a"]).acquire.wait, Some(Duration::from_secs(3)));
     }
 
     #[test]
