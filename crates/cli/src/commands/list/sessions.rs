@@ -1,4 +1,4 @@
-//! `sessions`: who is alive, whether they hold anything or not.
+//! `list --sessions`: the clients that are connected, with and without leases.
 
 use leasehold::core::protocol::MAX_PAGE;
 use leasehold::core::table::SessionView;

@@ -1,4 +1,4 @@
-//! `handover`: asks the holder to hand the name to somebody who waits, and waits until that one holds it.
+//! `release --to`: asks the holder to hand the name to a waiter, and waits until that one holds it.
 
 use std::fmt::Write;
 
@@ -6,8 +6,8 @@ use leasehold::core::table::{LeaseView, WaiterView};
 use leasehold::{Label, Store, Successor as Wanted, Token};
 use serde::Serialize;
 
-use super::release::{HeldByJson, slot_of, successor_of, until_ended};
-use crate::args::HandoverArgs;
+use super::{HeldByJson, slot_of, successor_of, until_ended};
+use crate::args::{ReleaseArgs, To};
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::guardian::clock::Point;
@@ -24,9 +24,14 @@ struct HandedOver<'a> {
     held_by: Option<HeldByJson>,
 }
 
-pub(super) async fn run(console: &Console, place: &Place, args: &HandoverArgs) -> Result<Exit, Trouble> {
+pub(super) async fn run(
+    console: &Console,
+    place: &Place,
+    args: &ReleaseArgs,
+    to: &To,
+) -> Result<Exit, Trouble> {
     let store = place.look().await?;
-    let outcome = ask_and_wait(&store, args).await;
+    let outcome = ask_and_wait(&store, args, to).await;
     store.close().await;
     let (token, holder, next) = outcome?;
     let holder = words::somebody(&holder);
@@ -41,7 +46,7 @@ pub(super) async fn run(console: &Console, place: &Place, args: &HandoverArgs) -
     let as_wanted = match &next {
         Some(next) => {
             text.push_str(&words::succeeded(&args.name, next));
-            args.to.as_ref().is_none_or(|to| *to == next.label)
+            to.label().is_none_or(|to| *to == next.label)
         }
         None => {
             let _ = write!(
@@ -52,7 +57,7 @@ pub(super) async fn run(console: &Console, place: &Place, args: &HandoverArgs) -
             false
         }
     };
-    if let (Some(to), Some(_), false) = (&args.to, &next, as_wanted) {
+    if let (Some(to), Some(_), false) = (to.label(), &next, as_wanted) {
         let _ = write!(text, "; {:?} could not take it when the holder let go", to.as_str());
     }
     console.result(text, &json)?;
@@ -61,27 +66,34 @@ pub(super) async fn run(console: &Console, place: &Place, args: &HandoverArgs) -
 
 async fn ask_and_wait(
     store: &Store,
-    args: &HandoverArgs,
+    args: &ReleaseArgs,
+    to: &To,
 ) -> Result<(Token, Label, Option<Successor>), Trouble> {
     let begun = Point::now();
     let view = store.lease(&args.name).await?;
-    check_waiters(args, view.as_ref())?;
-    let wanted = args.to.clone().map_or(Wanted::FirstWaiter, Wanted::Labelled);
+    check_waiters(args, to, view.as_ref())?;
+    let wanted = to.label().cloned().map_or(Wanted::FirstWaiter, Wanted::Labelled);
     let by = words::own_label(None);
     let (token, holder) = store.ask_release(&args.name, args.token, Some(wanted), by).await?;
     let slot = slot_of(store, &args.name, token).await?;
-    if let Err(trouble) = until_ended(store, &args.name, token, &holder, args.wait).await {
-        return Err(not_ready(store, args, token, &holder).await.unwrap_or(trouble));
+    if let Err(trouble) = until_ended(store, &args.name, token, &holder, args.wait()).await {
+        return Err(not_ready(store, args, to, token, &holder).await.unwrap_or(trouble));
     }
-    let left = begun.plus(args.wait).remaining(Point::now());
+    let left = begun.plus(args.wait()).remaining(Point::now());
     let ended = Predecessor { resource: args.name.clone(), token, slot };
     let next = successor_of(store, ended, left).await;
     Ok((token, holder, next))
 }
 
 /// The holder was not asked, because the one that was named has not said that it is ready.
-async fn not_ready(store: &Store, args: &HandoverArgs, token: Token, holder: &Label) -> Option<Trouble> {
-    let to = args.to.as_ref()?;
+async fn not_ready(
+    store: &Store,
+    args: &ReleaseArgs,
+    to: &To,
+    token: Token,
+    holder: &Label,
+) -> Option<Trouble> {
+    let to = to.label()?;
     let view = store.lease(&args.name).await.ok()??;
     let offer = view.holders.into_iter().find(|holder| holder.token == token)?.offer?;
     (offer.label == *to && !offer.ready).then(|| {
@@ -97,7 +109,7 @@ async fn not_ready(store: &Store, args: &HandoverArgs, token: Token, holder: &La
 }
 
 /// A handover to nobody is refused before anybody is disturbed.
-fn check_waiters(args: &HandoverArgs, view: Option<&LeaseView>) -> Result<(), Trouble> {
+fn check_waiters(args: &ReleaseArgs, to: &To, view: Option<&LeaseView>) -> Result<(), Trouble> {
     // Who holds nothing is told so by the question itself.
     let Some(view) = view.filter(|view| !view.holders.is_empty()) else { return Ok(()) };
     let name = &args.name;
@@ -112,7 +124,7 @@ fn check_waiters(args: &HandoverArgs, view: Option<&LeaseView>) -> Result<(), Tr
             view.holding
         )));
     }
-    let Some(to) = &args.to else { return Ok(()) };
+    let Some(to) = to.label() else { return Ok(()) };
     if view.holders.iter().any(|holder| holder.label == *to) {
         return Err(Trouble::NoSuccessor(format!("{:?} holds {name} already", to.as_str())));
     }

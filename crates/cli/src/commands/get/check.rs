@@ -1,9 +1,9 @@
-//! `check`: whether a token is that of a present lease.
+//! `get --token`: whether a token is that of a present lease.
 
 use leasehold::core::protocol::TokenCheck;
+use leasehold::{ResourceName, Token};
 use serde::Serialize;
 
-use crate::args::CheckArgs;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::place::Place;
@@ -22,11 +22,15 @@ struct Check<'a> {
     newest: Option<String>,
 }
 
-pub(super) async fn run(console: &Console, place: &Place, args: &CheckArgs) -> Result<Exit, Trouble> {
+pub(super) async fn run(
+    console: &Console,
+    place: &Place,
+    name: &ResourceName,
+    token: Token,
+) -> Result<Exit, Trouble> {
     let store = place.look().await?;
-    let answer = store.check(&args.name, args.token).await;
+    let answer = store.check(name, token).await;
     store.close().await;
-    let (name, token) = (&args.name, args.token);
     let mut newest_granted = None;
     let (text, status, ending) = match answer? {
         TokenCheck::Current => (format!("{name}: token {token} is current"), "current", None),
@@ -40,7 +44,7 @@ pub(super) async fn run(console: &Console, place: &Place, args: &CheckArgs) -> R
         }
         TokenCheck::Ahead { newest } => {
             newest_granted = Some(newest.to_string());
-            (ahead(args, newest), "ahead", None)
+            (ahead(name, token, newest), "ahead", None)
         }
     };
     let (resource, token) = (name.as_str(), token.to_string());
@@ -49,8 +53,7 @@ pub(super) async fn run(console: &Console, place: &Place, args: &CheckArgs) -> R
 }
 
 /// What follows from a token that was never granted.
-fn ahead(args: &CheckArgs, newest: u64) -> String {
-    let (name, token) = (&args.name, args.token);
+fn ahead(name: &ResourceName, token: Token, newest: u64) -> String {
     format!(
         "{name}: token {token} is not current: it was never granted here, where the newest number is {newest}\n\
          the state may have been set back: find out where the token comes from; if a receiver has seen it, restore again with \
