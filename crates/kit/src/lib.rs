@@ -43,7 +43,7 @@ mod wire;
 use anyhow::Result;
 
 pub use process::Process;
-pub use scheduling::{held_back, this_thread_was_held_back};
+pub use scheduling::{Timer, held_back, this_thread_was_held_back};
 
 /// A server under test.
 pub trait Receiver: Sized {

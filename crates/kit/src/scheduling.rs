@@ -12,7 +12,27 @@ pub fn held_back(pid: u32) -> Duration {
     threads.filter_map(|thread| waited(&thread.ok()?.path())).sum()
 }
 
-/// The same for the thread that asks.
+/// Measures a length of time, without that in which threads of this process were held back.
+pub struct Timer {
+    /// On the boot clock, in nanoseconds.
+    began: u64,
+    held_back: Duration,
+}
+
+impl Timer {
+    /// Begins now.
+    pub fn start() -> Self {
+        Self { held_back: held_back(std::process::id()), began: leasehold_clock::read().boot }
+    }
+
+    /// What has passed since then.
+    pub fn took(&self) -> Duration {
+        let passed = Duration::from_nanos(leasehold_clock::read().boot.saturating_sub(self.began));
+        passed.saturating_sub(held_back(std::process::id()).saturating_sub(self.held_back))
+    }
+}
+
+/// The same as [`held_back`] for the thread that asks.
 pub fn this_thread_was_held_back() -> Duration {
     waited(Path::new("/proc/thread-self")).unwrap_or_default()
 }
