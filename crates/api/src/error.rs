@@ -210,7 +210,7 @@ impl ApiError {
             Self::AddressDiffers { recorded, advertised } => format!(
                 "this node is recorded at {recorded} and says that it is reached at {advertised}: a new node would look for it at \
                  {recorded}. If that leads here, start it with --advertise {recorded}; if not, stop it and record the other one with \
-                 `leasehold recover --data DIR --only-survivor --listen-address {advertised}`, which ends all leases"
+                 `leasehold data recover --data DIR --only-survivor --listen-address {advertised}`, which ends all leases"
             ),
             Self::BadJson { why } => format!("the body is not a JSON object that is understood: {why}"),
             Self::UnknownField { field, known } if known.is_empty() => {

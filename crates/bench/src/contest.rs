@@ -5,7 +5,6 @@
 //!
 //! What it deliberately does not do: it judges no figure. The report puts them side by side and says which can be told apart.
 
-mod goals;
 mod legend;
 pub mod machine;
 pub mod medians;
@@ -15,7 +14,6 @@ pub mod plot;
 pub mod quiet;
 pub mod report;
 pub mod results;
-mod sections;
 pub mod shown;
 mod summary;
 mod verdict;
@@ -28,8 +26,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::clock::now_ns;
 use crate::peers::{Peer, Running, Tools, usage};
-use crate::session_stream::clock::now_ns;
 use crate::workloads::{Figures, Spec, Work};
 pub use medians::table;
 use plan::{Plan, Round};

@@ -26,7 +26,7 @@ const CLEAR_LINE: &str = "\r\x1b[K";
 pub(crate) struct Paint(pub(crate) &'static str);
 
 /// The two streams and how they are written to.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Console {
     json: bool,
     out_is_terminal: bool,
@@ -124,12 +124,11 @@ impl Console {
     }
 
     /// Says why it ends, and with which code.
-    pub(crate) fn trouble(&self, trouble: &Trouble) -> Exit {
+    pub(crate) fn trouble(&self, trouble: &Trouble, exit: Exit) -> Exit {
         if trouble.is_closed_output() {
             return Exit::OK;
         }
         let (code, kind) = trouble.code();
-        let exit = trouble.exit();
         let line = ErrorLine {
             error: ErrorBody { code, kind, message: trouble.to_string(), exit_code: exit.get() },
         };

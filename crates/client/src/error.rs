@@ -169,15 +169,16 @@ pub enum Unreachable {
         /// The last thing that went wrong.
         last: Option<String>,
     },
-    /// A node answers, but no leader is known to it: more than half of the voters are down or cannot reach each other.
-    #[error(
-        "{place} answers, but no leader was known there for {waited:?}: nothing is granted or confirmed without one"
-    )]
+    /// A node answers, but no leader is known to it: more than half of the voters are down or cannot reach each other, or its cluster is
+    /// not founded yet.
+    #[error("{place} answers, but no leader was known there for {waited:?}: {}", without_leader(.missing.as_deref()))]
     NoLeader {
         /// Which node.
         place: String,
         /// How long was waited.
         waited: Duration,
+        /// The founders that this node has not met, if its cluster is not founded yet.
+        missing: Option<String>,
     },
     /// Another life of the state is at a known address, and not a later one: an old copy, or another cluster. Sessions of the one that was
     /// known end by their ttl.
@@ -210,6 +211,17 @@ impl From<Refusal> for Error {
     }
 }
 
+fn without_leader(missing: Option<&str>) -> String {
+    match missing {
+        None => "nothing is granted or confirmed without one".to_owned(),
+        Some(missing) => {
+            format!(
+                "its cluster is founded when all its nodes have met once, and {missing} did not answer yet"
+            )
+        }
+    }
+}
+
 /// What to do when a receiver could not be sealed.
 fn after_seal(receiver: &str, why: &FenceError) -> String {
     match why {
@@ -217,7 +229,7 @@ fn after_seal(receiver: &str, why: &FenceError) -> String {
             let highest = stale.highest.map_or_else(|| "TOKEN".to_owned(), |highest| highest.to_string());
             format!(
                 "tokens fell: greater ones came from another store, or from this one before it was set back. Use that store, or raise the \
-                 tokens of this one: leasehold recover --data DIR --above {highest} (add --holders-are-stopped if no holder runs, else nothing is \
+                 tokens of this one: leasehold data recover --data DIR --above {highest} (add --holders-are-stopped if no holder runs, else nothing is \
                  granted for its longest ttl)"
             )
         }

@@ -23,6 +23,7 @@ const API: &str = "leasehold-api";
 const CLOCK: &str = "leasehold-clock";
 const WAL: &str = "leasehold-wal";
 const WIRE: &str = "leasehold-wire";
+const ORACLE: &str = "leasehold-oracle";
 const NODE: &str = "leasehold-node";
 const HOST: &str = "leasehold-host";
 const SERVER: &str = "leasehold-server";
@@ -32,13 +33,17 @@ const SIM: &str = "leasehold-sim";
 const HISTORY: &str = "leasehold-history";
 
 /// From the inside out.
-const PLACES: [Place; 23] = [
+const PLACES: &[Place] = &[
     place(CORE, &[]),
+    place(ORACLE, &[CORE]),
     place(API, &[CORE]),
     place(CLOCK, &[CORE]),
     place(WAL, &[CORE]),
     place(WIRE, &[CORE]),
     place(FENCE, &[]),
+    place("leasehold-fence-cassandra", &[FENCE]),
+    place("leasehold-fence-dynamodb", &[FENCE]),
+    place("leasehold-fence-kafka", &[FENCE]),
     place(NODE, &[CORE]),
     place(HOST, &[CORE, CLOCK, WAL, WIRE, NODE]),
     place(SERVER, &[CORE, API, CLOCK, NODE, HOST, WIRE]),
@@ -47,7 +52,7 @@ const PLACES: [Place; 23] = [
         always: &[CORE, CLOCK, WIRE, FENCE],
         behind: &[(HOST, "embedded"), (NODE, "testing")],
     },
-    place(SIM, &[CORE, CLOCK, WAL, WIRE, NODE]),
+    place(SIM, &[CORE, ORACLE, CLOCK, WAL, WIRE, NODE]),
     place(HISTORY, &[CORE]),
     place("leasehold-cli", &[CORE, API, CLOCK, WAL, WIRE, NODE, HOST, SERVER, CLIENT, FENCE, SIM, HISTORY]),
     place("leasehold-bench", &[CORE, CLOCK, WAL, WIRE, NODE, HOST, SERVER, CLIENT, FENCE]),

@@ -31,24 +31,24 @@ const SPINNER: [char; 4] = ['|', '/', '-', '\\'];
 
 /// How the nodes stand, as the service says it.
 #[derive(Debug, Deserialize)]
-struct Status {
+pub(super) struct Status {
     incarnation: String,
     epoch: u64,
-    leader: Option<String>,
+    pub(super) leader: Option<String>,
     term: String,
     committed: String,
     #[serde(default)]
-    restore_wait_ms: Option<u64>,
-    members: Vec<Member>,
+    pub(super) restore_wait_ms: Option<u64>,
+    pub(super) members: Vec<Member>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Member {
-    name: String,
-    address: String,
-    role: String,
-    leader: bool,
-    reachable: bool,
+pub(super) struct Member {
+    pub(super) name: String,
+    pub(super) address: String,
+    pub(super) role: String,
+    pub(super) leader: bool,
+    pub(super) reachable: bool,
     matched: String,
     behind: u64,
     receiving_snapshot: bool,
@@ -164,7 +164,14 @@ impl Asking<'_> {
         for look in looks.0 {
             let asked = look.asked;
             let (row, json) = match look.found {
-                Ok(local) => (row(&local, &asked), json!({ "asked": asked, "local": look.said })),
+                Ok(local) if local.members.is_empty() => {
+                    let why = self.nodes.not_ready(&asked).await.unwrap_or_else(|| "none yet".to_owned());
+                    let json = json!({ "asked": asked, "local": look.said, "why": why });
+                    (row(&local, &asked, why), json)
+                }
+                Ok(local) => {
+                    (row(&local, &asked, members(&local)), json!({ "asked": asked, "local": look.said }))
+                }
                 Err(why) => {
                     let nothing = |_| "-".to_owned();
                     let row =
@@ -294,7 +301,7 @@ impl Asking<'_> {
     }
 
     async fn look(&self) -> Result<Status, Trouble> {
-        read(self.nodes.look_up(STATUS).await?)
+        look(&self.nodes).await
     }
 
     /// Waits until a learner has nearly all of the log.
@@ -335,6 +342,11 @@ impl Asking<'_> {
     }
 }
 
+/// How the nodes stand, as their leader sees it.
+pub(super) async fn look(nodes: &Nodes) -> Result<Status, Trouble> {
+    read(nodes.look_up(STATUS).await?)
+}
+
 /// What cannot be told is looked up with another command than the one for leases.
 fn settle(trouble: Trouble) -> Trouble {
     match trouble {
@@ -359,20 +371,22 @@ fn out_of_reach(member: &Member, what: &str) -> String {
     format!("no {what}: {name} at {address} does not answer the leader; {next}")
 }
 
+fn members(local: &Local) -> String {
+    let each = local.members.iter().map(|member| format!("{}={}", member.name, member.address));
+    each.collect::<Vec<String>>().join(",")
+}
+
 /// One line of what a node knows by itself.
-fn row(local: &Local, asked: &str) -> Vec<String> {
+fn row(local: &Local, asked: &str, members: String) -> Vec<String> {
     let role = local.members.iter().find(|member| member.id == local.id).map(|member| member.role.clone());
-    let members: Vec<String> =
-        local.members.iter().map(|member| format!("{}={}", member.name, member.address)).collect();
     let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
-    let all = if members.is_empty() { "none yet".to_owned() } else { members.join(",") };
     vec![
         asked.to_owned(),
         or_none(&local.name),
         or_none(&role),
         local.applied.clone(),
         or_none(&local.leader),
-        all,
+        members,
     ]
 }
 

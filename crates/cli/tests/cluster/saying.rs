@@ -43,7 +43,7 @@ fn without_a_leader_every_command_says_so_and_where_to_look() {
     let commands: [&[&str]; 7] = [
         &["get", "job"],
         &["list"],
-        &["sessions"],
+        &["list", "--sessions"],
         &["run", "job", "--", "true"],
         &["hold", "job"],
         &["cluster", "transfer"],
@@ -67,7 +67,7 @@ fn without_a_leader_every_command_says_so_and_where_to_look() {
 fn a_dead_node_neither_takes_over_nor_votes_and_is_named() {
     let stage = Stage::new();
     let mut nodes = stage.three();
-    stage.good(3, &["cluster", "transfer", "n1"]);
+    stage.transfer(3, "n1");
     take(&mut nodes, "n3").kill();
     missed(&stage, "n3");
     nodes[0].says("peer is out of reach peer=\"n3\"");
@@ -106,7 +106,7 @@ fn two_lives(stage: &Stage) -> [Node; 2] {
     nodes.into_iter().for_each(Node::kill);
     let data = stage.data(2);
     let words = ["--only-survivor", "--holders-are-stopped", "--data", data.to_str().unwrap()];
-    stage.good(3, &[&["recover"], &words[..]].concat());
+    stage.good(3, &[&["data", "recover"], &words[..]].concat());
     let old = stage.start(1, &["--join"]);
     old.says("listening on");
     let new = stage.start(2, &["--join"]);

@@ -11,7 +11,7 @@ use leasehold_fence::{Outcome, Receiver};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::stage::{Serving, Store, eventually, highest, stamp, write};
+use crate::proxy::stage::{Serving, Store, eventually, highest, stamp, write};
 
 /// A wire to an address. While it is stopped, what was sent into it stays in it, also when the sender goes away.
 struct Wire {
@@ -134,7 +134,7 @@ async fn not_covered_bytes_that_the_network_delivers_after_they_were_given_up() 
     let upstream = store.serve().await;
     let wire = Wire::to(address(&upstream)).await;
     let settings = Settings {
-        timeout: Duration::from_millis(200),
+        timeout: Duration::from_secs(1),
         ..Settings::new(format!("http://{}", wire.address), directory.path())
     };
     let serving = Serving::start(settings).await;
