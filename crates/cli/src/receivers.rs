@@ -1,4 +1,4 @@
-//! Receivers by URL: whatever is protected, for `fence-check` and for sealing at a grant.
+//! Receivers by URL: whatever is protected, for `fence check` and for sealing at a grant.
 //!
 //! Promises: a URL is understood, or refused with words that name it without its password, say what is accepted and what to do next; and
 //! nothing is sent before the receiver is asked or sealed, so that one that is down is the trouble of that moment and of nobody else.
@@ -21,9 +21,9 @@ use leasehold::fence::Receiver;
 use crate::trouble::Trouble;
 
 const KNOWN: &str = "receivers are postgres://USER@HOST/DATABASE, mysql://USER@HOST/DATABASE (MariaDB too), sqlite:PATH, redis://HOST, \
-                     s3://BUCKET/PATH, file:PATH (the file that is protected) and http://HOST:PORT (a fence-proxy)";
+                     s3://BUCKET/PATH, file:PATH (the file that is protected) and http://HOST:PORT (a fence proxy)";
 
-const NO_TLS: &str = "there is no TLS to a fence-proxy here; write http://HOST:PORT for one, or a tunnel to one, that takes plain connections";
+const NO_TLS: &str = "there is no TLS to a fence proxy here; write http://HOST:PORT for one, or a tunnel to one, that takes plain connections";
 
 /// The receivers behind these URLs, all of them or none. Of those that a variable names, errors begin with its name.
 pub(crate) fn open_all(

@@ -1,4 +1,4 @@
-//! `fence-check`: what receivers know of a fence name, beside what the store has granted.
+//! `fence check`: what receivers know of a fence name, beside what the store has granted.
 //!
 //! Only looks. A receiver that cannot be asked does not keep the others from being shown.
 
@@ -32,7 +32,7 @@ pub(super) async fn run(
 ) -> Result<Exit, Trouble> {
     // Nothing is asked before every URL is understood.
     let asked = receivers::open_all(&args.receivers, args.variable)?;
-    let fence_name = args.name.as_ref().expect("the parser asks for one unless a migration is printed");
+    let fence_name = &args.name;
     // All at once: a receiver that does not answer costs the time of one.
     let name: Arc<str> = fence_name.to_string().into();
     let ask = |receiver: Arc<dyn Receiver>| {

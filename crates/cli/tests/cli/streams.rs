@@ -32,10 +32,10 @@ fn a_closed_pipe_ends_in_silence() {
     let commands: [&[&str]; 8] = [
         &["get", "job"],
         &["list"],
-        &["sessions"],
+        &["list", "--sessions"],
         &["--json", "list"],
         &["history", "job"],
-        &["check", "job", "2"],
+        &["get", "job", "--token", "2"],
         &["completions", "bash"],
         &["--help"],
     ];
@@ -54,7 +54,7 @@ fn escape_codes_go_to_terminals_alone() {
     let stage = Stage::new();
     let (_holder, _) = stage.hold("job", &[]);
     let commands: [&[&str]; 5] =
-        [&["get", "job"], &["list"], &["sessions"], &["history", "job"], &["--help"]];
+        [&["get", "job"], &["list"], &["list", "--sessions"], &["history", "job"], &["--help"]];
     for arguments in commands {
         let said = stage.say(arguments);
         assert!(!said.out.contains(['\x1b', '\t']), "{said:?}");

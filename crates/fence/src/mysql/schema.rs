@@ -27,7 +27,7 @@ const SEED: &str = "INSERT IGNORE INTO leasehold_fence (name, token) VALUES (?, 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum BadTable {
     #[error(
-        "table leasehold_fence is missing; call Fence::migrate once, as a user who may create tables, or run what `leasehold fence-check --print-migration mysql` prints"
+        "table leasehold_fence is missing; call Fence::migrate once, as a user who may create tables, or run what `leasehold fence migration mysql` prints"
     )]
     Missing,
     #[error(

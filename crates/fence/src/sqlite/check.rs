@@ -53,7 +53,7 @@ pub(super) enum Unfit {
     )]
     Journal { found: String },
     #[error(
-        "table leasehold_fence is missing; call Fence::migrate once, or run what `leasehold fence-check --print-migration sqlite` prints"
+        "table leasehold_fence is missing; call Fence::migrate once, or run what `leasehold fence migration sqlite` prints"
     )]
     NoTable,
     #[error(

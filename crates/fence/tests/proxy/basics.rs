@@ -161,5 +161,5 @@ async fn a_service_that_is_no_proxy_is_not_taken_for_sealed() {
     let upstream = Store::default().serve().await;
     let wrong = leasehold_fence::http::Proxy::new(&upstream).unwrap();
     let said = wrong.seal(&stamp(34)).await.unwrap_err();
-    assert!(matches!(said, Error::Failed { .. }) && said.to_string().contains("is no fence-proxy"), "{said}");
+    assert!(matches!(said, Error::Failed { .. }) && said.to_string().contains("is no fence proxy"), "{said}");
 }
