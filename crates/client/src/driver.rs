@@ -314,8 +314,8 @@ impl Driver {
             ToDriver::Received { number, .. } if number != self.connection_number => {}
             ToDriver::Received { messages, .. } => {
                 self.alone = messages.len() <= 1;
-                for message in messages {
-                    self.hear(&message, now);
+                for mut message in messages {
+                    self.hear(&mut message, now);
                     self.receive(message, now);
                 }
             }
@@ -403,9 +403,13 @@ impl Driver {
     }
 
     /// Notes whether the service is of use: a node that has lost the others says hello, and no more than that it cannot.
-    fn hear(&mut self, message: &ToClient, now: Reading) {
+    fn hear(&mut self, message: &mut ToClient, now: Reading) {
         match message {
             ToClient::Response { response: Response::Failed(Failure::Unavailable { why }), .. } => {
+                // The node's machine does not know whom it waits for; its hello does.
+                if let Some(Leaderless { missing: Some(missing), .. }) = &self.leaderless {
+                    why.push_str(&format!(", and {missing} did not answer yet"));
+                }
                 let (store, waited) = (self.store.clone(), self.patience);
                 let last = Some(why.clone());
                 self.last_trouble = Some(Unreachable::NoConnection { store, waited, last });

@@ -29,7 +29,9 @@ fn an_address_that_others_reach_is_refused_unless_asked_for() {
 #[test]
 fn a_name_of_this_machine_is_listened_on() {
     let stage = Stage::new();
-    let served = stage.serve(&["--listen", "localhost:0"]);
+    let data = stage.path("data");
+    let words = ["serve", "--data", data.to_str().unwrap(), "--listen", "localhost:0"];
+    let served = stage.serve_with(&mut stage.command(&words));
     let address: std::net::SocketAddr = served.address.parse().unwrap();
     assert!(address.ip().is_loopback() && address.port() != 0, "{address}");
     served.stop();
