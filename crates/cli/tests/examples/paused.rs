@@ -7,8 +7,8 @@ use crate::turns::read;
 /// Stops one in the middle of its work while another takes over.
 fn stopped_and_overtaken(language: Language) {
     let stage = Stage::new();
-    let quiet = Task { ttl_ms: 2_000, pages: 2, work_ms: 10, pause_ms: 0 };
-    let stopped = stage.start(language, Task { pause_ms: 6_000, ..quiet });
+    let quiet = Task { ttl_ms: 3_000, pages: 2, work_ms: 10, pause_ms: 0 };
+    let stopped = stage.start(language, Task { pause_ms: 8_000, ..quiet });
     let old = stage.heard("stopped");
     let next = stage.start(language, quiet);
     assert_eq!(next.end(), (Some(0), String::new()), "{}", stage.log());

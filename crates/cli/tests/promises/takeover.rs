@@ -169,7 +169,7 @@ fn another_process_takes_over_the_directory() {
         let view = wait(store.lease(&ResourceName::new("job").unwrap())).unwrap().expect("it is held");
         let took = millis(now() - killed);
         worst = worst.max(took);
-        let server = place.server().expect("somebody serves");
+        let server = place.server().expect("the directory has a server");
         assert!([holder.pid(), std::process::id()].contains(&server), "{server} has taken over");
         assert_eq!(view.holders[0].token.to_string(), granted[1]);
         let busy = millis(waits.so_far());
