@@ -29,7 +29,7 @@ mod sessions;
 mod verify;
 mod watch;
 
-use clap::{CommandFactory, Parser};
+use clap::CommandFactory;
 
 use crate::args::{Cli, Command, FenceCheckArgs};
 use crate::console::Console;
@@ -94,12 +94,6 @@ pub(crate) fn run(cli: Cli, console: &Console) -> Result<Exit, Trouble> {
     // A thread that still reads standard input is not waited for.
     runtime.shutdown_background();
     done
-}
-
-pub(crate) fn plan_refusal(arguments: &[&str]) -> Option<String> {
-    let cli = Cli::parse_from(["leasehold", "plan"].iter().chain(arguments));
-    let Command::Plan(args) = cli.command else { return None };
-    plan::refusal(&args)
 }
 
 fn completions(shell: clap_complete::Shell) -> Result<Exit, Trouble> {

@@ -170,7 +170,7 @@ bugs! {
         WipedKeepsId = "wiped-keeps-id": "A member that is wiped comes back with its old id.",
         FastClock = "fast-clock": "The clock of a node runs half as fast again.",
     }
-    cli {
+    server {
         StrictNumbers = "strict-numbers": "The judge of timing settings wants a margin as long as the ttl.",
     }
 }

@@ -19,6 +19,7 @@ const fn place(package: &'static str, always: &'static [&'static str]) -> Place 
 }
 
 const CORE: &str = "leasehold-core";
+const ARGS: &str = "leasehold-args";
 const CLOCK: &str = "leasehold-clock";
 const WAL: &str = "leasehold-wal";
 const WIRE: &str = "leasehold-wire";
@@ -32,9 +33,10 @@ const SIM: &str = "leasehold-sim";
 const HISTORY: &str = "leasehold-history";
 
 /// From the inside out.
-const PLACES: [Place; 23] = [
+const PLACES: [Place; 24] = [
     place(CORE, &[]),
     place(ORACLE, &[CORE]),
+    place(ARGS, &[]),
     place(CLOCK, &[CORE]),
     place(WAL, &[CORE]),
     place(WIRE, &[CORE]),
@@ -47,11 +49,11 @@ const PLACES: [Place; 23] = [
         always: &[CORE, CLOCK, WIRE, FENCE],
         behind: &[(HOST, "embedded"), (NODE, "testing")],
     },
-    place(SIM, &[CORE, ORACLE, CLOCK, WAL, WIRE, NODE]),
+    place(SIM, &[ARGS, CORE, ORACLE, CLOCK, WAL, WIRE, NODE]),
     place(HISTORY, &[CORE]),
     place("leasehold-cli", &[CORE, CLOCK, WAL, WIRE, NODE, HOST, SERVER, CLIENT, FENCE, SIM, HISTORY]),
     place("leasehold-bench", &[CORE, CLOCK, WAL, WIRE, NODE, HOST, SERVER, CLIENT, FENCE]),
-    place("leasehold-nemesis", &[CLOCK, CLIENT, HISTORY]),
+    place("leasehold-nemesis", &[ARGS, CLOCK, CLIENT, HISTORY]),
     place("leasehold-model", &[]),
     place("leasehold-examples", &[CLOCK, CLIENT]),
     place("leasehold-object-writer", &[CLIENT, FENCE]),
@@ -59,7 +61,7 @@ const PLACES: [Place; 23] = [
     place("leasehold-fuzz", &[CORE, CLOCK, WAL, WIRE, NODE, HOST, SERVER, CLIENT, HISTORY]),
     place("leasehold-kit", &[CLOCK]),
     place("leasehold-tidy", &[]),
-    place("xtask", &[]),
+    place("xtask", &[ARGS]),
 ];
 
 /// Dependencies that point outwards. Tests may depend on whatever they like.
