@@ -1,5 +1,5 @@
-//! One function judges numbers: when it is changed, the library, HTTP and gRPC all say so, in the same words. So does
-//! `leasehold plan`, by a test of its own.
+//! One function judges numbers: when it is changed, the library, HTTP and gRPC all say so, in the same words.
+//! A test of the command has `leasehold plan` beside the library.
 //!
 //! The change is for the whole process, so this is a test of its own.
 

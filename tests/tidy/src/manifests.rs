@@ -19,6 +19,7 @@ const fn place(package: &'static str, always: &'static [&'static str]) -> Place 
 }
 
 const CORE: &str = "leasehold-core";
+const API: &str = "leasehold-api";
 const ARGS: &str = "leasehold-args";
 const CLOCK: &str = "leasehold-clock";
 const WAL: &str = "leasehold-wal";
@@ -33,17 +34,21 @@ const SIM: &str = "leasehold-sim";
 const HISTORY: &str = "leasehold-history";
 
 /// From the inside out.
-const PLACES: [Place; 24] = [
+const PLACES: &[Place] = &[
     place(CORE, &[]),
     place(ORACLE, &[CORE]),
+    place(API, &[CORE]),
     place(ARGS, &[]),
     place(CLOCK, &[CORE]),
     place(WAL, &[CORE]),
     place(WIRE, &[CORE]),
     place(FENCE, &[]),
+    place("leasehold-fence-cassandra", &[FENCE]),
+    place("leasehold-fence-dynamodb", &[FENCE]),
+    place("leasehold-fence-kafka", &[FENCE]),
     place(NODE, &[CORE]),
     place(HOST, &[CORE, CLOCK, WAL, WIRE, NODE]),
-    place(SERVER, &[CORE, CLOCK, NODE, HOST, WIRE]),
+    place(SERVER, &[CORE, API, CLOCK, NODE, HOST, WIRE]),
     Place {
         package: CLIENT,
         always: &[CORE, CLOCK, WIRE, FENCE],
@@ -51,14 +56,14 @@ const PLACES: [Place; 24] = [
     },
     place(SIM, &[ARGS, CORE, ORACLE, CLOCK, WAL, WIRE, NODE]),
     place(HISTORY, &[CORE]),
-    place("leasehold-cli", &[CORE, CLOCK, WAL, WIRE, NODE, HOST, SERVER, CLIENT, FENCE, SIM, HISTORY]),
+    place("leasehold-cli", &[CORE, API, CLOCK, WAL, WIRE, NODE, HOST, SERVER, CLIENT, FENCE, SIM, HISTORY]),
     place("leasehold-bench", &[CORE, CLOCK, WAL, WIRE, NODE, HOST, SERVER, CLIENT, FENCE]),
     place("leasehold-nemesis", &[ARGS, CLOCK, CLIENT, HISTORY]),
     place("leasehold-model", &[]),
     place("leasehold-examples", &[CLOCK, CLIENT]),
     place("leasehold-object-writer", &[CLIENT, FENCE]),
     place("leasehold-settlement", &[CLIENT, FENCE]),
-    place("leasehold-fuzz", &[CORE, CLOCK, WAL, WIRE, NODE, HOST, SERVER, CLIENT, HISTORY]),
+    place("leasehold-fuzz", &[CORE, API, CLOCK, WAL, WIRE, NODE, HOST, SERVER, CLIENT, HISTORY]),
     place("leasehold-kit", &[CLOCK]),
     place("leasehold-tidy", &[]),
     place("xtask", &[ARGS]),
