@@ -3,18 +3,14 @@
 //! `fuzz` is a workspace of its own. Nothing but libFuzzer itself needs a nightly toolchain, and no test does: `cargo xtask test` runs the
 //! stable fuzzer for a few seconds a target.
 
-#[expect(unreachable_pub, reason = "where the file belongs, the names are for everybody")]
-#[path = "../../fuzz/src/names.rs"]
-mod names;
-
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
 use clap::builder::{PossibleValue, PossibleValuesParser};
+use leasehold_args::fuzz::NAMES;
 
 use crate::run::{cargo, exists, refuse, root, step, target_directory};
-use names::NAMES;
 
 /// How long each target is tried unless it is said.
 const SECONDS: u64 = 60;

@@ -1,13 +1,10 @@
 //! Clusters of real processes under faults. Not part of the tests, except for the short forms of the main scenarios.
 
-#[path = "../../crates/nemesis/src/bin/nemesis/args.rs"]
-mod args;
-
 use std::process::Command;
 
 use anyhow::{Context, Result};
 
-pub(crate) use args::Args;
+pub(crate) use leasehold_args::nemesis::Args;
 
 use crate::packages::install_missing;
 use crate::run::{cargo, refuse, step, target_directory};

@@ -1,15 +1,11 @@
 //! Simulated worlds: nodes, clients and receivers under faults, as many as fit into some minutes.
 
-#[expect(dead_code, reason = "the words are only looked at here; the simulator does what they say")]
-#[path = "../../crates/sim/src/bin/simulate/args.rs"]
-mod args;
-
 use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result};
 
-pub(crate) use args::Args;
+pub(crate) use leasehold_args::simulate::Args;
 
 use crate::run::{cargo, refuse, root, step, target_directory};
 

@@ -1,7 +1,4 @@
 //! The command line of `cargo xtask simulate`.
-//!
-//! This file is compiled into the simulator and into `xtask`, which answers `--help` and refuses what makes no sense before anything is
-//! built. So it knows nothing of the simulator: a test compares its words with the faults that there are.
 
 use clap::Parser;
 use clap::builder::PossibleValuesParser;
@@ -9,58 +6,58 @@ use clap::builder::PossibleValuesParser;
 /// Simulated worlds of Leasehold: nodes, clients and receivers under faults, decided by a seed and checked.
 #[derive(Debug, Clone, Parser)]
 #[command(name = "simulate", bin_name = "cargo xtask simulate", after_help = ENDS, max_term_width = 120)]
-pub(crate) struct Args {
+pub struct Args {
     /// Run this seed alone
     #[arg(long, value_name = "N", value_parser = seed, conflicts_with_all = ["minutes", "seeds", "threads", "first_seed"])]
-    pub(crate) seed: Option<u64>,
+    pub seed: Option<u64>,
     /// Print what happens in it
     #[arg(long, requires = "seed", conflicts_with_all = ["minutes", "seeds", "threads", "first_seed", "speed", "json"])]
-    pub(crate) trace: bool,
+    pub trace: bool,
     /// Print only from this second of true time on: 40, or 40.25
     #[arg(long, value_name = "SECONDS", value_parser = nanos, requires = "trace", allow_hyphen_values = true)]
-    pub(crate) from: Option<u64>,
+    pub from: Option<u64>,
     /// Print only up to this second of true time
     #[arg(long, value_name = "SECONDS", value_parser = nanos, requires = "trace", allow_hyphen_values = true)]
-    pub(crate) to: Option<u64>,
+    pub to: Option<u64>,
     /// Switch a fault off that seeds have; may be given several times
     #[arg(long, value_name = "FAULT", value_parser = PossibleValuesParser::new(FAULTS))]
-    pub(crate) without: Vec<String>,
+    pub without: Vec<String>,
     /// So many clients in place of the number that seeds decide
     #[arg(long, value_name = "N", value_parser = clients, allow_hyphen_values = true)]
-    pub(crate) clients: Option<usize>,
+    pub clients: Option<usize>,
     /// Faults happen for so many milliseconds in place of the time that seeds decide
     #[arg(long, value_name = "N", value_parser = fault_ms, allow_hyphen_values = true)]
-    pub(crate) fault_ms: Option<u64>,
+    pub fault_ms: Option<u64>,
     /// Do not look for a smaller failure
     #[arg(long)]
-    pub(crate) no_shrink: bool,
+    pub no_shrink: bool,
     /// Run fresh seeds for so many minutes; 1 if nothing is said
     #[arg(long, value_name = "N", value_parser = minutes, allow_hyphen_values = true)]
-    pub(crate) minutes: Option<f64>,
+    pub minutes: Option<f64>,
     /// Run so many fresh seeds, however long it takes
     #[arg(long, value_name = "N", value_parser = seeds, conflicts_with = "minutes", allow_hyphen_values = true)]
-    pub(crate) seeds: Option<u64>,
+    pub seeds: Option<u64>,
     /// On so many threads
     #[arg(long, value_name = "N", default_value = "1", value_parser = threads, allow_hyphen_values = true)]
-    pub(crate) threads: usize,
+    pub threads: usize,
     /// The first of the fresh seeds; drawn if it is not given
     #[arg(long, value_name = "N", value_parser = seed)]
-    pub(crate) first_seed: Option<u64>,
+    pub first_seed: Option<u64>,
     /// Leave out the two slow checkers: the naive table (a part of Model), and the search for an order (Linear)
     #[arg(long)]
-    pub(crate) quick: bool,
+    pub quick: bool,
     /// List how often each situation was reached, also after a short campaign
     #[arg(long)]
-    pub(crate) situations: bool,
+    pub situations: bool,
     /// Measure the speed with three nodes, twenty clients and no faults
     #[arg(long, conflicts_with_all = [
         "seed", "without", "clients", "fault_ms", "no_shrink", "minutes", "seeds", "threads", "first_seed", "quick",
         "situations",
     ])]
-    pub(crate) speed: bool,
+    pub speed: bool,
     /// Results as one line of JSON on standard output
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
 /// In lines that a terminal of eighty columns does not break.
@@ -76,7 +73,7 @@ Whoever changes the plans (--without, --clients, --fault-ms) need not reach
 every situation.";
 
 /// From here on a campaign has to reach every situation.
-pub(crate) const LONG_MINUTES: f64 = 10.0;
+pub const LONG_MINUTES: f64 = 10.0;
 
 /// More than a week is a slip of the hand.
 const MAX_MINUTES: f64 = 10_080.0;
@@ -93,7 +90,7 @@ const MAX_SECONDS: f64 = 1_000_000.0;
 
 impl Args {
     /// What no single value shows to be wrong.
-    pub(crate) fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), String> {
         match (self.from, self.to) {
             (Some(from), Some(to)) if from > to => Err(format!(
                 "--from {} is behind --to {}: nothing would be printed; give the earlier second to --from",
@@ -151,7 +148,7 @@ fn in_seconds(nanos: u64) -> String {
 }
 
 /// The words of the faults, in the order of the simulator.
-pub(crate) const FAULTS: [&str; 42] = [
+pub const FAULTS: [&str; 42] = [
     "peer-loss",
     "peer-delay",
     "peer-duplicate",

@@ -1,7 +1,4 @@
-//! The names of the targets, and what each decodes.
-//!
-//! This file is compiled into `xtask` too, which lists the targets and refuses an unknown one before anything is built. So it knows
-//! nothing else: a test compares it with the targets that there are.
+//! The targets of the fuzzer, and what each decodes.
 
 /// Name and what is decoded, in the order in which they are tried.
 pub const NAMES: [(&str, &str); 14] = [

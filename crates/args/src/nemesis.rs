@@ -1,7 +1,4 @@
 //! The command line of `cargo xtask nemesis`.
-//!
-//! This file is compiled into the harness and into `xtask`, which answers `--help` and refuses what makes no sense before anything is
-//! built. So it knows nothing of the harness: a test compares its names with the scenarios that there are.
 
 use std::path::PathBuf;
 
@@ -11,37 +8,37 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 /// Breaks clusters of real processes on purpose, and checks what their clients saw.
 #[derive(Debug, Parser)]
 #[command(name = "nemesis", bin_name = "cargo xtask nemesis", max_term_width = 120)]
-pub(crate) struct Args {
+pub struct Args {
     /// What to run
     #[arg(value_parser = PossibleValuesParser::new(scenarios()))]
-    pub(crate) scenario: String,
+    pub scenario: String,
     /// Decides faults and requests; drawn if it is not given
     #[arg(long)]
-    pub(crate) seed: Option<u64>,
+    pub seed: Option<u64>,
     /// Fewer faults and shorter lengths
     #[arg(long)]
-    pub(crate) quick: bool,
+    pub quick: bool,
     /// How often something is broken, where the scenario counts that
     #[arg(long)]
-    pub(crate) rounds: Option<usize>,
+    pub rounds: Option<usize>,
     /// How many nodes a cluster has, where the scenario does not decide it
     #[arg(long, default_value_t = 3)]
-    pub(crate) nodes: usize,
+    pub nodes: usize,
     /// The program to serve with; the one beside this by default
     #[arg(long)]
-    pub(crate) program: Option<PathBuf>,
+    pub program: Option<PathBuf>,
     /// Where histories and logs go; `nemesis` in the target directory if it is not given
     #[arg(long)]
-    pub(crate) out: Option<PathBuf>,
+    pub out: Option<PathBuf>,
     /// A line of JSON for each scenario on standard output, and everything else on standard error
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
     /// The same lines into a file
     #[arg(long)]
-    pub(crate) json_file: Option<PathBuf>,
+    pub json_file: Option<PathBuf>,
     /// For check: the history to check again
     #[arg(long)]
-    pub(crate) history: Option<PathBuf>,
+    pub history: Option<PathBuf>,
 }
 
 fn scenarios() -> Vec<PossibleValue> {
@@ -55,7 +52,7 @@ fn scenarios() -> Vec<PossibleValue> {
 }
 
 /// The scenarios and what each shows, in the order in which they are run.
-pub(crate) const SCENARIOS: [(&str, &str); 15] = [
+pub const SCENARIOS: [(&str, &str); 15] = [
     ("calm", "nothing is broken: the harness itself, on one node"),
     ("kill-leader", "kill -9 of the leader, again and again"),
     ("ttl-failover", "a dead holder's lease ends although leaders die all the time"),
