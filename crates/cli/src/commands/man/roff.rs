@@ -112,7 +112,7 @@ mod tests {
             of("watch"),
             format!(".SH SYNOPSIS\nleasehold watch [\\-\\-after REVISION] {every} [PREFIX]\n")
         );
-        assert!(of("run").ends_with(" NAME \\-\\- CMD...\n"), "{}", of("run"));
+        assert!(of("run").ends_with(" NAME CMD\n"), "{}", of("run"));
         assert!(of("revoke").contains(" \\-\\-reason TEXT "), "{}", of("revoke"));
         assert!(of("serve").contains(" [\\-\\-set KEY=VALUE]... "), "{}", of("serve"));
     }
