@@ -20,7 +20,6 @@ mod run;
 mod serve;
 mod values;
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
@@ -213,17 +212,6 @@ pub(crate) enum Command {
         /// Which shell
         shell: Shell,
     },
-    /// Print the manual page
-    #[command(hide = true)]
-    Man(ManArgs),
-}
-
-/// `man`.
-#[derive(Debug, Args)]
-pub(crate) struct ManArgs {
-    /// Write the pages of all commands into this directory instead
-    #[arg(long, value_name = "DIR")]
-    pub(crate) out: Option<PathBuf>,
 }
 
 #[cfg(test)]

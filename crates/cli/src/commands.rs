@@ -14,7 +14,6 @@ mod history;
 mod hold;
 mod list;
 mod lookup;
-mod man;
 mod nodes;
 mod plan;
 mod probe;
@@ -51,7 +50,6 @@ pub(crate) fn run(cli: Cli, console: &Console) -> Result<Exit, Trouble> {
         Command::Plan(args) => plan::run(console, &args),
         Command::CheckHistory(args) => check_history::run(console, &args),
         Command::Completions { shell } => completions(shell),
-        Command::Man(args) => man::run(&args),
         Command::Run(args) => {
             // Before any lease is asked for: a mistyped command is told at once, and not after a day of waiting.
             args.check().map_err(Trouble::Misuse)?;

@@ -5,9 +5,13 @@
 //!
 //! What it deliberately does not do: it makes no tables, files or buckets. What is not there is said.
 
+#[cfg(feature = "fences")]
 mod redis;
+#[cfg(feature = "fences")]
 mod s3;
+#[cfg(feature = "fences")]
 mod sql;
+#[cfg(feature = "fences")]
 mod sqlite;
 
 use std::sync::Arc;
@@ -47,12 +51,8 @@ fn open(url: &str) -> Result<Arc<dyn Receiver>, String> {
         }
         "postgres" | "postgresql" if !rest.starts_with("//") => Err(KNOWN.to_owned()),
         "postgres" | "postgresql" | "mysql" | "mariadb" if is_misplaced(rest) => Err(KNOWN.to_owned()),
-        "postgres" | "postgresql" => sql::postgres(url),
-        "mysql" | "mariadb" => sql::mysql(url),
-        "sqlite" => sqlite::open(rest),
-        "redis" | "valkey" => redis::open(url),
-        "rediss" | "valkeys" => Err(redis::NO_TLS.to_owned()),
-        "s3" => s3::open(url),
+        "postgres" | "postgresql" | "mysql" | "mariadb" | "sqlite" | "redis" | "valkey" | "rediss"
+        | "valkeys" | "s3" => with_client(scheme, url),
         "file" if rest.is_empty() => Err("it names no file; write file:PATH".to_owned()),
         "file" => file(rest),
         "http" => http(url),
@@ -60,6 +60,28 @@ fn open(url: &str) -> Result<Arc<dyn Receiver>, String> {
         _ => Err(KNOWN.to_owned()),
     };
     opened.map_err(|why| format!("receiver {:?}: {why}", shown(url)))
+}
+
+/// The receiver that a database or an object store is.
+#[cfg(feature = "fences")]
+fn with_client(scheme: &str, url: &str) -> Result<Arc<dyn Receiver>, String> {
+    match scheme {
+        "postgres" | "postgresql" => sql::postgres(url),
+        "mysql" | "mariadb" => sql::mysql(url),
+        "sqlite" => sqlite::open(url.strip_prefix("sqlite:").unwrap_or_default()),
+        "redis" | "valkey" => redis::open(url),
+        "rediss" | "valkeys" => Err(redis::NO_TLS.to_owned()),
+        _ => s3::open(url),
+    }
+}
+
+/// Clients of databases and object stores are most of what there is to build, and most programs seal none.
+#[cfg(not(feature = "fences"))]
+fn with_client(scheme: &str, _: &str) -> Result<Arc<dyn Receiver>, String> {
+    Err(format!(
+        "this leasehold was built without clients for databases and object stores, so {scheme} is not understood; install one that has \
+         them: cargo install --path crates/cli --features fences"
+    ))
 }
 
 /// A port that is none, in what stands behind the scheme.

@@ -152,8 +152,7 @@ const NOT_NOW: &str = "unavailable";
 impl Trouble {
     /// What a service said over HTTP. A code that this release does not know is nothing that was done.
     pub(crate) fn answered(code: &str, message: String) -> Self {
-        let known = leasehold_server::plain::CODES.iter().find(|known| known.name == code);
-        Self::Answered { code: known.map_or("failed", |known| known.name), message }
+        Self::Answered { code: leasehold_api::code::find(code).map_or("failed", |known| known.name), message }
     }
 
     /// The exit code.

@@ -17,7 +17,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
 ];
 
 /// Commands that use no store: they take neither `--store` nor the `--timeout` that goes with it.
-const WITHOUT_STORE: [&str; 10] = [
+const WITHOUT_STORE: [&str; 9] = [
     "plan",
     "fence proxy",
     "fence migration",
@@ -27,7 +27,6 @@ const WITHOUT_STORE: [&str; 10] = [
     "data recover",
     "check-history",
     "completions",
-    "man",
 ];
 
 /// The parser of the whole command line.

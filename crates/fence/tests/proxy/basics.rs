@@ -3,7 +3,7 @@
 use leasehold_fence::proxy::{FenceProxy, Settings};
 use leasehold_fence::{Counts, Error, Outcome, Receiver};
 
-use crate::stage::{Serving, Stage, Store, head, highest, stamp, write};
+use crate::proxy::stage::{Serving, Stage, Store, head, highest, stamp, write};
 
 #[tokio::test]
 async fn a_stale_write_is_refused_and_never_reaches_the_store() {
