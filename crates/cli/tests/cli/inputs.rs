@@ -126,7 +126,7 @@ fn a_command_of_another_system_leads_to_ours() {
 #[test]
 fn a_command_without_a_store_is_given_none() {
     refused(&["plan", "--store", "x"], &["plan uses no store; leave --store out"]);
-    refused(&["--timeout", "1s", "data", "verify", "x"], &["data verify uses no store; leave --timeout out"]);
+    refused(&["--store", "x", "data", "verify", "x"], &["data verify uses no store; leave --store out"]);
     // A variable that is set for the other commands does no harm.
     assert_eq!(Stage::new().say(&["plan"]).code, Some(0));
 }
