@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use leasehold_tidy::transcript::{Exchange, documents, exchanges, matches};
@@ -30,7 +30,8 @@ const MARK: char = '\u{1e}';
 fn every_transcript_prints_what_stands_below_it() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let tree = Tree::read(&root).expect("the tree can be read");
-    let programs = build(&root);
+    let program = leasehold_kit::leasehold().expect("the program is built");
+    let programs = program.parent().expect("a program lies in a directory");
     let (mut run, mut wrong) = (0, 0);
     for document in documents(&tree) {
         let exchanges = exchanges(document).expect("the transcripts can be read");
@@ -38,7 +39,7 @@ fn every_transcript_prints_what_stands_below_it() {
             continue;
         }
         run += exchanges.len();
-        wrong += wrong_in(document, &exchanges, &play(&exchanges, &programs));
+        wrong += wrong_in(document, &exchanges, &play(&exchanges, programs));
     }
     assert!(run > 5, "only {run} commands were found");
     assert_eq!(wrong, 0, "the differences are above");
@@ -52,20 +53,6 @@ fn a_transcript_that_is_not_true_is_found() {
     let printed = play(&exchanges, Path::new("/nowhere"));
     assert_eq!(printed, ["one", "two 3", "", "1"]);
     assert_eq!(wrong_in(&document, &exchanges, &printed), 1);
-}
-
-/// Builds the program and gives back the directory it lies in.
-fn build(root: &Path) -> PathBuf {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
-    command.current_dir(root).args(["build", "--package", "leasehold-cli", "--bin", "leasehold"]);
-    command.arg("--message-format=json-render-diagnostics");
-    let built = command.output().expect("cargo starts");
-    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-    let messages = String::from_utf8_lossy(&built.stdout);
-    let program = messages.lines().filter_map(|line| line.split_once("\"executable\":\"")).next_back();
-    let (program, _) = program.and_then(|(_, rest)| rest.split_once('"')).expect("cargo names the program");
-    Path::new(program).parent().expect("a program lies in a directory").to_owned()
 }
 
 /// Runs the commands in one shell and gives back what each printed.
