@@ -1,6 +1,6 @@
 //! Input that cannot be: one line that names the value, the limit and the next step, and exit code 2.
 
-use crate::stage::Stage;
+use super::stage::Stage;
 
 fn refused(arguments: &[&str], parts: &[&str]) {
     let stage = Stage::new();
