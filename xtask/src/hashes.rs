@@ -57,7 +57,9 @@ fn differing(expected: &BTreeMap<u64, String>, found: &BTreeMap<u64, String>) ->
     let pairs = expected.iter().map(|(seed, hash)| (seed, hash, found.get(seed)));
     let differing = pairs.filter(|(_, hash, found)| *found != Some(hash));
     let found = |found: Option<&String>| found.map_or("nothing", String::as_str).to_owned();
-    differing.map(|(seed, hash, other)| format!("seed {seed}: {hash} in dev, {} here", found(other))).collect()
+    differing
+        .map(|(seed, hash, other)| format!("seed {seed}: {hash} in dev, {} here", found(other)))
+        .collect()
 }
 
 /// The hash of every seed's world.
