@@ -5,7 +5,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// A machine that stands still in the middle for longer than the tolerance is given another try.
-const TRIES: u32 = 3;
+const TRIES: u32 = 5;
 
 #[test]
 fn an_incident_is_split_into_its_causes_and_a_good_deploy_has_no_gap() {
