@@ -1,6 +1,6 @@
 //! Input that cannot be: one line that names the value, the limit and the next step, and exit code 2, or 125 of `run`.
 
-use crate::stage::Stage;
+use super::stage::Stage;
 
 /// The exit code of a mistake: that of `run` does not look like its command's.
 fn misuse(arguments: &[&str]) -> Option<i32> {

@@ -5,10 +5,10 @@ use std::time::Duration;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::stage::{Stage, eventually};
+use super::stage::{Stage, eventually};
 
 /// Lets a program stand still for a second.
-fn stand_still(running: &crate::stage::Running) {
+fn stand_still(running: &super::stage::Running) {
     running.signal(Signal::STOP);
     std::thread::sleep(Duration::from_millis(1_000));
     running.signal(Signal::CONT);

@@ -1,8 +1,8 @@
 //! A holder that is stopped for longer than its lease lasts.
 
-use crate::language::{Language, Task};
-use crate::stage::Stage;
-use crate::turns::read;
+use super::language::{Language, Task};
+use super::stage::Stage;
+use super::turns::read;
 
 /// Stops one in the middle of its work while another takes over.
 fn stopped_and_overtaken(language: Language) {

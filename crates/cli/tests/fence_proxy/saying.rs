@@ -2,7 +2,7 @@
 
 use rustix::process::Signal;
 
-use crate::stage::Stage;
+use super::stage::Stage;
 
 #[test]
 fn it_says_where_it_listens_in_plain_text_or_json() {

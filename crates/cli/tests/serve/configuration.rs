@@ -1,6 +1,6 @@
 //! What is configured, where from, and what is refused.
 
-use crate::stage::{Stage, said};
+use super::stage::{Stage, said};
 
 /// Refused: exit code 2, one line with these parts, and nothing was made.
 fn refused(stage: &Stage, arguments: &[&str], parts: &[&str]) {

@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 
-use crate::steps::{Script, script};
-use crate::{LONGEST, contradicts_no_belief, does_what_the_naive_one_does, replays};
+use super::steps::{Script, script};
+use super::{LONGEST, contradicts_no_belief, does_what_the_naive_one_does, replays};
 
 /// Histories in which a bug must show. Most show in the first ten.
 const HISTORIES: usize = 120;
