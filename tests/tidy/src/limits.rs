@@ -7,7 +7,7 @@ use crate::{Complaint, File, Tree};
 /// Where the limits are explained.
 const REFERENCE: &str = "docs/reference/limits.md";
 /// Packages whose limits people meet.
-const PACKAGES: [&str; 8] = ["client", "core", "fence", "node", "server", "service", "wal", "wire"];
+const PACKAGES: [&str; 8] = ["client", "core", "fence", "host", "node", "server", "wal", "wire"];
 /// How the names of limits begin.
 const BEGINNINGS: [&str; 6] = ["DEFAULT_", "LONGEST_", "MAX_", "MIN_", "MOST_", "SHORTEST_"];
 
