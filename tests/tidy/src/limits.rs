@@ -101,11 +101,11 @@ fn number(expression: &str) -> Option<u64> {
     expression.split(" * ").map(|factor| factor.replace('_', "").parse::<u64>().ok()).product()
 }
 
-/// An amount as people read it: `64 KiB`, `5 min`, `10 000`.
+/// An amount as people read it: `64 KiB`, `5 min`, `10,000`.
 fn read_amount(shown: &str) -> Option<Amount> {
     let unit_at = shown.find(|c: char| c.is_alphabetic()).unwrap_or(shown.len());
     let (digits, unit) = shown.split_at(unit_at);
-    let amount: u64 = digits.replace(' ', "").parse().ok()?;
+    let amount: u64 = digits.replace([' ', ','], "").parse().ok()?;
     Some(match unit {
         "us" => Amount::Micros(amount),
         "ms" => Amount::Micros(amount * 1_000),
@@ -138,7 +138,7 @@ pub(crate) const MAX_FRAME: u64 = 4 << 20;\nconst LABEL: &str = \"x\";\nfn f() {
     fn values_are_compared_in_the_units_of_people() {
         assert_eq!(found("MAX_NAME", "512"), Vec::<String>::new());
         assert_eq!(found("MIN_TTL", "300 s"), Vec::<String>::new());
-        assert_eq!(found("MAX_FRAME", "4 096 KiB"), Vec::<String>::new());
+        assert_eq!(found("MAX_FRAME", "4,096 KiB"), Vec::<String>::new());
         assert_eq!(found("MAX_TURNS", "2"), Vec::<String>::new());
     }
 
