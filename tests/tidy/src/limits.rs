@@ -1,11 +1,13 @@
-//! Limits: every named constant that bounds something stands in the reference with its value.
+//! Limits: every named constant that bounds something stands in the documentation with its value.
 
 use std::collections::BTreeMap;
 
 use crate::{Complaint, File, Tree};
 
-/// Where the limits are explained.
+/// Where the limits that a client meets are explained.
 const REFERENCE: &str = "docs/reference/limits.md";
+/// Where the others are.
+const INTERNALS: &str = "docs/internals/limits.md";
 /// Packages whose limits people meet.
 const PACKAGES: [&str; 8] = ["client", "core", "fence", "host", "node", "server", "wal", "wire"];
 /// How the names of limits begin.
@@ -23,7 +25,6 @@ type Key = (String, String);
 
 /// Limits that are missing in the reference, that are not in the code, or that have another value there.
 pub fn check(tree: &Tree) -> Vec<Complaint> {
-    let Some(reference) = tree.get(REFERENCE) else { return vec![format!("{REFERENCE} is missing")] };
     let mut complaints = Vec::new();
     let constants: BTreeMap<Key, (bool, String)> = tree
         .ending(".rs")
@@ -34,14 +35,15 @@ pub fn check(tree: &Tree) -> Vec<Complaint> {
         .flat_map(constants)
         .collect();
     let mut explained = BTreeMap::new();
-    for (number, line) in reference.lines() {
+    let pages = [REFERENCE, INTERNALS].into_iter().filter_map(|page| tree.get(page));
+    for (page, (number, line)) in pages.flat_map(|page| page.lines().map(|line| (&page.path, line))) {
         let Some((key, shown)) = row(line) else { continue };
         match constants.get(&key) {
-            None => complaints.push(format!("{REFERENCE}:{number}: {} is not in {}", key.1, key.0)),
+            None => complaints.push(format!("{page}:{number}: {} is not in {}", key.1, key.0)),
             Some((_, expression)) => match (evaluate(expression), read_amount(&shown)) {
                 (Some(real), Some(told)) if real == told => {}
                 (real, told) => complaints.push(format!(
-                    "{REFERENCE}:{number}: {} is {expression} ({real:?}) in the code and {shown} ({told:?}) here",
+                    "{page}:{number}: {} is {expression} ({real:?}) in the code and {shown} ({told:?}) here",
                     key.1
                 )),
             },
