@@ -152,6 +152,16 @@ pub(crate) const MAX_FRAME: u64 = 4 << 20;\nconst LABEL: &str = \"x\";\nfn f() {
     }
 
     #[test]
+    fn a_limit_may_stand_on_the_page_of_internals() {
+        let found = |value: &str| {
+            let row = format!("| [`MAX_NAME`](../../crates/core/src/a.rs) | {value} | why |\n");
+            check(&Tree::of(&[("crates/core/src/a.rs", CODE), (INTERNALS, row.as_str())]))
+        };
+        assert_eq!(found("512").len(), 2, "the two others are missing");
+        assert!(found("513")[0].starts_with(INTERNALS));
+    }
+
+    #[test]
     fn a_limit_that_is_not_explained_is_found_and_one_that_does_not_exist_too() {
         let missing = check(&Tree::of(&[("crates/core/src/a.rs", CODE), (REFERENCE, "")]));
         assert_eq!(missing.len(), 3, "{missing:?}");
