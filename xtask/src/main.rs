@@ -11,7 +11,6 @@
 mod again;
 mod bench;
 mod checks;
-mod coalescing;
 mod deny;
 mod deploys;
 mod fuzz;
@@ -66,8 +65,6 @@ enum Task {
     Instructions,
     /// Mixed load on a service; memory and descriptors must stay flat
     Soak(soak::Args),
-    /// Many leases at rest, in one session and with a session for each
-    Coalescing(coalescing::Args),
     /// Leasehold and its peers under the same load, in one run: `bench --peers etcd,redis --workloads A,B`
     Bench(bench::Args),
     /// Rolling deploys of real processes; nobody leads for moments at most, and no work is lost
@@ -91,7 +88,6 @@ fn main() -> ExitCode {
         Task::Nemesis(args) => nemesis::run(&args, &rest()),
         Task::Instructions => instructions::run(),
         Task::Soak(args) => soak::run(&args),
-        Task::Coalescing(args) => coalescing::run(&args),
         Task::Bench(args) => bench::run(&args),
         Task::Deploys(args) => deploys::run(&args),
         Task::Gap(args) => gap::run(&args),

@@ -28,8 +28,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::clock::now_ns;
 use crate::peers::{Peer, Running, Tools, usage};
-use crate::session_stream::clock::now_ns;
 use crate::workloads::{Figures, Spec, Work};
 pub use medians::table;
 use plan::{Plan, Round};

@@ -1,12 +1,12 @@
 //! Measurements of Leasehold beside its peers.
 //!
-//! A measurement belongs here when a decision rests on it: what was chosen is written in `docs/decisions`, and
-//! the program that produced the figures stays runnable, so that anyone can doubt them with one command.
+//! A measurement belongs here as long as its figures may change. One that has settled a question is deleted; its figures stay in the
+//! decision that rests on them.
 //! Nothing in the product depends on this crate.
 
-pub mod coalescing;
+mod clock;
 pub mod contest;
 pub mod peers;
-pub mod session_stream;
 pub mod soak;
+mod used;
 pub mod workloads;

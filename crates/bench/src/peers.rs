@@ -10,7 +10,6 @@ pub mod durability;
 pub mod etcd;
 mod gaps;
 pub mod leasehold;
-pub mod nats;
 pub mod pipeline;
 pub mod postgres;
 pub mod process;
@@ -27,7 +26,7 @@ use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 
-use crate::session_stream::clock::now_ns;
+use crate::clock::now_ns;
 use crate::workloads::{Connections, SHARED, Window, Work};
 use process::Process;
 
@@ -52,8 +51,6 @@ pub enum Peer {
     Redis,
     /// See [`postgres`].
     Postgres,
-    /// See [`nats`].
-    Nats,
     /// See [`consul`].
     Consul,
 }
@@ -68,7 +65,6 @@ impl Peer {
             Self::Zookeeper => "ZooKeeper",
             Self::Redis => "Redis",
             Self::Postgres => "PostgreSQL",
-            Self::Nats => "NATS",
             Self::Consul => "Consul",
         }
     }
@@ -82,7 +78,6 @@ impl Peer {
             Self::Zookeeper => "#8a6d1f",
             Self::Redis => "#c0392b",
             Self::Postgres => "#5b4a9e",
-            Self::Nats => "#777777",
             Self::Consul => "#d0348f",
         }
     }
@@ -107,7 +102,6 @@ impl Peer {
                 Self::Redis | Self::Postgres,
                 Work::Cycles { .. } | Work::Renewals { .. } | Work::Handover { .. },
             ) => nodes == 1,
-            (Self::Nats, Work::Cycles { .. } | Work::Renewals { .. }) => true,
             (
                 Self::Zookeeper,
                 Work::Cycles { .. } | Work::Handover { .. } | Work::Expiry { kill_leader: false, .. },
@@ -139,7 +133,6 @@ impl Peer {
             Self::Zookeeper => zookeeper::start(tools, nodes),
             Self::Redis => redis::start(tools),
             Self::Postgres => postgres::start(tools),
-            Self::Nats => nats::start(tools, nodes),
             Self::Consul => consul::start(tools, nodes),
         }
     }

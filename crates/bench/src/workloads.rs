@@ -24,9 +24,9 @@ use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 
+use crate::clock::now_ns;
 use crate::peers::usage::{self, Used};
-use crate::peers::{Client, Peer, TTL, Watching, consul, etcd, leasehold, nats, postgres, redis, zookeeper};
-use crate::session_stream::clock::now_ns;
+use crate::peers::{Client, Peer, TTL, Watching, consul, etcd, leasehold, postgres, redis, zookeeper};
 pub use book::Book;
 pub use figures::Figures;
 
@@ -218,7 +218,6 @@ pub fn load(spec: &Spec) -> Result<()> {
             Peer::Zookeeper => run::<zookeeper::Client>(spec).await,
             Peer::Redis => run::<redis::Client>(spec).await,
             Peer::Postgres => run::<postgres::Client>(spec).await,
-            Peer::Nats => run::<nats::Client>(spec).await,
             Peer::Consul => run::<consul::Client>(spec).await,
         }
     })?;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use leasehold::core::limits::MAX_WAIT;
 use leasehold::core::table::{HoldingState, LeaseView};
 use leasehold::core::{Millis, Policies, Unavailable, WaitEnding};
-use leasehold::{Error, Label, Lease, ResourceName, Session, SessionId, SessionOptions, Store};
+use leasehold::{Error, Label, Lease, Refusal, ResourceName, Session, SessionId, SessionOptions, Store};
 use serde::Serialize;
 use tokio::time::{sleep, timeout};
 
@@ -105,7 +105,9 @@ pub(crate) fn without_a_lease(
     so: &'static str,
 ) -> Result<Exit, Trouble> {
     match trouble {
-        Trouble::NotAcquired { .. } if args.quiet => Ok(trouble.exit()),
+        Trouble::NotAcquired { .. } if args.quiet => {
+            Ok(args.held_exit.map_or(trouble.exit(), |code| Exit::of_command(code.into())))
+        }
         other => Err(other.without_a_lease(so)),
     }
 }
@@ -182,6 +184,9 @@ async fn wait_in_line(
             let waited = words::length(args.wait.unwrap_or(MAX_WAIT.duration()));
             let resource = names.first().cloned().expect("at least one name is asked for");
             Err(Trouble::NotAcquired { resource, why: format!("waited {waited}, {holder}") })
+        }
+        Err(Error::Refused(Refusal::WrongKind { has })) => {
+            Err(Trouble::WrongKind { names: words::names(names), has, asked: args.mode() })
         }
         Err(error) => Err(error.into()),
     }

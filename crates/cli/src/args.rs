@@ -4,38 +4,38 @@ mod alarms;
 mod bench;
 mod check_history;
 mod cluster;
-mod fence_check;
+mod data;
+mod fence;
 mod fence_proxy;
-mod files;
 mod gaps;
+mod groups;
+mod leases;
+mod mistakes;
+mod parse;
 mod plan;
 mod probe;
+#[cfg(test)]
+mod reference;
 mod run;
 mod serve;
 mod values;
 
-use std::error::Error as _;
-use std::io::Write;
-use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::Resettable;
-use clap::error::{ContextKind, ErrorKind};
-use clap::parser::ValueSource;
-use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
-use leasehold::{Label, Reason, ResourceName, Revision, Token};
-
-use crate::exit::Exit;
 
 pub(crate) use alarms::{AlarmsArgs, AlarmsCommand, ClearArgs};
 pub(crate) use bench::BenchArgs;
 pub(crate) use check_history::CheckHistoryArgs;
 pub(crate) use cluster::{AddArgs, ClusterCommand, PromoteArgs};
-pub(crate) use fence_check::{Database, FenceCheckArgs, FenceName};
+pub(crate) use data::{BackupArgs, DataCommand, LifeArgs, RecoverArgs, RestoreArgs, VerifyArgs};
+pub(crate) use fence::{Database, FenceCheckArgs, FenceCommand, FenceName};
 pub(crate) use fence_proxy::FenceProxyArgs;
-pub(crate) use files::{BackupArgs, LifeArgs, RecoverArgs, RestoreArgs, VerifyArgs};
 pub(crate) use gaps::GapsArgs;
+pub(crate) use groups::command;
+pub(crate) use leases::{GetArgs, ListArgs, NameArgs, ReleaseArgs, RevokeArgs, To, WatchArgs};
+pub(crate) use parse::parse;
 pub(crate) use plan::{Percent, PlanArgs};
 pub(crate) use probe::ProbeArgs;
 pub(crate) use run::{AcquireArgs, HoldArgs, OnLossWord, ReadyWord, RunArgs};
@@ -43,47 +43,31 @@ pub(crate) use serve::ServeArgs;
 
 const ROOT_EXAMPLES: &str = "\
 Examples:
-  leasehold run backup -- ./backup.sh      run it while nobody else does
-  leasehold get backup                     who holds it, since when
-  leasehold gaps backup                    when nobody did, and why
-  leasehold release backup                 ask the holder to let go
+  leasehold run backup ./backup.sh         run it here, on no other machine at the same time
+  leasehold get backup                     show who holds it, and since when
+  leasehold gaps backup                    show when it had no holder, and why
+  leasehold release backup                 ask the holder to finish
   leasehold revoke backup --reason stuck   end the lease of a dead holder
-  leasehold plan --ttl 10s                 whether these numbers fit together
   leasehold serve                          serve leases to many machines
 
 Exit codes:
   0    done, or the answer is yes
   1    failed, or the answer is no
-  2    the command line makes no sense
-  3    a history shows that a promise was not kept
-  4    a history cannot be judged
+  2    usage error
   119  a receiver could not be sealed
   120  held by another
-  121  lost while it was needed
+  121  the lease was lost
   122  the store cannot be reached or used
-  123  nobody can say whether it was done
-  126  the command to run cannot be executed
-  127  the command to run was not found
-  Otherwise the code of the command that was run.";
+  123  outcome unknown: the request was sent, no answer came
+  125  `run` itself failed, or was used wrongly
+  126  the command cannot be executed
+  127  the command was not found
+  Otherwise `run` passes on the exit code of the command.";
 
-const HANDOVER_EXAMPLES: &str = "\
-Examples:
-  leasehold handover leader                to whoever waits first
-  leasehold handover leader --to web-2     to web-2, wherever it stands in the queue
-
-Exit codes: 0 handed over, 1 nobody to hand it to or another than was
-named holds it now, 120 the holder did not let go in time.";
-
-const WATCH_EXAMPLES: &str = "\
-Examples:
-  leasehold watch                  everything, from now on
-  leasehold watch jobs/            only names that begin with jobs/
-  leasehold watch --after 17       go on after revision 17";
-
-/// Leases with fencing tokens: run a command, or hold a name, on exactly one of many.
+/// Leases with fencing tokens: run a command on exactly one of many machines.
 ///
-/// A lease is exclusive authority over a name, for a time that is renewed while the holder lives. Every grant has a token greater
-/// than all before it: whatever the holder writes to can refuse writes with a smaller one.
+/// A lease gives one process exclusive rights to a name and stays valid while the holder renews it. Every grant has a token greater than
+/// all before it, so that a database can refuse writes with a smaller one.
 #[derive(Debug, Parser)]
 #[command(name = "leasehold", version, after_help = ROOT_EXAMPLES, max_term_width = 110)]
 pub(crate) struct Cli {
@@ -93,13 +77,13 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// What every command takes.
+/// What every command takes, but for those that use no store ([`groups`]).
 #[derive(Debug, Args)]
 pub(crate) struct Global {
-    /// Where the leases live: dir:PATH, just a path, or leasehold://HOST:PORT
+    /// Where the leases are kept: leasehold://HOST:PORT, dir:PATH or a path
     ///
-    /// A directory that all processes of this machine share, or a service that many machines share (`leasehold serve`). Default:
-    /// the directory leasehold in $XDG_STATE_HOME, or in ~/.local/state.
+    /// A service that many machines share (`leasehold serve`), or a directory that the processes of one machine share. Default: the
+    /// directory leasehold in $XDG_STATE_HOME, or in ~/.local/state.
     #[arg(
         long,
         global = true,
@@ -112,7 +96,7 @@ pub(crate) struct Global {
     /// Print JSON instead of text
     #[arg(long, global = true, help_heading = "Global options")]
     pub(crate) json: bool,
-    /// Give up when the store is out of reach for so long
+    /// Give up after LENGTH without a connection
     #[arg(long, global = true, help_heading = "Global options", value_name = "LENGTH", default_value = "10s", value_parser = values::length, allow_hyphen_values = true)]
     pub(crate) timeout: Duration,
 }
@@ -120,335 +104,112 @@ pub(crate) struct Global {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run a command while holding NAME, or several names at once
+    /// Run a command while holding NAME
     ///
-    /// Waits until every NAME is free, runs the command, and lets go when the command and everything it started are gone. If a lease
-    /// cannot be kept, the command is ended before another may hold its NAME. The command's exit code is passed through; a command
-    /// that a signal N ended gives 128 + N.
+    /// Waits until NAME is free, runs the command, and releases NAME when the command and all its child processes have ended. If the lease
+    /// cannot be renewed, the command is killed before another process may hold NAME. Exits with the command's exit code, or with 128 + N if
+    /// signal N ended the command. Options of `run` stand before CMD.
     #[command(after_help = run::EXAMPLES)]
     Run(Box<RunArgs>),
-    /// Hold NAME until told otherwise
+    /// Hold NAME until a signal or `leasehold release`
     ///
-    /// Prints one line when it is granted and one whenever it stands differently. Ends, and lets go, on SIGTERM, SIGINT or SIGHUP,
-    /// when somebody asks with `leasehold release`, and at the end of standard input if that is a pipe.
+    /// Prints one line at the grant and one at every change of state. Releases NAME and ends on SIGTERM, SIGINT or SIGHUP, on `leasehold
+    /// release NAME`, and at the end of standard input if that is a pipe.
+    #[command(after_help = run::HOLD_EXAMPLES)]
     Hold(HoldArgs),
-    /// Ask the holder of NAME to finish and let go
-    ///
-    /// The holder decides when: `leasehold run` sends its command SIGTERM and waits for it. To take NAME away from a holder that
-    /// does not answer, see `leasehold revoke`.
-    Release(ReleaseArgs),
-    /// Ask the holder of NAME to finish and hand it to somebody who waits
-    ///
-    /// As `release`, but nothing happens unless somebody is there to take NAME over: the holder goes on holding it until its successor is
-    /// ready, and only then finishes and lets go. Says who holds NAME then.
-    #[command(after_help = HANDOVER_EXAMPLES)]
-    Handover(HandoverArgs),
     /// Show who holds NAME, since when, and who waits
     ///
-    /// Exit code 0 if somebody holds it, 1 if nobody does.
-    Get(NameArgs),
-    /// List what is held or waited for
+    /// Exits 0 if NAME is held, 1 if it is free. With --token: 0 if that token belongs to a present lease of NAME, 1 if not.
+    Get(GetArgs),
+    /// List the names that are held or waited for
     List(ListArgs),
-    /// Print what happens to leases, as it happens
+    /// Print every change of a lease as it happens
     ///
-    /// Prints one line for every change: a lease is granted or ends, a holder shows another value, a register is written. Each line
-    /// begins with the revision of its change. Goes on until SIGINT, SIGTERM or SIGHUP.
-    #[command(after_help = WATCH_EXAMPLES)]
+    /// Prints one line for each grant, each end of a lease, each new value and each write of a register. A line begins with the revision of
+    /// its change. Runs until SIGINT, SIGTERM or SIGHUP.
+    #[command(after_help = leases::WATCH_EXAMPLES)]
     Watch(WatchArgs),
-    /// List who is alive, whether they hold anything or not
-    Sessions,
-    /// Show who holds NAME and who held it, newest first, and how each lease ended
-    History(NameArgs),
-    /// Show for how long nobody acted on NAME, or on any name, and why
+    /// Ask the holder of NAME to finish and release it
     ///
-    /// A gap goes from the last sign of life of one holder to the moment at which the next is ready. Each is split into its causes: the silence
-    /// until it was noticed, grace, cool-down, the wait until somebody asked, the warm-up of the next holder, outages of the service.
-    #[command(after_help = gaps::EXAMPLES)]
-    Gaps(GapsArgs),
-    /// Say whether TOKEN is that of a present lease of NAME
-    ///
-    /// Exit code 0 if it is current, 1 if not.
-    Check(CheckArgs),
-    /// List the names that an alarm keeps from everybody, or answer one
-    ///
-    /// Somebody gave back or wrote with a token that was never granted here: the state may have been set back, and receivers that
-    /// know that token would refuse every new holder. The name goes to nobody until somebody has looked.
-    #[command(after_help = alarms::EXAMPLES)]
-    Alarms(AlarmsArgs),
-    /// Ask receivers which token they have seen under a fence name
-    ///
-    /// Shows the highest token that each receiver knows beside the one with which the present holder writes, the last writes that were
-    /// refused with their holders, and the smallest token that another store may begin with. Changes nothing.
-    #[command(after_help = fence_check::EXAMPLES, override_usage = fence_check::USAGE)]
-    FenceCheck(FenceCheckArgs),
+    /// The holder decides when: `leasehold run` sends SIGTERM to its command and waits for it. To end the lease of a holder that does not
+    /// answer, use `leasehold revoke`.
+    #[command(after_help = leases::RELEASE_EXAMPLES)]
+    Release(ReleaseArgs),
     /// End the lease of a holder that does not answer
     ///
-    /// Shows the token first and asks. The holder may not know yet: until it does, or cannot believe in its lease any more, NAME
-    /// goes to nobody, and the answer says how long that is at most.
+    /// Shows holder and token and asks for confirmation. The store grants NAME again once the old holder has acknowledged or its time has run
+    /// out; the answer says when that is at the latest.
     Revoke(RevokeArgs),
-    /// Say what numbers come to before anybody uses them
+    /// Show past and present holders of NAME, newest first, and how each lease ended
+    History(NameArgs),
+    /// Show how long a name had no working holder, and why
     ///
-    /// Judges ttl, renewal interval, margin and bounds as every session is judged, and shows both sides of each inequality, gaps, traffic, and
-    /// what a pause does. Numbers that do not fit are refused, with the nearest that do. Needs no store. Exit code 0 if they are accepted, 1 if not.
+    /// A gap lasts from the last sign of life of one holder until the next holder is ready. Each gap is split by cause: detection, grace,
+    /// cool-down, no waiter, warm-up of the next holder, outage of the service.
+    #[command(after_help = gaps::EXAMPLES)]
+    Gaps(GapsArgs),
+    /// Check ttl, renewal and margin; show the failover times they give
+    ///
+    /// Checks the numbers as the store checks every session. Shows both sides of each inequality, gaps, traffic and the effect of a pause, or
+    /// the nearest numbers that are accepted. Needs no store. Exits 0 if the numbers are accepted, 1 if not.
     #[command(after_help = plan::EXAMPLES)]
     Plan(Box<PlanArgs>),
-    /// Measure round trips, pauses and clocks, and say whether the numbers of a lease hold
+    /// Measure round trips, pauses and clocks; check a ttl against them
     ///
-    /// Renews a session of its own at the store, about a hundred times a second, and leaves nothing behind. Ctrl-C ends it early and shows
-    /// what was measured.
+    /// Renews a session of its own about a hundred times a second and leaves nothing behind. Ctrl-C ends it early and shows the results until
+    /// then.
     #[command(after_help = probe::EXAMPLES)]
     Probe(ProbeArgs),
-    /// Put load on a store and say how fast it answers
+    /// Put load on a store and measure how fast it answers
     ///
-    /// Acquires and releases, then renews, with sessions and names of its own, and leaves no lease behind. Refuses a store in which others hold
-    /// leases, unless told otherwise. Ctrl-C ends it early and shows what was measured.
+    /// Acquires and releases, then renews, with sessions and names of its own, and leaves no lease behind. Refuses a store in which other
+    /// clients hold leases. Ctrl-C ends it early and shows the results until then.
     #[command(after_help = bench::EXAMPLES)]
     Bench(BenchArgs),
+    /// Check and protect receivers: the databases, files and services that refuse stale tokens
+    #[command(subcommand)]
+    Fence(FenceCommand),
     /// Serve leases to many machines
     ///
-    /// Runs until SIGTERM or SIGINT. Then it closes its port, answers what is under way, and ends with exit code 0; a second signal
-    /// ends it at once. That loses nothing, and neither does a crash: what was answered is on disk. Other commands use it with
-    /// --store leasehold://HOST:PORT; other programs speak HTTP with JSON, or gRPC, on the same port.
+    /// Runs until SIGTERM or SIGINT. Then it closes its port, answers open requests and exits 0; a second signal ends it at once. Neither
+    /// that nor a crash loses anything: every answer is on disk first. Other commands use the service with --store leasehold://HOST:PORT;
+    /// other programs speak HTTP with JSON, or gRPC, on the same port.
     #[command(after_help = serve::EXAMPLES)]
     Serve(Box<ServeArgs>),
-    /// Fence a service that cannot be changed: refuse writes with a stale token before they reach it
+    /// Show whether the store is reachable, its leader, members and alarms
     ///
-    /// A reverse proxy that keeps the highest token of every fence name. Requests with a smaller one are refused, and one with a greater one is
-    /// forwarded when those with smaller ones are answered. Runs until SIGTERM or SIGINT; then it answers what is under way and ends. Needs no
-    /// store.
-    #[command(after_help = fence_proxy::EXAMPLES)]
-    FenceProxy(Box<FenceProxyArgs>),
-    /// Look at the nodes of a service, and change who they are
+    /// For health checks: the exit code tells.
+    #[command(after_help = cluster::STATUS_EXIT_CODES)]
+    Status,
+    /// Show, add, promote and remove the nodes of a service
     #[command(subcommand, after_help = cluster::EXAMPLES)]
     Cluster(ClusterCommand),
+    /// List the names that an alarm blocks, or clear an alarm
+    ///
+    /// An alarm: a client released or wrote with a token that this store never granted. The state may have been set back; receivers that have
+    /// seen that token would refuse every new holder. The store does not grant the name until an operator clears the alarm.
+    #[command(after_help = alarms::EXAMPLES)]
+    Alarms(AlarmsArgs),
     /// Write the state of a running service to a file
     ///
-    /// The file is there whole or not at all. It holds what sessions prove themselves with: keep it as you keep the service's own
-    /// directory.
-    #[command(after_help = files::BACKUP_EXAMPLES)]
+    /// The file is written whole or not at all. It contains the keys of sessions: protect it like the data directory.
+    #[command(after_help = data::BACKUP_EXAMPLES)]
     Backup(BackupArgs),
-    /// Make a directory for a service from a backup
+    /// Check, restore and recover the data of a service that does not run
+    #[command(subcommand)]
+    Data(DataCommand),
+    /// Check a recorded history for exclusion, token order and renewals
     ///
-    /// Begins another life of the state: a new node, a greater epoch, so that every token is greater than all before, and no sessions and
-    /// leases. Nothing is granted until no holder from before can believe in its lease any more. Start the service with `leasehold serve`
-    /// afterwards; stop the old one first.
-    #[command(after_help = files::RESTORE_EXAMPLES)]
-    Restore(RestoreArgs),
-    /// Let the last node of a cluster that has lost its majority go on alone
-    ///
-    /// As restore, from the node's own log and in its own directory; that log is kept beside the new one. What other nodes had
-    /// acknowledged and this one never got is lost.
-    #[command(after_help = files::RECOVER_EXAMPLES)]
-    Recover(RecoverArgs),
-    /// Check a directory or a backup that nobody uses now
-    ///
-    /// Reads everything, replays the log, and names damage by file and byte. Exit code 0 if all is good, 1 if anything is damaged.
-    #[command(after_help = files::VERIFY_EXAMPLES)]
-    Verify(VerifyArgs),
-    /// Judge what clients saw in a run: exclusion, token order, renewals
-    ///
-    /// Reads a history of JSON lines, which any program can write, and `leasehold run --history` does. Exit code 0 if everything that
-    /// could be judged held, 3 if anything was violated, 4 if the history cannot be judged.
-    #[command(after_help = check_history::EXAMPLES)]
+    /// Reads JSON lines, as `leasehold run --history` and other programs write them. Exits 0 if every check held, 3 if a promise was
+    /// violated, 4 if the history cannot be judged.
+    #[command(hide = true, after_help = check_history::EXAMPLES)]
     CheckHistory(CheckHistoryArgs),
     /// Print completions for a shell
+    #[command(hide = true)]
     Completions {
         /// Which shell
         shell: Shell,
     },
-    /// Print the manual page
-    Man(ManArgs),
-}
-
-/// A command about one resource.
-#[derive(Debug, Args)]
-pub(crate) struct NameArgs {
-    /// The resource
-    #[arg(value_parser = values::name)]
-    pub(crate) name: ResourceName,
-}
-
-/// `release`.
-#[derive(Debug, Args)]
-pub(crate) struct ReleaseArgs {
-    /// The resource
-    #[arg(value_parser = values::name)]
-    pub(crate) name: ResourceName,
-    /// Only the lease with this token
-    #[arg(long, value_parser = values::token, allow_hyphen_values = true)]
-    pub(crate) token: Option<Token>,
-    /// Wait so long for the holder
-    #[arg(long, value_name = "LENGTH", default_value = "10s", value_parser = values::wait, allow_hyphen_values = true)]
-    pub(crate) wait: Duration,
-    /// Only if the holder is called so; exit code 0 if it is not
-    ///
-    /// For the hook of one replica of many: without it, whoever holds NAME is asked, also the one that is to stay.
-    #[arg(long, value_name = "LABEL", value_parser = values::label, allow_hyphen_values = true, conflicts_with = "token")]
-    pub(crate) holder: Option<Label>,
-    /// Then wait so long until somebody else holds NAME, and say who
-    ///
-    /// For the preStop hook of an orchestrator, together with --holder: exit code 0 when somebody else holds NAME, 1 when the time ran out.
-    #[arg(long, value_name = "LENGTH", value_parser = values::wait, allow_hyphen_values = true)]
-    pub(crate) await_successor: Option<Duration>,
-}
-
-/// `handover`.
-#[derive(Debug, Args)]
-pub(crate) struct HandoverArgs {
-    /// The resource
-    #[arg(value_parser = values::name)]
-    pub(crate) name: ResourceName,
-    /// To the first waiter with this label, past the others [default: to whoever waits first]
-    #[arg(long, value_name = "HOLDER", value_parser = values::label, allow_hyphen_values = true)]
-    pub(crate) to: Option<Label>,
-    /// Only the lease with this token
-    #[arg(long, value_parser = values::token, allow_hyphen_values = true)]
-    pub(crate) token: Option<Token>,
-    /// Wait so long until the successor holds NAME
-    #[arg(long, value_name = "LENGTH", default_value = "30s", value_parser = values::wait, allow_hyphen_values = true)]
-    pub(crate) wait: Duration,
-}
-
-/// `list`.
-#[derive(Debug, Args)]
-pub(crate) struct ListArgs {
-    /// Only names that begin with this
-    #[arg(default_value = "", hide_default_value = true)]
-    pub(crate) prefix: String,
-    /// Also names that nobody holds now
-    #[arg(long)]
-    pub(crate) all: bool,
-}
-
-/// `watch`.
-#[derive(Debug, Args)]
-pub(crate) struct WatchArgs {
-    /// Watch only names that begin with this [default: all]
-    #[arg(default_value = "", hide_default_value = true)]
-    pub(crate) prefix: String,
-    /// Begin after this revision and not with the next change; a store keeps only the latest changes
-    #[arg(long, value_name = "REVISION", value_parser = values::revision, allow_hyphen_values = true)]
-    pub(crate) after: Option<Revision>,
-}
-
-/// `check`.
-#[derive(Debug, Args)]
-pub(crate) struct CheckArgs {
-    /// The resource
-    #[arg(value_parser = values::name)]
-    pub(crate) name: ResourceName,
-    /// The token
-    #[arg(value_parser = values::token, allow_hyphen_values = true)]
-    pub(crate) token: Token,
-}
-
-/// `revoke`.
-#[derive(Debug, Args)]
-pub(crate) struct RevokeArgs {
-    /// The resource
-    #[arg(value_parser = values::name)]
-    pub(crate) name: ResourceName,
-    /// Why, for the history and for the holder
-    #[arg(long, value_name = "TEXT", value_parser = values::reason, allow_hyphen_values = true)]
-    pub(crate) reason: Reason,
-    /// Only the lease with this token; needed when there are several holders
-    #[arg(long, value_parser = values::token, allow_hyphen_values = true)]
-    pub(crate) token: Option<Token>,
-    /// Grant NAME to the next at once: from then on only tokens protect against the old holder
-    #[arg(long)]
-    pub(crate) now: bool,
-    /// Do not ask
-    #[arg(long, short)]
-    pub(crate) yes: bool,
-}
-
-/// `man`.
-#[derive(Debug, Args)]
-pub(crate) struct ManArgs {
-    /// Write the pages of all commands into this directory instead
-    #[arg(long, value_name = "DIR")]
-    pub(crate) out: Option<PathBuf>,
-}
-
-/// Reads the command line of this process. What cannot be understood is said, and becomes an exit code.
-pub(crate) fn parse() -> Result<Cli, Exit> {
-    let command = without_empty_variables(Cli::command());
-    let matches = command.try_get_matches().map_err(|error| say(&without_variable(error)))?;
-    if names_store_to_serve(&matches) {
-        // Whoever names one here means another option, and would serve another directory than they think.
-        let why = "serve takes no --store; name its directory with --data, and its address with --listen";
-        let _ = writeln!(std::io::stderr(), "leasehold: {why}");
-        return Err(Exit::MISUSE);
-    }
-    let mut cli = Cli::from_arg_matches(&matches).map_err(|error| say(&error))?;
-    cli.note_variables(&matches);
-    Ok(cli)
-}
-
-/// Options that name receivers: of which command, as which argument, and the variable that is read if none is given.
-const RECEIVERS: [(&str, &str, &str); 3] = [
-    ("run", "seal_at", run::SEAL_AT),
-    ("hold", "seal_at", run::SEAL_AT),
-    ("fence-check", "receivers", fence_check::RECEIVERS),
-];
-
-/// A variable that is set to nothing is not set: so is one that a script has left empty.
-fn without_empty_variables(command: clap::Command) -> clap::Command {
-    RECEIVERS.into_iter().fold(command, |command, (of, argument, variable)| {
-        match std::env::var_os(variable) {
-            Some(value) if value.is_empty() => command.mut_subcommand(of, |command| {
-                command.mut_arg(argument, |argument| argument.env(Resettable::Reset))
-            }),
-            _ => command,
-        }
-    })
-}
-
-impl Cli {
-    /// Notes which receivers come from a variable: whoever reads an error about one has not typed it.
-    fn note_variables(&mut self, matches: &ArgMatches) {
-        let variable = RECEIVERS.into_iter().find_map(|(of, argument, variable)| {
-            let source = matches.subcommand_matches(of)?.value_source(argument)?;
-            (source == ValueSource::EnvVariable).then_some(variable)
-        });
-        match &mut self.command {
-            Command::Run(args) => args.acquire.variable = variable,
-            Command::Hold(args) => args.acquire.variable = variable,
-            Command::FenceCheck(args) => args.variable = variable,
-            _ => {}
-        }
-    }
-}
-
-/// The same mistake as if no store were named by a variable: the parser shows everything that was given in its usage line, also for commands
-/// that have no store.
-fn without_variable(error: clap::Error) -> clap::Error {
-    // A help text names the variable, and is no mistake.
-    if !error.use_stderr() {
-        return error;
-    }
-    let command = Cli::command().mut_arg("store", |store| store.env(Resettable::Reset));
-    without_empty_variables(command).try_get_matches().err().unwrap_or(error)
-}
-
-/// Whether a service is given a store on the command line. A variable that is set for other commands does no harm.
-fn names_store_to_serve(matches: &ArgMatches) -> bool {
-    let serve = matches.subcommand_matches("serve");
-    serve.is_some_and(|own| own.value_source("store") == Some(ValueSource::CommandLine))
-}
-
-fn say(error: &clap::Error) -> Exit {
-    if let (ErrorKind::ValueValidation, Some(why)) = (error.kind(), error.source()) {
-        // One line, and never the whole of a value that may be a hundred kilobytes long.
-        let argument =
-            error.get(ContextKind::InvalidArg).map(|argument| format!("{argument}: ")).unwrap_or_default();
-        let _ = writeln!(std::io::stderr(), "leasehold: {argument}{why}");
-        return Exit::MISUSE;
-    }
-    // Nobody reads: that is no error of this program.
-    let _ = error.print();
-    u8::try_from(error.exit_code())
-        .map_or(Exit::MISUSE, |code| if code == 0 { Exit::OK } else { Exit::MISUSE })
 }
 
 #[cfg(test)]
@@ -457,27 +218,6 @@ mod tests {
 
     #[test]
     fn the_command_line_is_well_formed() {
-        Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn the_reference_names_every_command_and_option() {
-        let reference = include_str!("../../../docs/reference/cli.md");
-        for command in Cli::command().get_subcommands() {
-            let name = command.get_name();
-            assert!(reference.contains(&format!("\n## {name}\n")), "{name} has no section");
-            for option in command.get_arguments().filter_map(|argument| argument.get_long()) {
-                assert!(reference.contains(&format!("--{option}")), "{name} --{option} is not explained");
-            }
-        }
-    }
-
-    #[test]
-    fn what_follows_two_dashes_is_the_command() {
-        let cli = Cli::try_parse_from(["leasehold", "run", "a", "--ttl", "2s", "--", "ls", "--ttl"]).unwrap();
-        let Command::Run(run) = cli.command else { panic!("not a run") };
-        assert_eq!(run.command, ["ls", "--ttl"]);
-        assert_eq!(run.names.len(), 1);
-        assert_eq!(run.acquire.ttl, Duration::from_secs(2));
+        command().debug_assert();
     }
 }

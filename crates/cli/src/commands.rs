@@ -4,18 +4,16 @@ mod alarms;
 mod asking;
 mod backup;
 mod bench;
-mod check;
 mod check_history;
 mod cluster;
 mod fence_check;
 mod fence_proxy;
 mod gaps;
 mod get;
-mod handover;
 mod history;
 mod hold;
 mod list;
-mod man;
+mod lookup;
 mod nodes;
 mod plan;
 mod probe;
@@ -25,13 +23,13 @@ mod restore;
 mod revoke;
 mod run;
 mod serve;
-mod sessions;
+mod status;
 mod verify;
 mod watch;
 
-use clap::{CommandFactory, Parser};
+use clap::Parser;
 
-use crate::args::{Cli, Command, FenceCheckArgs};
+use crate::args::{self, Cli, Command, DataCommand, FenceCommand, Global};
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::place::Place;
@@ -39,61 +37,96 @@ use crate::trouble::Trouble;
 
 /// Does what the command line asks for.
 pub(crate) fn run(cli: Cli, console: &Console) -> Result<Exit, Trouble> {
-    // These have no store, and the service brings its own threads.
-    match cli.command {
-        Command::Serve(args) => return serve::run(console, &args, cli.global.json),
-        Command::FenceProxy(args) => return fence_proxy::run(console, &args),
-        Command::Completions { shell } => return completions(shell),
-        Command::Man(args) => return man::run(&args),
-        Command::Restore(args) => return restore::run(console, &args),
-        Command::Recover(args) => return recover::run(console, &args),
-        Command::FenceCheck(FenceCheckArgs { print_migration: Some(database), .. }) => {
-            return fence_check::print_migration(database);
+    let Cli { global, command } = cli;
+    let timeout = global.timeout;
+    match command {
+        // These have no store, and the service brings its own threads.
+        Command::Serve(args) => serve::run(console, &args, global.json),
+        Command::Fence(FenceCommand::Proxy(args)) => fence_proxy::run(console, &args),
+        Command::Fence(FenceCommand::Migration { database }) => fence_check::print_migration(database),
+        Command::Data(DataCommand::Verify(args)) => verify::run(console, &args),
+        Command::Data(DataCommand::Restore(args)) => restore::run(console, &args),
+        Command::Data(DataCommand::Recover(args)) => recover::run(console, &args),
+        Command::Plan(args) => plan::run(console, &args),
+        Command::CheckHistory(args) => check_history::run(console, &args),
+        Command::Completions { shell } => completions(shell),
+        Command::Run(args) => {
+            // Before any lease is asked for: a mistyped command is told at once, and not after a day of waiting.
+            args.check().map_err(Trouble::Misuse)?;
+            lookup::find(args.command.first().expect("the parser asks for a command"))?;
+            with_store(&global, async |place| run::run(console, place, &args).await)
         }
-        Command::Plan(args) => return plan::run(console, &args),
-        Command::Verify(args) => return verify::run(console, &args),
-        Command::CheckHistory(args) => return check_history::run(console, &args),
-        _ => {}
+        Command::Hold(args) => with_store(&global, async |place| hold::run(console, place, &args).await),
+        Command::Get(args) => with_store(&global, async |place| get::run(console, place, &args).await),
+        Command::List(args) => with_store(&global, async |place| list::run(console, place, &args).await),
+        Command::Watch(args) => with_store(&global, async |place| watch::run(console, place, &args).await),
+        Command::Release(args) => {
+            with_store(&global, async |place| release::run(console, place, &args).await)
+        }
+        Command::Revoke(args) => with_store(&global, async |place| revoke::run(console, place, &args).await),
+        Command::History(args) => {
+            with_store(&global, async |place| history::run(console, place, &args).await)
+        }
+        Command::Gaps(args) => with_store(&global, async |place| gaps::run(console, place, &args).await),
+        Command::Probe(args) => with_store(&global, async |place| probe::run(console, place, &args).await),
+        Command::Bench(args) => with_store(&global, async |place| bench::run(console, place, &args).await),
+        Command::Fence(FenceCommand::Check(args)) => {
+            with_store(&global, async |place| fence_check::run(console, place, &args, timeout).await)
+        }
+        Command::Status => with_store(&global, async |place| status::run(console, place, timeout).await),
+        Command::Cluster(command) => {
+            with_store(&global, async |place| cluster::run(console, place, &command, timeout).await)
+        }
+        Command::Alarms(args) => with_store(&global, async |place| alarms::run(console, place, &args).await),
+        Command::Backup(args) => {
+            with_store(&global, async |place| backup::run(console, place, &args, timeout).await)
+        }
     }
-    let place = Place::find(&cli.global)?;
+}
+
+/// Finds the store and does this with it, on one thread.
+fn with_store(
+    global: &Global,
+    work: impl AsyncFnOnce(&Place) -> Result<Exit, Trouble>,
+) -> Result<Exit, Trouble> {
+    let place = Place::find(global)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|source| Trouble::System { what: "cannot start", source })?;
-    let done = runtime.block_on(async {
-        match cli.command {
-            Command::Run(args) => run::run(console, &place, &args).await,
-            Command::Hold(args) => hold::run(console, &place, &args).await,
-            Command::Release(args) => release::run(console, &place, &args).await,
-            Command::Handover(args) => handover::run(console, &place, &args).await,
-            Command::Get(args) => get::run(console, &place, &args).await,
-            Command::List(args) => list::run(console, &place, &args).await,
-            Command::Sessions => sessions::run(console, &place).await,
-            Command::History(args) => history::run(console, &place, &args).await,
-            Command::Gaps(args) => gaps::run(console, &place, &args).await,
-            Command::Check(args) => check::run(console, &place, &args).await,
-            Command::FenceCheck(args) => fence_check::run(console, &place, &args, cli.global.timeout).await,
-            Command::Alarms(args) => alarms::run(console, &place, &args).await,
-            Command::Watch(args) => watch::run(console, &place, &args).await,
-            Command::Revoke(args) => revoke::run(console, &place, &args).await,
-            Command::Probe(args) => probe::run(console, &place, &args).await,
-            Command::Bench(args) => bench::run(console, &place, &args).await,
-            Command::Cluster(command) => cluster::run(console, &place, &command, cli.global.timeout).await,
-            Command::Backup(args) => backup::run(console, &place, &args, cli.global.timeout).await,
-            Command::Serve(_)
-            | Command::FenceProxy(_)
-            | Command::Restore(_)
-            | Command::Recover(_)
-            | Command::Plan(_)
-            | Command::Verify(_)
-            | Command::CheckHistory(_)
-            | Command::Completions { .. }
-            | Command::Man(_) => Ok(Exit::OK),
-        }
-    });
+    let done = runtime.block_on(work(&place));
     // A thread that still reads standard input is not waited for.
     runtime.shutdown_background();
     done
+}
+
+/// How the exit codes of a command differ from those of the others.
+#[derive(Debug)]
+pub(crate) struct Endings {
+    is_run: bool,
+    held: Option<u8>,
+}
+
+impl Command {
+    pub(crate) fn endings(&self) -> Endings {
+        let held = match self {
+            Self::Run(args) => args.acquire.held_exit,
+            Self::Hold(args) => args.acquire.held_exit,
+            _ => None,
+        };
+        Endings { is_run: matches!(self, Self::Run(_)), held }
+    }
+}
+
+impl Endings {
+    /// The exit code for this trouble.
+    pub(crate) fn of(&self, trouble: &Trouble) -> Exit {
+        match (trouble.exit(), self.held) {
+            (Exit::HELD, Some(code)) => Exit::of_command(code.into()),
+            (exit, _) if self.is_run => exit.of_run(),
+            (exit, _) => exit,
+        }
+    }
 }
 
 pub(crate) fn plan_refusal(arguments: &[&str]) -> Option<String> {
@@ -105,7 +138,7 @@ pub(crate) fn plan_refusal(arguments: &[&str]) -> Option<String> {
 fn completions(shell: clap_complete::Shell) -> Result<Exit, Trouble> {
     // Into memory first: the generator panics when its output is closed.
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "leasehold", &mut script);
+    clap_complete::generate(shell, &mut args::command(), "leasehold", &mut script);
     std::io::Write::write_all(&mut std::io::stdout(), &script).map_err(Trouble::Output)?;
     Ok(Exit::OK)
 }

@@ -124,12 +124,11 @@ impl Console {
     }
 
     /// Says why it ends, and with which code.
-    pub(crate) fn trouble(&self, trouble: &Trouble) -> Exit {
+    pub(crate) fn trouble(&self, trouble: &Trouble, exit: Exit) -> Exit {
         if trouble.is_closed_output() {
             return Exit::OK;
         }
         let (code, kind) = trouble.code();
-        let exit = trouble.exit();
         let line = ErrorLine {
             error: ErrorBody { code, kind, message: trouble.to_string(), exit_code: exit.get() },
         };

@@ -1,7 +1,7 @@
 //! Exit codes: all of them, and nothing else that decides one.
 //!
-//! Codes of `leasehold run` lie at 119 to 123 because the command's own pass through: commands rarely use these, `timeout` takes 124 and
-//! 125 for itself, and shells take 126 and above.
+//! Codes of `leasehold run` lie at 119 to 123 and at 125 because the command's own pass through: commands rarely use these. 125 to 127 mean what
+//! they mean of `env` and `timeout`.
 
 use std::process::ExitCode;
 
@@ -34,6 +34,8 @@ impl Exit {
     pub const UNREACHABLE: Self = Self(122);
     /// Asked for, and nobody can say whether it was done.
     pub const UNKNOWN: Self = Self(123);
+    /// `run` itself failed, or was used wrongly: 1 and 2 would look like the command's own.
+    pub const RUN_FAILED: Self = Self(125);
     /// The command to run cannot be executed.
     pub const NOT_EXECUTABLE: Self = Self(126);
     /// The command to run was not found.
@@ -48,6 +50,14 @@ impl Exit {
     /// What is left when a signal ends this program while it waits.
     pub fn of_signal(signal: i32) -> Self {
         Self::of_command(128 + signal)
+    }
+
+    /// The same of `run`, whose own failures must not look like the command's.
+    pub fn of_run(self) -> Self {
+        match self {
+            Self::FAILURE | Self::MISUSE | Self::UNJUDGED => Self::RUN_FAILED,
+            other => other,
+        }
     }
 
     /// The number.
@@ -119,11 +129,30 @@ mod tests {
             Exit::LOST,
             Exit::UNREACHABLE,
             Exit::UNKNOWN,
+            Exit::RUN_FAILED,
             Exit::NOT_EXECUTABLE,
             Exit::NOT_FOUND,
         ];
         for code in own.map(Exit::get) {
             assert_eq!(reference.matches(&format!("\n| {code} | ")).count(), 1, "{code}");
+        }
+    }
+
+    #[test]
+    fn failures_of_run_do_not_look_like_those_of_its_command() {
+        for own in [Exit::FAILURE, Exit::MISUSE, Exit::UNJUDGED] {
+            assert_eq!(own.of_run(), Exit::RUN_FAILED);
+        }
+        for kept in [
+            Exit::OK,
+            Exit::NOT_SEALED,
+            Exit::HELD,
+            Exit::LOST,
+            Exit::UNREACHABLE,
+            Exit::UNKNOWN,
+            Exit::NOT_FOUND,
+        ] {
+            assert_eq!(kept.of_run(), kept);
         }
     }
 

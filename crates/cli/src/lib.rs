@@ -45,8 +45,9 @@ pub fn main() -> ExitCode {
         Err(code) => return code.into(),
     };
     let console = console::Console::new(cli.global.json);
+    let endings = cli.command.endings();
     match commands::run(cli, &console) {
         Ok(code) => code.into(),
-        Err(trouble) => console.trouble(&trouble).into(),
+        Err(trouble) => console.trouble(&trouble, endings.of(&trouble)).into(),
     }
 }

@@ -1,13 +1,17 @@
-//! Receivers by URL: whatever is protected, for `fence-check` and for sealing at a grant.
+//! Receivers by URL: whatever is protected, for `fence check` and for sealing at a grant.
 //!
 //! Promises: a URL is understood, or refused with words that name it without its password, say what is accepted and what to do next; and
 //! nothing is sent before the receiver is asked or sealed, so that one that is down is the trouble of that moment and of nobody else.
 //!
 //! What it deliberately does not do: it makes no tables, files or buckets. What is not there is said.
 
+#[cfg(feature = "fences")]
 mod redis;
+#[cfg(feature = "fences")]
 mod s3;
+#[cfg(feature = "fences")]
 mod sql;
+#[cfg(feature = "fences")]
 mod sqlite;
 
 use std::sync::Arc;
@@ -17,9 +21,9 @@ use leasehold::fence::Receiver;
 use crate::trouble::Trouble;
 
 const KNOWN: &str = "receivers are postgres://USER@HOST/DATABASE, mysql://USER@HOST/DATABASE (MariaDB too), sqlite:PATH, redis://HOST, \
-                     s3://BUCKET/PATH, file:PATH (the file that is protected) and http://HOST:PORT (a fence-proxy)";
+                     s3://BUCKET/PATH, file:PATH (the file that is protected) and http://HOST:PORT (a fence proxy)";
 
-const NO_TLS: &str = "there is no TLS to a fence-proxy here; write http://HOST:PORT for one, or a tunnel to one, that takes plain connections";
+const NO_TLS: &str = "there is no TLS to a fence proxy here; write http://HOST:PORT for one, or a tunnel to one, that takes plain connections";
 
 /// The receivers behind these URLs, all of them or none. Of those that a variable names, errors begin with its name.
 pub(crate) fn open_all(
@@ -47,12 +51,8 @@ fn open(url: &str) -> Result<Arc<dyn Receiver>, String> {
         }
         "postgres" | "postgresql" if !rest.starts_with("//") => Err(KNOWN.to_owned()),
         "postgres" | "postgresql" | "mysql" | "mariadb" if is_misplaced(rest) => Err(KNOWN.to_owned()),
-        "postgres" | "postgresql" => sql::postgres(url),
-        "mysql" | "mariadb" => sql::mysql(url),
-        "sqlite" => sqlite::open(rest),
-        "redis" | "valkey" => redis::open(url),
-        "rediss" | "valkeys" => Err(redis::NO_TLS.to_owned()),
-        "s3" => s3::open(url),
+        "postgres" | "postgresql" | "mysql" | "mariadb" | "sqlite" | "redis" | "valkey" | "rediss"
+        | "valkeys" | "s3" => with_client(scheme, url),
         "file" if rest.is_empty() => Err("it names no file; write file:PATH".to_owned()),
         "file" => file(rest),
         "http" => http(url),
@@ -60,6 +60,28 @@ fn open(url: &str) -> Result<Arc<dyn Receiver>, String> {
         _ => Err(KNOWN.to_owned()),
     };
     opened.map_err(|why| format!("receiver {:?}: {why}", shown(url)))
+}
+
+/// The receiver that a database or an object store is.
+#[cfg(feature = "fences")]
+fn with_client(scheme: &str, url: &str) -> Result<Arc<dyn Receiver>, String> {
+    match scheme {
+        "postgres" | "postgresql" => sql::postgres(url),
+        "mysql" | "mariadb" => sql::mysql(url),
+        "sqlite" => sqlite::open(url.strip_prefix("sqlite:").unwrap_or_default()),
+        "redis" | "valkey" => redis::open(url),
+        "rediss" | "valkeys" => Err(redis::NO_TLS.to_owned()),
+        _ => s3::open(url),
+    }
+}
+
+/// Clients of databases and object stores are most of what there is to build, and most programs seal none.
+#[cfg(not(feature = "fences"))]
+fn with_client(scheme: &str, _: &str) -> Result<Arc<dyn Receiver>, String> {
+    Err(format!(
+        "this leasehold was built without clients for databases and object stores, so {scheme} is not understood; install one that has \
+         them: cargo install --path crates/cli --features fences"
+    ))
 }
 
 /// A port that is none, in what stands behind the scheme.

@@ -17,7 +17,7 @@ use crate::receivers;
 use crate::trouble::Trouble;
 use crate::words;
 
-/// How long a receiver has to tell its settings: the lease is held meanwhile, and whoever looks for hazards has `fence-check`.
+/// How long a receiver has to tell its settings: the lease is held meanwhile, and whoever looks for hazards has `fence check`.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 #[derive(Serialize)]
@@ -75,7 +75,7 @@ pub(crate) fn raise(directory: Option<&Path>, above: Option<u64>) -> String {
         None => ("DIR".to_owned(), "its longest ttl".to_owned()),
     };
     format!(
-        "leasehold recover --data {directory} --above {above} (add --holders-are-stopped if no holder runs, else nothing is granted for {wait})"
+        "leasehold data recover --data {directory} --above {above} (add --holders-are-stopped if no holder runs, else nothing is granted for {wait})"
     )
 }
 

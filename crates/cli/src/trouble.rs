@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use leasehold::core::Mode;
 use leasehold::{Error, Refusal, ResourceName, Revision, Token};
 
 use crate::codes::{self, Kind};
@@ -35,6 +36,16 @@ pub(crate) enum Trouble {
         resource: ResourceName,
         /// Who holds it and for how long, as far as is known.
         why: String,
+    },
+    /// The name is held in another way than it was asked for.
+    #[error("{}", wrong_kind(.names, *.has, *.asked))]
+    WrongKind {
+        /// Which names: one of them is of another kind.
+        names: String,
+        /// How it can be held.
+        has: Mode,
+        /// How it was asked for.
+        asked: Mode,
     },
     /// A receiver could not be sealed, so there is no lease.
     #[error("{message}")]
@@ -141,8 +152,7 @@ const NOT_NOW: &str = "unavailable";
 impl Trouble {
     /// What a service said over HTTP. A code that this release does not know is nothing that was done.
     pub(crate) fn answered(code: &str, message: String) -> Self {
-        let known = leasehold_server::plain::CODES.iter().find(|known| known.name == code);
-        Self::Answered { code: known.map_or("failed", |known| known.name), message }
+        Self::Answered { code: leasehold_api::code::find(code).map_or("failed", |known| known.name), message }
     }
 
     /// The exit code.
@@ -163,6 +173,7 @@ impl Trouble {
             Self::Answered { code, .. } if *code == NOT_NOW => Exit::UNREACHABLE,
             Self::Unsettled(_) => Exit::UNKNOWN,
             Self::Answered { .. }
+            | Self::WrongKind { .. }
             | Self::NoAlarm(_)
             | Self::NoSuccessor(_)
             | Self::NotConfirmed
@@ -185,6 +196,7 @@ impl Trouble {
             Self::NoStore(_) => ("no-store", Kind::Failed),
             Self::BadDirectory { .. } => ("directory-unusable", Kind::Failed),
             Self::NotAcquired { .. } => ("not-free", Kind::Refused),
+            Self::WrongKind { .. } => ("wrong-kind", Kind::Refused),
             Self::Lost(_) => ("lost", Kind::Failed),
             Self::NoAnswer { .. } => ("no-answer", Kind::Failed),
             Self::Start(StartError::NotFound(_)) => ("command-not-found", Kind::Failed),
@@ -222,6 +234,17 @@ impl Trouble {
     pub(crate) fn is_closed_output(&self) -> bool {
         matches!(self, Self::Output(error) if error.kind() == std::io::ErrorKind::BrokenPipe)
     }
+}
+
+/// Every user of a name holds it in the same way, which the first one chose.
+fn wrong_kind(names: &str, has: Mode, asked: Mode) -> String {
+    let asked = match asked {
+        Mode::Exclusive => "without --shared or --slots".to_owned(),
+        Mode::Shared => "with --shared".to_owned(),
+        Mode::Slot { of } => format!("with --slots {of}"),
+    };
+    let one_of = if names.contains(", ") { "one of " } else { "" };
+    format!("{one_of}{names} is {has}; it was asked for {asked}")
 }
 
 fn without_a_lease(error: &Error, so: &str) -> String {

@@ -1,4 +1,4 @@
-//! `leasehold fence-proxy` as a real process, in front of a plain store: killed, started twice, asked to stop.
+//! `leasehold fence proxy` as a real process, in front of a plain store: killed, started twice, asked to stop.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails, and unwrap says where")]
 

@@ -78,8 +78,8 @@ impl ElectionBuilder {
     }
 
     /// What the leader shows to whoever observes: its address, for example.
-    pub fn value(mut self, value: impl Into<Vec<u8>>) -> Self {
-        self.value = value.into();
+    pub fn value(mut self, value: impl AsRef<[u8]>) -> Self {
+        self.value = value.as_ref().to_vec();
         self
     }
 

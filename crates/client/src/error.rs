@@ -217,7 +217,7 @@ fn after_seal(receiver: &str, why: &FenceError) -> String {
             let highest = stale.highest.map_or_else(|| "TOKEN".to_owned(), |highest| highest.to_string());
             format!(
                 "tokens fell: greater ones came from another store, or from this one before it was set back. Use that store, or raise the \
-                 tokens of this one: leasehold recover --data DIR --above {highest} (add --holders-are-stopped if no holder runs, else nothing is \
+                 tokens of this one: leasehold data recover --data DIR --above {highest} (add --holders-are-stopped if no holder runs, else nothing is \
                  granted for its longest ttl)"
             )
         }

@@ -179,8 +179,20 @@ impl<'a> AcquireRequest<'a> {
         self
     }
 
-    /// Shows a value with the lease: an address, for example.
-    pub fn value(mut self, value: impl Into<Vec<u8>>) -> Self {
+    /// Shows a value with the lease: an address, for example. Text or bytes, owned or borrowed:
+    ///
+    /// ```no_run
+    /// # async fn example(session: &leasehold::Session) -> Result<(), leasehold::Error> {
+    /// let address = String::from("10.0.0.7:80");
+    /// let lease = session.acquire("web").value(&address).await?;
+    /// let bytes = session.acquire("blob").value([1, 2, 3]).await?;
+    /// # drop((lease, bytes));
+    /// # let texts = session.acquire("a").value("text").value(address).value(b"bytes").value(vec![1]).value(&[1_u8][..]);
+    /// # drop(texts);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn value(mut self, value: impl AsRef<[u8]>) -> Self {
         self.all = self.all.value(value);
         self
     }
@@ -245,8 +257,8 @@ impl<'a> AcquireAll<'a> {
     }
 
     /// Shows a value with each lease.
-    pub fn value(mut self, value: impl Into<Vec<u8>>) -> Self {
-        self.value = value.into();
+    pub fn value(mut self, value: impl AsRef<[u8]>) -> Self {
+        self.value = value.as_ref().to_vec();
         self
     }
 

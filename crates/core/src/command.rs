@@ -6,6 +6,7 @@
 mod encoding;
 
 use alloc::vec::Vec;
+use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -338,6 +339,17 @@ impl Mode {
         match self {
             Self::Exclusive | Self::Shared => true,
             Self::Slot { of } => of >= 1 && of <= MAX_SLOTS,
+        }
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exclusive => write!(f, "an exclusive name"),
+            Self::Shared => write!(f, "a shared name"),
+            Self::Slot { of: 1 } => write!(f, "a name with 1 slot"),
+            Self::Slot { of } => write!(f, "a name with {of} slots"),
         }
     }
 }

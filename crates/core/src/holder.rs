@@ -12,7 +12,6 @@
 //! [`client`](crate::client).
 
 mod belief;
-pub(crate) mod mistake;
 mod reading;
 mod scheduler;
 

@@ -12,7 +12,7 @@
 mod error;
 
 use crate::limits::MIN_TTL;
-use crate::planted;
+use crate::planted::{Bug, planted};
 use crate::time::{Drift, Millis};
 
 pub use error::{Inequality, NumbersError};
@@ -181,7 +181,7 @@ impl Numbers {
 
     pub(crate) fn check_safety(&self) -> Result<(), NumbersError> {
         let Self { ttl, margin, clock_bound, in_flight, .. } = *self;
-        let needed = if planted::strict_numbers() { ttl } else { self.guard() };
+        let needed = if planted(Bug::StrictNumbers) { ttl } else { self.guard() };
         if margin < needed {
             return Err(NumbersError::Unsafe { margin, clock_bound, in_flight, needed });
         }

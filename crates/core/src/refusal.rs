@@ -116,7 +116,7 @@ pub enum Refusal {
         what: BadRequest,
     },
     /// The name is of another kind since its first grant.
-    #[error("resource is of another kind: it takes {has:?}")]
+    #[error("resource is {has}, and was asked for as another kind")]
     WrongKind {
         /// A mode of its kind.
         has: Mode,

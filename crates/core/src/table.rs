@@ -26,8 +26,8 @@ mod idle;
 mod index;
 mod invariants;
 mod known;
-mod mistakes;
 mod operator;
+mod planted;
 mod queue;
 mod read;
 mod ready;
@@ -163,13 +163,16 @@ impl LeaseTable {
         out.events.reserve(most);
         let mut replies: Vec<Reply> = Vec::new();
         replies.resize_with(entry.commands.len(), || Reply::Done);
-        if most < entry.commands.len() {
+        if most < entry.commands.len() && !planted(Bug::RenewalsLast) {
             self.renewals(&mut out, &entry.commands, &mut replies);
         }
         for (command, reply) in entry.commands.iter().zip(&mut replies) {
             if !command.is_renewal() {
                 *reply = self.command(&mut out, command);
             }
+        }
+        if planted(Bug::RenewalsLast) {
+            self.renewals(&mut out, &entry.commands, &mut replies);
         }
         let forgotten = core::mem::take(&mut self.index.forgotten);
         out.gaps.extend(forgotten.into_iter().map(|resource| GapNote::Forgotten { resource }));
@@ -194,6 +197,9 @@ impl LeaseTable {
             match renewed {
                 Ok(renewed) => counted.push((reply, renewed)),
                 Err(refused) => *reply = refused,
+            }
+            if planted(Bug::ServedBetweenRenewals) {
+                self.serve(out, core::mem::take(&mut revived));
             }
         }
         if !revived.is_empty() {

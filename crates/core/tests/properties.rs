@@ -3,7 +3,7 @@
 //! The table is compared with a naive one that is written from the rules alone, with its own bytes after replay and snapshots,
 //! and with what holders at the other end of the wire can believe. `LEASEHOLD_CASES` sets the number of histories per property.
 //! Seeds of failures are kept in `model/regressions.txt` and tried first; shapes that once failed stand written out in
-//! `model/regressions.rs`. `model/README.md` lists the planted bugs that these properties find.
+//! `model/regressions.rs`. `model/planted.rs` puts bugs back that these properties must find.
 
 #[path = "model/beliefs.rs"]
 mod beliefs;
@@ -13,8 +13,8 @@ mod compare;
 mod coverage;
 #[path = "model/moment.rs"]
 mod moment;
-#[path = "model/naive.rs"]
-mod naive;
+#[path = "model/planted.rs"]
+mod planted;
 #[path = "model/regressions.rs"]
 mod regressions;
 #[path = "model/resolve.rs"]
@@ -27,12 +27,12 @@ use leasehold_core::{
     Answer, Applied, Command, Config, Due, Entry, Event, ItemKind, ItemNumber, LeaseTable, LogTime, Op,
     Operator, Refusal, Reply, ResourceName, Sequence,
 };
+use leasehold_oracle::Naive;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::FileFailurePersistence;
 
 use beliefs::Beliefs;
-use naive::Naive;
 use steps::{Script, script};
 
 /// Entries of the longest history.
@@ -188,53 +188,67 @@ fn got_to_its_resources(entry: &Entry, applied: &Applied, nth: usize) -> bool {
     }
 }
 
+fn does_what_the_naive_one_does(script: &Script) -> Result<(), TestCaseError> {
+    play(script, |naive, table, entry| {
+        let (expected, applied) = (naive.apply(entry), table.apply(entry));
+        prop_assert_eq!(&applied.replies, &expected.replies, "replies to {:?}", entry);
+        prop_assert_eq!(&applied.events, &expected.events, "events of {:?}", entry);
+        prop_assert_eq!(&applied.items, &expected.items, "items of {:?}", entry);
+        compare::same_state(table, naive)?;
+        prop_assert_eq!(table.check_invariants(), Ok(()));
+        Ok(())
+    })
+}
+
+fn contradicts_no_belief(script: &Script) -> Result<(), TestCaseError> {
+    let (config, entries) = entries(script);
+    let mut beliefs = Beliefs::new(config.drift);
+    let mut table = LeaseTable::new(config);
+    for entry in &entries {
+        let applied = table.apply(entry);
+        beliefs.check(entry, &applied)?;
+        prop_assert_eq!(table.check_invariants(), Ok(()));
+    }
+    Ok(())
+}
+
+fn replays(script: &Script, points: &[bool]) -> Result<(), TestCaseError> {
+    let (config, entries) = entries(script);
+    let (mut straight, mut again) = (LeaseTable::new(config.clone()), LeaseTable::new(config));
+    for (entry, snapshot) in entries.iter().zip(points.iter().cycle()) {
+        let applied = straight.apply(entry);
+        prop_assert_eq!(again.apply(entry), applied, "the outcome of {:?}", entry);
+        let bytes = straight.encode();
+        prop_assert_eq!(&again.encode(), &bytes, "the bytes after {:?}", entry);
+        if *snapshot {
+            again = LeaseTable::decode(&bytes).map_err(|error| TestCaseError::fail(error.to_string()))?;
+            prop_assert_eq!(again.encode(), bytes);
+            prop_assert_eq!(again.check_invariants(), Ok(()), "after a snapshot");
+        }
+    }
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(cases(120))]
 
     /// Replies, items, events and everything that can be seen are those of the naive table, after every entry.
     #[test]
     fn the_table_does_what_the_naive_one_does(script in script(LONGEST)) {
-        play(&script, |naive, table, entry| {
-            let (expected, applied) = (naive.apply(entry), table.apply(entry));
-            prop_assert_eq!(&applied.replies, &expected.replies, "replies to {:?}", entry);
-            prop_assert_eq!(&applied.events, &expected.events, "events of {:?}", entry);
-            prop_assert_eq!(&applied.items, &expected.items, "items of {:?}", entry);
-            compare::same_state(table, naive)?;
-            prop_assert_eq!(table.check_invariants(), Ok(()));
-            Ok(())
-        })?;
+        does_what_the_naive_one_does(&script)?;
     }
 
     /// No grant contradicts what a holder can still believe, goes to an overdue session or has a token that is not the greatest
     /// so far; and no lease ends by a command that does not name it.
     #[test]
     fn grants_contradict_no_belief(script in script(LONGEST)) {
-        let (config, entries) = entries(&script);
-        let mut beliefs = Beliefs::new(config.drift);
-        let mut table = LeaseTable::new(config);
-        for entry in &entries {
-            let applied = table.apply(entry);
-            beliefs.check(entry, &applied)?;
-            prop_assert_eq!(table.check_invariants(), Ok(()));
-        }
+        contradicts_no_belief(&script)?;
     }
 
     /// The same entries give the same outcomes and the same bytes, with a snapshot at any points on the way or none.
     #[test]
     fn replay_and_snapshots_change_nothing(script in script(LONGEST), points in prop::collection::vec(any::<bool>(), LONGEST)) {
-        let (config, entries) = entries(&script);
-        let (mut straight, mut again) = (LeaseTable::new(config.clone()), LeaseTable::new(config));
-        for (entry, snapshot) in entries.iter().zip(points.iter().cycle()) {
-            let applied = straight.apply(entry);
-            prop_assert_eq!(again.apply(entry), applied, "the outcome of {:?}", entry);
-            let bytes = straight.encode();
-            prop_assert_eq!(&again.encode(), &bytes, "the bytes after {:?}", entry);
-            if *snapshot {
-                again = LeaseTable::decode(&bytes).map_err(|error| TestCaseError::fail(error.to_string()))?;
-                prop_assert_eq!(again.encode(), bytes);
-                prop_assert_eq!(again.check_invariants(), Ok(()), "after a snapshot");
-            }
-        }
+        replays(&script, &points)?;
     }
 
     /// A numbered command that is sent again is answered as a repetition and changes not one byte.

@@ -26,27 +26,21 @@
 //!
 //! What this deliberately does not do: it grants nothing, renews nothing, and reads no clock.
 
-#[cfg(feature = "cassandra")]
-pub mod cassandra;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod counts;
-#[cfg(feature = "dynamodb")]
-pub mod dynamodb;
 mod error;
 #[cfg(feature = "files")]
 pub mod files;
 #[cfg(feature = "http")]
 pub mod http;
-#[cfg(feature = "kafka")]
-pub mod kafka;
+pub mod migration;
 #[cfg(any(feature = "files", feature = "redis"))]
 mod moment;
 #[cfg(feature = "mysql")]
 pub mod mysql;
 #[cfg(feature = "object-store")]
 pub mod object_store;
-#[cfg(any(feature = "kafka", feature = "mysql", feature = "postgres", feature = "sqlite"))]
 mod pending;
 #[cfg(feature = "postgres")]
 pub mod postgres;
@@ -63,5 +57,6 @@ mod stamp;
 
 pub use counts::Counts;
 pub use error::{Cause, Error, NoAuthority, Outcome, Stale};
+pub use pending::Pending;
 pub use receiver::{Answer, Hazard, KEPT_REFUSALS, Mark, Receiver, Refused, Seen};
 pub use stamp::{Authority, BadStamp, LARGEST_TOKEN, MAX_FENCE_NAME_BYTES, MAX_HOLDER_BYTES, Stamp};

@@ -51,6 +51,7 @@ use sqlx::{
 
 use crate::counts::Counts;
 use crate::error::{Cause, Error, Stale};
+use crate::migration;
 use crate::pending::Pending;
 use crate::reach::reach;
 use crate::receiver::{Answer, Hazard, Receiver, Seen};
@@ -65,9 +66,6 @@ pub const SEAL_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Whatever goes wrong in the work of a transaction: errors of the driver, of a further fence, or your own.
 pub type Trouble = Box<dyn StdError + Send + Sync>;
-
-/// The statements that [`Fence::migrate`] runs, for those who have a tool of their own for that.
-pub const MIGRATION: [&str; 2] = schema::TABLES;
 
 /// A fence in a database of MySQL or MariaDB, next to the tables that it protects. Clones are the same fence.
 #[derive(Debug, Clone)]
@@ -113,7 +111,7 @@ impl Fence {
     /// When they cannot be made, or are there in a way in which they protect nothing, such as another engine than InnoDB.
     pub async fn migrate(&self) -> Result<(), Error> {
         let mut conn = reach(&self.pool, self.pool.acquire()).await.map_err(|error| self.failed(error))?;
-        for statement in schema::TABLES {
+        for statement in migration::MYSQL {
             conn.execute(statement).await.map_err(|error| self.failed(error))?;
         }
         schema::look(&mut conn).await.map_err(|error| self.failed(error))

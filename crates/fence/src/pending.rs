@@ -3,8 +3,9 @@
 use crate::counts::Counts;
 use crate::error::Error;
 
-/// A write that has not ended. One that is dropped half way is counted too: as failed, or as unknown when its commit was sent.
-pub(crate) struct Pending<'a> {
+/// A write that has not ended. One that is dropped half way is counted too: as failed, or as unknown when its commit was sent. For adapters.
+#[derive(Debug)]
+pub struct Pending<'a> {
     counts: &'a Counts,
     place: &'a str,
     is_sent: bool,
@@ -12,16 +13,21 @@ pub(crate) struct Pending<'a> {
 }
 
 impl<'a> Pending<'a> {
-    pub(crate) const fn new(counts: &'a Counts, place: &'a str) -> Self {
+    /// A write to this place, of which nothing was sent yet.
+    pub const fn new(counts: &'a Counts, place: &'a str) -> Self {
         Self { counts, place, is_sent: false, is_counted: false }
     }
 
     /// From here on nobody can say how it ended, until an answer comes.
-    pub(crate) const fn sent(&mut self) {
+    pub const fn sent(&mut self) {
         self.is_sent = true;
     }
 
-    pub(crate) fn ended<T>(mut self, result: Result<T, Error>) -> Result<T, Error> {
+    /// Counts it by its end, and hands the result on.
+    ///
+    /// # Errors
+    /// The one that was given.
+    pub fn ended<T>(mut self, result: Result<T, Error>) -> Result<T, Error> {
         self.is_counted = true;
         self.counts.write(self.place, result)
     }

@@ -24,7 +24,7 @@
 //! transaction ends, and behind it compares the token with the fence row: shared if that has this token already, else exclusively, and the row is
 //! raised. Whoever raises it further waits for that lock. So a transaction that entered commits before a greater token is let in, or not at all. A smaller token
 //! *raises an exception*, which ends the transaction whether anybody looks at a result or not. Writers of one token do not wait for each other.
-//! The argument stands in [`MIGRATION`], beside the code.
+//! The argument stands in [`migration::POSTGRES`], beside the code.
 //!
 //! # What it needs
 //!
@@ -70,14 +70,12 @@ use sqlx::postgres::{PgPool, Postgres};
 
 use crate::counts::Counts;
 use crate::error::Error;
+use crate::migration;
 use crate::reach::reach;
 use crate::receiver::{Answer, Hazard, Receiver, Seen};
 use crate::stamp::Stamp;
 
 pub use open::Trouble;
-
-/// The tables and functions, to be run as often as you like; the file is `migration.sql` beside this module.
-pub const MIGRATION: &str = include_str!("postgres/migration.sql");
 
 /// For how long a seal waits for open transactions of older tokens, if nothing else was said: longer than a write takes, and shorter
 /// than somebody would wait for a new holder.
@@ -163,7 +161,7 @@ impl Fence {
             script = format!("SELECT set_config('search_path', {}, true);\n", text::literal(schema));
         }
         // Statements that are sent together are one transaction: all of it is done, or nothing.
-        script.push_str(MIGRATION);
+        script.push_str(migration::POSTGRES);
         let mut connection = self.acquired().await?;
         text::send(&mut connection, &script).await.map_err(|error| self.failed(error))
     }

@@ -1,4 +1,4 @@
-//! A reverse proxy that fences a service that cannot be changed. `leasehold fence-proxy` runs it.
+//! A reverse proxy that fences a service that cannot be changed. `leasehold fence proxy` runs it.
 //!
 //! It reads the [headers](crate::http) of every write. A token below the highest of its fence name is answered with 412 at once and never
 //! forwarded. Requests of one token go through beside each other. One with a greater token raises the fence, durably, from

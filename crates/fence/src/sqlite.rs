@@ -42,6 +42,7 @@ use sqlx::{Connection as _, Executor as _, Sqlite, SqliteConnection, SqlitePool,
 
 use crate::counts::Counts;
 use crate::error::{Error, Stale};
+use crate::migration;
 use crate::pending::Pending;
 use crate::receiver::{Answer, Receiver, Seen};
 use crate::stamp::{Authority, Stamp};
@@ -52,9 +53,6 @@ type Ended<'a, T> = Pin<Box<dyn Future<Output = (T, State)> + Send + 'a>>;
 
 /// Whatever goes wrong in the work of a transaction: errors of the driver, of a further fence, or your own.
 pub type Trouble = Box<dyn StdError + Send + Sync>;
-
-/// The statements that [`Fence::migrate`] runs, for those who have a tool of their own for that.
-pub const MIGRATION: [&str; 2] = check::TABLES;
 
 /// A fence in a file of SQLite, next to the tables that it protects. Clones are the same fence.
 #[derive(Debug, Clone)]
@@ -92,7 +90,7 @@ impl Fence {
     /// When they cannot be made, or when the settings lose what was accepted.
     pub async fn migrate(&self) -> Result<(), Error> {
         let mut conn = self.pool.acquire().await.map_err(|error| self.failed(error))?;
-        for statement in check::TABLES {
+        for statement in migration::SQLITE {
             conn.execute(statement).await.map_err(|error| self.failed(error))?;
         }
         let settings = check::settings(&mut conn).await.map_err(|error| self.failed(error))?;

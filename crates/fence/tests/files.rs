@@ -1,16 +1,9 @@
-//! The fence of a file, with real processes that are killed and stopped at every step: `cargo test -p leasehold-fence --test files`.
+//! The fence of a file, with real processes that are killed and stopped at every step: `cargo test -p leasehold-fence files::`.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails, and unwrap says where")]
-
-#[path = "files/child.rs"]
 mod child;
-#[path = "files/conformance.rs"]
 mod conformance;
-#[path = "files/crashes.rs"]
 mod crashes;
-#[path = "files/order.rs"]
 mod order;
-#[path = "files/wrong_ways.rs"]
 mod wrong_ways;
 
 use leasehold_fence::files::Fence;

@@ -1,21 +1,12 @@
 //! The fence in MySQL and MariaDB, on a real server. With `LEASEHOLD_TEST_MYSQL=mysql://root@127.0.0.1:3306` the tests that do not kill
 //! their server use that one, which may be of another version or make.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails, and unwrap says where")]
-
-#[path = "mysql/contract.rs"]
 mod contract;
-#[path = "mysql/crash.rs"]
 mod crash;
-#[path = "mysql/guide.rs"]
 mod guide;
-#[path = "mysql/inside.rs"]
 mod inside;
-#[path = "mysql/interleavings.rs"]
 mod interleavings;
-#[path = "mysql/waiting.rs"]
 mod waiting;
-#[path = "mysql/wrong_ways.rs"]
 mod wrong_ways;
 
 use std::sync::LazyLock;

@@ -1,18 +1,10 @@
 //! The fence in SQLite: connections of this process, and other processes that are killed.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails, and unwrap says where")]
-
-#[path = "sqlite/contract.rs"]
 mod contract;
-#[path = "sqlite/dropped.rs"]
 mod dropped;
-#[path = "sqlite/guide.rs"]
 mod guide;
-#[path = "sqlite/inside.rs"]
 mod inside;
-#[path = "sqlite/processes.rs"]
 mod processes;
-#[path = "sqlite/wrong_ways.rs"]
 mod wrong_ways;
 
 use std::path::Path;

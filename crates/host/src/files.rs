@@ -101,7 +101,9 @@ pub enum FilesError {
         pid: u32,
     },
     /// Its log does not open.
-    #[error("the log of {path} does not open: {source}; `leasehold verify {path} --cut` shows what is left")]
+    #[error(
+        "the log of {path} does not open: {source}; `leasehold data verify {path} --cut` shows what is left"
+    )]
     Log {
         /// The directory.
         path: PathBuf,

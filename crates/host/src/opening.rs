@@ -90,12 +90,12 @@ fn next_step(path: &Path, why: &OpenError) -> String {
     let path = path.display();
     match why {
         OpenError::CopiedDirectory { .. } => format!(
-            ". Serve the directory that it was copied from; if that one is gone for good, `leasehold recover --data {path}` begins another life from \
+            ". Serve the directory that it was copied from; if that one is gone for good, `leasehold data recover --data {path}` begins another life from \
              the copy"
         ),
         OpenError::Missing => ". Is its volume mounted?".to_owned(),
         OpenError::Damage(_) => format!(
-            ". If other nodes keep this log, remove this one and add it again with an empty directory; if it stands alone, `leasehold verify {path} \
+            ". If other nodes keep this log, remove this one and add it again with an empty directory; if it stands alone, `leasehold data verify {path} \
              --cut` shows what is left"
         ),
         OpenError::NewerVersion { .. } => ": upgrade it".to_owned(),

@@ -23,7 +23,9 @@ pub(crate) struct Kept {
 impl Kept {
     /// A turn of a node that may not lead.
     pub(crate) fn turn(&mut self, now: Reading) {
-        if let Some(clock) = &mut self.clock {
+        if keeps_clock()
+            && let Some(clock) = &mut self.clock
+        {
             clock.turn(now, STALL_CAP);
         }
     }
@@ -32,20 +34,26 @@ impl Kept {
     pub(crate) fn over(&mut self, clock: &LogClock) {
         self.stamp = None;
         self.named.clear();
-        if planted(Bug::OldClockKept) || planted(Bug::StampByDeposedLeader) {
+        if keeps_clock() {
             self.clock = Some(clock.clone());
         }
     }
 
     /// The clock to lead with.
     pub(crate) fn clock(&mut self, right: LogClock) -> LogClock {
-        let kept = self.clock.take().filter(|_| planted(Bug::OldClockKept));
-        kept.filter(|kept| kept.stamp() >= right.stamp()).unwrap_or(right)
+        if !planted(Bug::OldClockKept) {
+            self.clock = None;
+            return right;
+        }
+        self.clock.take().filter(|kept| kept.stamp() >= right.stamp()).unwrap_or(right)
     }
 
     /// The stamp of a leader that was deposed, once.
     pub(crate) fn deposed_stamp(&mut self) -> Option<LogTime> {
-        self.clock.take_if(|_| planted(Bug::StampByDeposedLeader)).map(|clock| clock.stamp())
+        if !planted(Bug::StampByDeposedLeader) {
+            return None;
+        }
+        self.clock.take().map(|clock| clock.stamp())
     }
 
     /// The stamp for an entry that is proposed now.
@@ -70,4 +78,9 @@ impl Kept {
         }
         self.named.extract_if(.., |(at, _)| *at <= stamp).map(|(_, due)| due).collect()
     }
+}
+
+/// Whether a bug keeps the clock of a leadership that is over.
+fn keeps_clock() -> bool {
+    planted(Bug::OldClockKept) || planted(Bug::StampByDeposedLeader)
 }

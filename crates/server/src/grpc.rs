@@ -36,7 +36,7 @@ use tonic_health::pb::health_server::HealthServer;
 
 use crate::config::{Config, LimitsConfig};
 use crate::metrics::Metrics;
-use crate::plain::{Fault, Plain};
+use crate::plain::{ApiError, Plain};
 use crate::running::Counts;
 
 /// Everything that answers gRPC calls.
@@ -191,7 +191,7 @@ impl Leasehold for Grpc {
         let (_, extensions, message) = request.into_parts();
         let limit = self.limits.max_watches;
         let begun = watch::begin(message, &self.plain, &self.counts, limit, extensions.get());
-        let code = begun.as_ref().map_or_else(Fault::code, |_| "ok");
+        let code = begun.as_ref().map_or_else(ApiError::code, |_| "ok");
         self.metrics.count("grpc", "watch", code, Duration::ZERO);
         begun.map(Response::new).map_err(|fault| status::of("watch", &fault))
     }

@@ -13,7 +13,6 @@ mod cluster;
 mod fields;
 mod input;
 mod openapi;
-mod output;
 mod request;
 mod side;
 mod watch;
@@ -31,7 +30,7 @@ use leasehold_host::{Asking, Repeats, Served};
 use self::answer::Refused;
 use crate::config::{Config, HttpConfig};
 use crate::metrics::Metrics;
-use crate::plain::{Fault, Plain};
+use crate::plain::{ApiError, Plain};
 use crate::running::Counts;
 use crate::tcp::Counted;
 
@@ -85,11 +84,11 @@ impl HttpState {
     }
 
     /// Counts one more watch, if there may be one more. gRPC has its watches in the same count.
-    fn count_watch(&self) -> Result<Counted, Fault> {
+    fn count_watch(&self) -> Result<Counted, ApiError> {
         let counted = Counted::new(&self.shared.counts, |counts| &counts.watches);
         let limit = self.shared.max_watches;
         if self.shared.counts.watches.load(Ordering::Relaxed) > limit {
-            return Err(Fault::Failed(Failure::TooManyWatches { limit }));
+            return Err(ApiError::Failed(Failure::TooManyWatches { limit }));
         }
         Ok(counted)
     }
@@ -132,7 +131,7 @@ pub(crate) fn router(state: HttpState) -> Router {
         .route("/healthz", looked_at(side::health))
         .route("/readyz", looked_at(side::readiness))
         .route("/metrics", looked_at(side::numbers))
-        .fallback(|| async { Refused(Fault::NoSuchPath) })
+        .fallback(|| async { Refused(ApiError::NoSuchPath) })
         .layer(from_fn_with_state(state.clone(), request::every))
         .with_state(state)
 }
@@ -155,5 +154,5 @@ fn asked<H: Handler<T, HttpState>, T: 'static>(handler: H) -> MethodRouter<HttpS
 fn wrong_method(
     allowed: &'static str,
 ) -> impl Fn() -> std::future::Ready<Refused> + Clone + Send + Sync + 'static {
-    move || std::future::ready(Refused(Fault::WrongMethod { allowed }))
+    move || std::future::ready(Refused(ApiError::WrongMethod { allowed }))
 }

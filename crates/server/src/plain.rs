@@ -1,17 +1,12 @@
 //! Single calls to the service: what HTTP and unary gRPC have in common.
 //!
-//! [`Plain`] turns typed questions into requests of the node and its responses into typed answers or a [`Fault`]. Sessions are
+//! [`Plain`] turns typed questions into requests of the node and its responses into typed answers or a [`ApiError`]. Sessions are
 //! plain ones, named by their [`SessionKey`]; each call stands for itself and is sent once. Dropping the future of a call gives
 //! it up; an acquire that is kept waiting is then cancelled through the log.
 //!
 //! What it does not do: it renews nothing, repeats nothing and remembers nothing. It knows neither HTTP nor protobuf.
 
-mod answers;
 mod cluster;
-mod details;
-mod fault;
-mod key;
-pub(crate) mod words;
 
 use leasehold_core::limits::MAX_WAIT;
 use leasehold_core::protocol::{
@@ -24,13 +19,12 @@ use leasehold_core::{
 };
 use leasehold_host::Caller;
 
-pub use answers::{
-    Acquired, Advice, Asked, Cancelled, ClearAlarm, OpenSession, OwnNumbers, Page, RegisterWrite, Revoke,
-    Seen, SessionOpened, SessionRenewed,
+use leasehold_api::answer::Advice;
+pub(crate) use leasehold_api::answer::{
+    Acquired, Asked, AtRevision, Cancelled, ClearAlarm, OpenSession, OwnNumbers, Page, RegisterWrite, Revoke,
+    SessionOpened, SessionRenewed,
 };
-pub use fault::{CODES, Code, Fault, FaultKind, GrpcCode};
-pub use key::{BadNonce, BadSessionKey, SessionKey, parse_nonce};
-pub(crate) use key::{NONCE_DIGITS, NUMBER_DIGITS, parse_hex, parse_number};
+pub(crate) use leasehold_api::{ApiError, SessionKey};
 
 /// The node, for single calls.
 #[derive(Debug, Clone)]
@@ -53,7 +47,7 @@ impl Plain {
     ///
     /// # Errors
     /// When the ttl, the numbers or the policies cannot be, or there are too many sessions.
-    pub async fn open(&self, open: OpenSession) -> Result<SessionOpened, Fault> {
+    pub async fn open(&self, open: OpenSession) -> Result<SessionOpened, ApiError> {
         let OpenSession { label, ttl, numbers, policies, nonce } = open;
         let own = if numbers.is_empty() { None } else { self.judge(numbers, ttl).await? };
         let nonce = match nonce {
@@ -68,21 +62,21 @@ impl Plain {
     }
 
     /// Whether a holder's own numbers fit the clocks that this service allows.
-    async fn judge(&self, numbers: OwnNumbers, ttl: Millis) -> Result<Option<Advice>, Fault> {
+    async fn judge(&self, numbers: OwnNumbers, ttl: Millis) -> Result<Option<Advice>, ApiError> {
         let stopped = || Failure::Unavailable { why: "the service has stopped".into() };
         let rules = self.caller.inspect().await.ok_or_else(stopped)?;
         if !rules.ready {
             // What it goes by may not be what its cluster goes by.
             return Err(Failure::Unavailable { why: "this node knows no leader".into() }.into());
         }
-        numbers.judge(ttl, rules.max_ttl, rules.drift).map_err(Fault::Numbers)
+        numbers.judge(ttl, rules.max_ttl, rules.drift).map_err(ApiError::Numbers)
     }
 
     /// Renews a session. The answer lists what it has; the renewal counts for these leases and no others.
     ///
     /// # Errors
     /// When the session is over or not the caller's own.
-    pub async fn renew(&self, key: SessionKey) -> Result<SessionRenewed, Fault> {
+    pub async fn renew(&self, key: SessionKey) -> Result<SessionRenewed, ApiError> {
         match self.plain(key, protocol::Plain::Renew).await? {
             Reply::Renewed(renewed) => {
                 let holdings = renewed.holdings.unwrap_or_default();
@@ -96,7 +90,7 @@ impl Plain {
     ///
     /// # Errors
     /// When the session is over already or not the caller's own.
-    pub async fn close(&self, key: SessionKey) -> Result<(), Fault> {
+    pub async fn close(&self, key: SessionKey) -> Result<(), ApiError> {
         match self.plain(key, protocol::Plain::Command { op: Op::Close, hold: false }).await? {
             Reply::Closed => Ok(()),
             _ => Err(misfit()),
@@ -107,7 +101,7 @@ impl Plain {
     ///
     /// # Errors
     /// When something is not free and there is no wait, when the wait ends without a lease, or the request cannot be.
-    pub async fn acquire(&self, key: SessionKey, acquire: Acquire, hold: bool) -> Result<Acquired, Fault> {
+    pub async fn acquire(&self, key: SessionKey, acquire: Acquire, hold: bool) -> Result<Acquired, ApiError> {
         let command = protocol::Plain::Command { op: Op::Acquire(acquire), hold };
         match self.plain(key, command).await? {
             Reply::Plain { number, answer: Answer::Granted(grants), renewal } => {
@@ -117,7 +111,7 @@ impl Plain {
                 Ok(Acquired::Queued { acquire: number, renewal, ahead })
             }
             Reply::Plain { answer: Answer::Refused(refusal), .. } => Err(refusal.into()),
-            Reply::PlainWaitEnded { number, why } => Err(Fault::WaitEnded { acquire: number, why }),
+            Reply::PlainWaitEnded { number, why } => Err(ApiError::WaitEnded { acquire: number, why }),
             _ => Err(misfit()),
         }
     }
@@ -132,7 +126,7 @@ impl Plain {
         resource: ResourceName,
         token: Token,
         drained: bool,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ApiError> {
         match self.command(key, Op::Release { resource, token, drained }).await? {
             Answer::Released => Ok(()),
             _ => Err(misfit()),
@@ -149,7 +143,7 @@ impl Plain {
         resource: ResourceName,
         token: Token,
         value: Value,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ApiError> {
         match self.command(key, Op::SetValue { resource, token, value }).await? {
             Answer::ValueSet => Ok(()),
             _ => Err(misfit()),
@@ -166,10 +160,10 @@ impl Plain {
         resource: ResourceName,
         token: Token,
         (in_flight, within): (u32, Millis),
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ApiError> {
         if within > MAX_WAIT {
             let why = format!("drain of {within} is above the maximum of {MAX_WAIT}");
-            return Err(Fault::Impossible { field: "within_ms".to_owned(), why });
+            return Err(ApiError::Impossible { field: "within_ms".to_owned(), why });
         }
         match self.command(key, Op::SetDraining { resource, token, in_flight, within }).await? {
             Answer::DrainingShown => Ok(()),
@@ -187,7 +181,7 @@ impl Plain {
         resource: ResourceName,
         token: Token,
         ready: bool,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ApiError> {
         match self.command(key, Op::SetReady { resource, token, ready }).await? {
             Answer::ReadySet => Ok(()),
             _ => Err(misfit()),
@@ -198,7 +192,7 @@ impl Plain {
     ///
     /// # Errors
     /// When there is no such wait of this session.
-    pub async fn cancel(&self, key: SessionKey, acquire: CommandNumber) -> Result<Cancelled, Fault> {
+    pub async fn cancel(&self, key: SessionKey, acquire: CommandNumber) -> Result<Cancelled, ApiError> {
         match self.command(key, Op::Cancel { acquire }).await? {
             Answer::Cancelled => Ok(Cancelled::Cancelled),
             Answer::AlreadyGranted(grants) => Ok(Cancelled::AlreadyGranted(grants)),
@@ -210,7 +204,7 @@ impl Plain {
     ///
     /// # Errors
     /// When the token is not current, or there are too many registers.
-    pub async fn write_register(&self, key: SessionKey, write: RegisterWrite) -> Result<(), Fault> {
+    pub async fn write_register(&self, key: SessionKey, write: RegisterWrite) -> Result<(), ApiError> {
         let RegisterWrite { resource, token, register, value, with_lease } = write;
         let op = Op::WriteRegister { resource, token, key: register, value, with_lease };
         match self.command(key, op).await? {
@@ -223,7 +217,7 @@ impl Plain {
     ///
     /// # Errors
     /// When the token is not current.
-    pub async fn revoke(&self, revoke: Revoke) -> Result<Millis, Fault> {
+    pub async fn revoke(&self, revoke: Revoke) -> Result<Millis, ApiError> {
         let Revoke { resource, token, by, reason, now } = revoke;
         let operator = Operator::Revoke { resource, token, by, reason, now };
         match self.reply(protocol::Request::Operator(operator)).await? {
@@ -236,7 +230,7 @@ impl Plain {
     ///
     /// # Errors
     /// When no alarm of that token is raised for it.
-    pub async fn clear_alarm(&self, clear: ClearAlarm) -> Result<(), Fault> {
+    pub async fn clear_alarm(&self, clear: ClearAlarm) -> Result<(), ApiError> {
         let ClearAlarm { resource, token, by, reason } = clear;
         let operator = Operator::ClearAlarm { resource, token, by, reason };
         match self.reply(protocol::Request::Operator(operator)).await? {
@@ -254,7 +248,7 @@ impl Plain {
         resource: ResourceName,
         token: Option<Token>,
         by: Label,
-    ) -> Result<Asked, Fault> {
+    ) -> Result<Asked, ApiError> {
         let operator = Operator::AskRelease { resource, token, successor: None, by };
         match self.reply(protocol::Request::Operator(operator)).await? {
             Reply::Asked { token, holder } => Ok(Asked { token, holder }),
@@ -266,7 +260,7 @@ impl Plain {
     ///
     /// # Errors
     /// When the service cannot answer.
-    pub async fn get(&self, resource: ResourceName) -> Result<Seen<Option<LeaseView>>, Fault> {
+    pub async fn get(&self, resource: ResourceName) -> Result<AtRevision<Option<LeaseView>>, ApiError> {
         self.read(Query::Lease(resource), |answer| match answer {
             ReadAnswer::Lease(lease) => Some(lease.map(|lease| *lease)),
             _ => None,
@@ -283,7 +277,7 @@ impl Plain {
         prefix: String,
         after: Option<ResourceName>,
         limit: usize,
-    ) -> Result<Seen<Page<LeaseView>>, Fault> {
+    ) -> Result<AtRevision<Page<LeaseView>>, ApiError> {
         self.read(Query::Leases { prefix, after, limit }, |answer| match answer {
             ReadAnswer::Leases { leases, more } => Some(Page { items: leases, more }),
             _ => None,
@@ -299,7 +293,7 @@ impl Plain {
         &self,
         after: Option<SessionId>,
         limit: usize,
-    ) -> Result<Seen<Page<SessionView>>, Fault> {
+    ) -> Result<AtRevision<Page<SessionView>>, ApiError> {
         self.read(Query::Sessions { after, limit }, |answer| match answer {
             ReadAnswer::Sessions { sessions, more } => Some(Page { items: sessions, more }),
             _ => None,
@@ -311,7 +305,11 @@ impl Plain {
     ///
     /// # Errors
     /// When the service cannot answer.
-    pub async fn check(&self, resource: ResourceName, token: Token) -> Result<Seen<TokenCheck>, Fault> {
+    pub async fn check(
+        &self,
+        resource: ResourceName,
+        token: Token,
+    ) -> Result<AtRevision<TokenCheck>, ApiError> {
         self.read(Query::Check { resource, token }, |answer| match answer {
             ReadAnswer::Check(check) => Some(check),
             _ => None,
@@ -323,7 +321,7 @@ impl Plain {
     ///
     /// # Errors
     /// When the service cannot answer.
-    pub async fn history(&self, resource: ResourceName) -> Result<Seen<Vec<PastView>>, Fault> {
+    pub async fn history(&self, resource: ResourceName) -> Result<AtRevision<Vec<PastView>>, ApiError> {
         self.read(Query::History(resource), |answer| match answer {
             ReadAnswer::History(history) => Some(history),
             _ => None,
@@ -335,7 +333,7 @@ impl Plain {
     ///
     /// # Errors
     /// When the service cannot answer.
-    pub async fn gaps(&self, of: GapsOf, last: Option<Millis>) -> Result<Seen<GapsView>, Fault> {
+    pub async fn gaps(&self, of: GapsOf, last: Option<Millis>) -> Result<AtRevision<GapsView>, ApiError> {
         self.read(Query::Gaps { of, last }, |answer| match answer {
             ReadAnswer::Gaps(gaps) => Some(gaps),
             _ => None,
@@ -347,7 +345,7 @@ impl Plain {
     ///
     /// # Errors
     /// When the service cannot answer.
-    pub async fn alarms(&self) -> Result<Seen<Vec<AlarmView>>, Fault> {
+    pub async fn alarms(&self) -> Result<AtRevision<Vec<AlarmView>>, ApiError> {
         self.read(Query::Alarms, |answer| match answer {
             ReadAnswer::Alarms(alarms) => Some(alarms),
             _ => None,
@@ -363,7 +361,7 @@ impl Plain {
         &self,
         resource: ResourceName,
         key: RegisterKey,
-    ) -> Result<Seen<Option<(Value, Token)>>, Fault> {
+    ) -> Result<AtRevision<Option<(Value, Token)>>, ApiError> {
         self.read(Query::Register { resource, key }, |answer| match answer {
             ReadAnswer::Register(register) => Some(register),
             _ => None,
@@ -375,7 +373,7 @@ impl Plain {
     ///
     /// # Errors
     /// When the service cannot answer.
-    pub async fn status(&self) -> Result<Status, Fault> {
+    pub async fn status(&self) -> Result<Status, ApiError> {
         let seen = self.read(Query::Status, |answer| match answer {
             ReadAnswer::Status(status) => Some(status),
             _ => None,
@@ -383,7 +381,7 @@ impl Plain {
         seen.await.map(|seen| seen.answer)
     }
 
-    async fn command(&self, key: SessionKey, op: Op) -> Result<Answer, Fault> {
+    async fn command(&self, key: SessionKey, op: Op) -> Result<Answer, ApiError> {
         match self.plain(key, protocol::Plain::Command { op, hold: false }).await? {
             Reply::Plain { answer: Answer::Refused(refusal), .. } => Err(refusal.into()),
             Reply::Plain { answer, .. } => Ok(answer),
@@ -391,11 +389,11 @@ impl Plain {
         }
     }
 
-    async fn plain(&self, key: SessionKey, plain: protocol::Plain) -> Result<Reply, Fault> {
+    async fn plain(&self, key: SessionKey, plain: protocol::Plain) -> Result<Reply, ApiError> {
         self.reply(protocol::Request::Plain { session: key.id, nonce: key.nonce, plain }).await
     }
 
-    async fn reply(&self, request: protocol::Request) -> Result<Reply, Fault> {
+    async fn reply(&self, request: protocol::Request) -> Result<Reply, ApiError> {
         match self.caller.call(request).await {
             Response::Reply(Reply::Refused(refusal)) => Err(refusal.into()),
             Response::Reply(reply) => Ok(reply),
@@ -408,10 +406,10 @@ impl Plain {
         &self,
         query: Query,
         pick: impl FnOnce(ReadAnswer) -> Option<T>,
-    ) -> Result<Seen<T>, Fault> {
+    ) -> Result<AtRevision<T>, ApiError> {
         match self.caller.call(protocol::Request::Read(query)).await {
             Response::Read { revision, answer } => {
-                pick(answer).map(|answer| Seen { revision, answer }).ok_or_else(misfit)
+                pick(answer).map(|answer| AtRevision { revision, answer }).ok_or_else(misfit)
             }
             Response::Failed(failure) => Err(failure.into()),
             Response::Reply(_) | Response::Cluster(_) => Err(misfit()),
@@ -420,11 +418,11 @@ impl Plain {
 }
 
 /// An answer that does not fit its question. Something was done, and this release cannot say what.
-const fn misfit() -> Fault {
-    Fault::Failed(Failure::OutcomeUnknown)
+const fn misfit() -> ApiError {
+    ApiError::Failed(Failure::OutcomeUnknown)
 }
 
-fn draw_nonce() -> Result<Nonce, Fault> {
+fn draw_nonce() -> Result<Nonce, ApiError> {
     let mut nonce = [0; 16];
     match getrandom::fill(&mut nonce) {
         Ok(()) => Ok(Nonce(nonce)),

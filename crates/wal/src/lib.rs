@@ -21,7 +21,6 @@ mod error;
 mod log;
 pub mod mem;
 mod open;
-mod planted;
 mod record;
 mod scan;
 mod segment;
@@ -36,7 +35,5 @@ pub use log::{
     FIRST_SEGMENT_BYTES, Identity, MAX_BATCH_BYTES, Options, RESERVE_SEGMENTS, SEGMENT_BYTES, Space, Wal,
 };
 pub use open::{Cut, Recovered};
-#[doc(hidden)]
-pub use planted::{Planted, Planting};
 pub use record::{Entry, HardState, Index, NodeId, Record, SnapshotKind, SnapshotMeta, Term};
 pub use verify::{Report, SegmentReport, salvage, verify};

@@ -3,10 +3,11 @@
 //! One batch is in flight at a time; the next is written only after the sync of the last. Whoever calls decides what a batch is: all
 //! that arrived while the last one was on its way to the disk.
 
+use leasehold_core::planted::{Bug, planted};
+
 use crate::block::{BLOCK_BYTES, SegmentNumber};
 use crate::disk::Disk;
 use crate::error::{OpenError, WriteError};
-use crate::planted::{Planted, Planting};
 use crate::record::{HardState, Index, Record, SnapshotKind, SnapshotMeta, Term, put_record, put_snapshot};
 use crate::segment::{Chain, snapshot_name};
 use crate::snapshot::{load_snapshot, seal_snapshot};
@@ -54,9 +55,6 @@ pub struct Options {
     pub reserve_segments: u32,
     /// Whether a directory without a log is refused: for a caller that knows from elsewhere that one was written.
     pub must_exist: bool,
-    /// A known mistake put back by a test.
-    #[doc(hidden)]
-    pub planted: Planting,
 }
 
 impl Default for Options {
@@ -66,21 +64,7 @@ impl Default for Options {
             segment_bytes: SEGMENT_BYTES,
             reserve_segments: 0,
             must_exist: false,
-            planted: Planting::chosen(),
         }
-    }
-}
-
-impl Options {
-    /// Puts a known mistake back.
-    #[cfg(feature = "planted")]
-    #[must_use]
-    pub fn with_planted(self, bug: Planted) -> Self {
-        Self { planted: Planting(Some(bug)), ..self }
-    }
-
-    pub(crate) fn is_planted(&self, bug: Planted) -> bool {
-        self.planted.0 == Some(bug)
     }
 }
 
@@ -231,7 +215,7 @@ impl<D: Disk> Wal<D> {
         put_snapshot(&mut records, &meta, keep_from);
         with.iter().for_each(|record| put_record(&mut records, record));
         let before = self.state.snapshot;
-        if self.options.is_planted(Planted::RemoveBeforeRecord) {
+        if planted(Bug::RemoveBeforeRecord) {
             self.collect_garbage(before, keep_from);
             self.remove_garbage()?;
         }

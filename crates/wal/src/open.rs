@@ -3,11 +3,12 @@
 //! Everything here may be interrupted and is then found in a state that leads to the same decisions. Nothing is removed before the
 //! last batch is known to be on disk: it may be the record of the snapshot that makes the rest superfluous.
 
+use leasehold_core::planted::{Bug, planted};
+
 use crate::block::{BLOCK_BYTES, SegmentNumber};
 use crate::disk::Disk;
 use crate::error::{OpenError, WriteError, while_opening};
 use crate::log::{End, Identity, Options, Spare, Wal, segment_blocks, start_of_first_segment, write_zeros};
-use crate::planted::Planted;
 use crate::record::{Entry, HardState, SnapshotMeta};
 use crate::scan::{Found, Replay, Tail};
 use crate::segment::segment_name;
@@ -45,7 +46,7 @@ impl<D: Disk> Wal<D> {
     /// # Errors
     /// [`OpenError::Exists`] if it has one; else as [`Wal::open`].
     pub fn create(mut disk: D, identity: Identity, options: Options) -> Result<Self, OpenError> {
-        let mut replay = Replay::new(Some(identity), options.planted.0);
+        let mut replay = Replay::new(Some(identity));
         match replay.scan(&mut disk)? {
             Found::New { leftovers } => Self::make_new(disk, identity, options, &leftovers),
             Found::Log(tail) => Err(OpenError::Exists { file: segment_name(tail.segment) }),
@@ -57,7 +58,7 @@ impl<D: Disk> Wal<D> {
     /// # Errors
     /// Says why the directory cannot be served. Except after [`OpenError::Io`], nothing was changed.
     pub fn open(mut disk: D, identity: Identity, options: Options) -> Result<(Self, Recovered), OpenError> {
-        let mut replay = Replay::new(Some(identity), options.planted.0);
+        let mut replay = Replay::new(Some(identity));
         match replay.scan(&mut disk)? {
             Found::New { .. } if options.must_exist => Err(OpenError::Missing),
             Found::New { leftovers } => {
@@ -95,12 +96,12 @@ impl<D: Disk> Wal<D> {
         tail: Tail,
     ) -> Result<(Self, Recovered), OpenError> {
         let name = segment_name(tail.segment);
-        if options.is_planted(Planted::TidyBeforeSync) {
+        if planted(Bug::TidyBeforeSync) {
             for leftover in &tail.leftovers {
                 disk.remove(leftover).map_err(while_opening("removing", leftover))?;
             }
         }
-        settle(&mut disk, &name, &tail, options)?;
+        settle(&mut disk, &name, &tail)?;
 
         let end = End {
             segment: tail.segment,
@@ -113,7 +114,7 @@ impl<D: Disk> Wal<D> {
         wal.oldest = replay.state.keep_from;
         wal.garbage.extend(tail.leftovers);
         match tail.headless {
-            Some((number, blocks)) if tail.closed && !options.is_planted(Planted::ClosedSuccessorRemoved) => {
+            Some((number, blocks)) if tail.closed && !planted(Bug::ClosedSuccessorRemoved) => {
                 // The close was written after this file and its directory entry were durable, so it is zeroed again in place; to
                 // remove it would leave a closed segment without successor.
                 let file = segment_name(number);
@@ -129,7 +130,7 @@ impl<D: Disk> Wal<D> {
                 let spare = wal.spare.take().expect("a segment was just made");
                 wal.enter(number, spare.blocks)?;
             }
-            Some((_, blocks)) if options.is_planted(Planted::SpareKept) && blocks > 0 => {
+            Some((_, blocks)) if planted(Bug::SpareKept) && blocks > 0 => {
                 wal.spare = Some(Spare { blocks });
             }
             // Nothing proves that its zeros or its directory entry are durable: made anew when it is needed.
@@ -152,18 +153,18 @@ impl<D: Disk> Wal<D> {
 ///
 /// The last batch may have been read from the page cache only, and a sync alone may not write it: after a sync that failed, the kernel
 /// may take the lost pages for clean.
-fn settle<D: Disk>(disk: &mut D, name: &str, tail: &Tail, options: Options) -> Result<(), OpenError> {
+fn settle<D: Disk>(disk: &mut D, name: &str, tail: &Tail) -> Result<(), OpenError> {
     if tail.contents.torn.is_some() {
         let from = u64::from(tail.contents.end) * BLOCK_BYTES as u64;
-        let first_alone = options.is_planted(Planted::CutLeavesRest);
+        let first_alone = planted(Bug::CutLeavesRest);
         let to = if first_alone { from + BLOCK_BYTES as u64 } else { tail.bytes.len() as u64 };
         let zeroed = write_zeros(disk, name, from, to);
         zeroed.map_err(while_opening("zeroing", name))?;
-        if options.is_planted(Planted::CutNotSynced) {
+        if planted(Bug::CutNotSynced) {
             return Ok(());
         }
     }
-    if !options.is_planted(Planted::LastBatchNotRewritten) {
+    if !planted(Bug::LastBatchNotRewritten) {
         let from = tail.contents.last.position as usize * BLOCK_BYTES;
         let batch = &tail.bytes[from..][..tail.contents.last.blocks as usize * BLOCK_BYTES];
         disk.write_at(name, from as u64, batch).map_err(while_opening("writing to", name))?;

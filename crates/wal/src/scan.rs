@@ -1,10 +1,11 @@
 //! Reads a directory and decides what is in it, without changing anything.
 
+use leasehold_core::planted::{Bug, planted};
+
 use crate::block::{BLOCK_BYTES, SegmentNumber, is_zero};
 use crate::disk::Disk;
 use crate::error::{Damage, OpenError, while_opening};
 use crate::log::{Identity, blocks_in};
-use crate::planted::Planted;
 use crate::record::{Entry, Index, Item, SnapshotKind};
 use crate::segment::{Chain, Contents, Name, Reader, parse_name, segment_name, snapshot_name};
 use crate::snapshot::load_snapshot;
@@ -19,7 +20,6 @@ pub(crate) struct Replay {
     pub(crate) segments: Vec<(SegmentNumber, u64, Contents)>,
     pub(crate) lock_inode: Option<u64>,
     identity: Option<Identity>,
-    planted: Option<Planted>,
     /// The successor named by the last batch, if that was a close.
     closed: Option<SegmentNumber>,
     begun: bool,
@@ -52,14 +52,13 @@ pub(crate) struct Tail {
 }
 
 impl Replay {
-    pub(crate) fn new(identity: Option<Identity>, planted: Option<Planted>) -> Self {
+    pub(crate) fn new(identity: Option<Identity>) -> Self {
         Self {
             state: State::new(),
             entries: Vec::new(),
             segments: Vec::new(),
             lock_inode: None,
             identity,
-            planted,
             closed: None,
             begun: false,
         }
@@ -152,7 +151,7 @@ impl Replay {
         chain: Option<Chain>,
     ) -> Result<Contents, OpenError> {
         let file = segment_name(number);
-        let reader = Reader { file: &file, bytes, number, is_last, planted: self.planted };
+        let reader = Reader { file: &file, bytes, number, is_last };
         let mut at_head = true;
         let contents = reader.read(chain, |item, offset| {
             let is_head = matches!(item, Item::Head(_));
@@ -236,7 +235,7 @@ impl Replay {
                     return wrong(out_of(bounds));
                 }
                 match meta.kind {
-                    SnapshotKind::Installed if self.planted != Some(Planted::InstalledKeepsEntries) => {
+                    SnapshotKind::Installed if !planted(Bug::InstalledKeepsEntries) => {
                         self.entries.clear();
                     }
                     _ => {

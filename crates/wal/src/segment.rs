@@ -3,11 +3,12 @@
 //! Reading decides nothing about the directory as a whole: it says which batches are whole, and whether the next one was torn by a
 //! crash. Everything that is neither is damage.
 
+use leasehold_core::planted::{Bug, planted};
+
 use crate::block::{
     BLOCK_BYTES, BatchNumber, Block, FORMAT_VERSION, Place, SegmentNumber, open_batch, read_block,
 };
 use crate::error::{Damage, OpenError};
-use crate::planted::Planted;
 use crate::record::{Item, decode};
 
 /// What a name in the directory stands for.
@@ -89,7 +90,6 @@ pub(crate) struct Reader<'a> {
     pub(crate) number: SegmentNumber,
     /// Whether a torn batch may be at its end.
     pub(crate) is_last: bool,
-    pub(crate) planted: Option<Planted>,
 }
 
 enum Next {
@@ -129,7 +129,7 @@ impl Reader<'_> {
                 return self.damage_at(position, "a batch that is longer than its blocks");
             };
             let first_of_all = before.is_none() && position == 0;
-            if crc_before != chain.crc && !first_of_all && self.planted != Some(Planted::ChainUnchecked) {
+            if crc_before != chain.crc && !first_of_all && !planted(Bug::ChainUnchecked) {
                 return self.damage_at(position, "a batch that does not follow the one before it");
             }
             let offset = u64::from(position) * BLOCK_BYTES as u64;
@@ -210,7 +210,7 @@ impl Reader<'_> {
                     }
                     torn = Some(n);
                 }
-                Block::Bad if self.planted == Some(Planted::CutOnDamage) && self.is_last => {
+                Block::Bad if planted(Bug::CutOnDamage) && self.is_last => {
                     cut_damage = true;
                 }
                 Block::Newer(_) | Block::Bad => {
@@ -219,7 +219,7 @@ impl Reader<'_> {
             }
         }
         let Some(blocks) = torn.or(cut_damage.then_some(1)) else { return Ok(Next::End) };
-        if !self.is_last || self.planted == Some(Planted::TornTailIsDamage) {
+        if !self.is_last || planted(Bug::TornTailIsDamage) {
             return self.damage_at(position, "a batch that is not whole, with a later segment behind it");
         }
         Ok(Next::Torn(Extent { position, blocks }))

@@ -45,7 +45,7 @@ pub struct SegmentReport {
 
 /// Reads the whole log and says what is in it. Changes nothing; does not compare the lock file's inode.
 pub fn verify<D: Disk>(disk: &mut D) -> Report {
-    let mut replay = Replay::new(None, None);
+    let mut replay = Replay::new(None);
     let found = replay.scan(disk);
     let mut report = Report {
         segments: Vec::new(),
@@ -88,7 +88,7 @@ pub fn verify<D: Disk>(disk: &mut D) -> Report {
 ///
 /// What it returns may lack what was answered for, a vote among it: it may serve as the source of a restore, never as a log.
 pub fn salvage<D: Disk>(disk: &mut D) -> (Recovered, Option<OpenError>) {
-    let mut replay = Replay::new(None, None);
+    let mut replay = Replay::new(None);
     match replay.scan(disk) {
         Ok(Found::New { .. }) => (recovered(replay, None, None, true), None),
         Ok(Found::Log(tail)) => (recovered(replay, tail.snapshot, None, false), None),

@@ -13,7 +13,7 @@ const CODES: &str = "crates/cli/src/codes.rs";
 const TROUBLES: &str = "crates/cli/src/trouble.rs";
 
 /// Where errors over HTTP and gRPC have theirs, each in one row of a list.
-const FAULTS: [&str; 2] = ["crates/server/src/plain/fault.rs", "crates/fence/src/http/problem.rs"];
+const FAULTS: [&str; 2] = ["crates/api/src/code.rs", "crates/fence/src/http/problem.rs"];
 
 /// Public errors that must be given a code by name: the file and the enum.
 const NAMED: [(&str, &str); 3] = [

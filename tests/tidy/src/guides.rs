@@ -1,12 +1,14 @@
 //! Guides to fences: whoever copies an example has to know what it depends on and what it imports.
 //!
-//! A guide has the lines of the manifest: of the fence with its feature, and of the library whose guards it asks. Both lie in this repository and in
+//! A guide has the lines of the manifest: of the fence with its feature or of the crate aside, and of the library whose guards it asks. Both lie in this repository and in
 //! no registry, so a version would not be found. An example in Rust has its `use` lines in it, or the words above it say which they are.
 
 use crate::{Complaint, File, Tree};
 
 const GUIDES: &str = "docs/guides/fence-";
 const DEPENDS: &str = "leasehold-fence = { path = \"crates/fence\", ";
+/// Of an adapter that is a crate of its own.
+const ASIDE: &str = " = { path = \"contrib/fence-";
 const LIBRARY: &str = "leasehold = { path = \"crates/client\" }";
 
 /// Guides without a dependency, and examples without imports.
@@ -16,7 +18,10 @@ pub fn check(tree: &Tree) -> Vec<Complaint> {
 
 fn check_guide(guide: &File) -> Vec<Complaint> {
     let mut complaints = Vec::new();
-    let depends = |line: &str| line.starts_with(DEPENDS) && line.contains("features = [\"");
+    let depends = |line: &str| {
+        (line.starts_with(DEPENDS) && line.contains("features = [\""))
+            || (line.starts_with("leasehold-fence-") && line.contains(ASIDE))
+    };
     if !guide.lines().any(|(_, line)| depends(line)) {
         complaints.push(format!("{}: no line says `{DEPENDS}..., features = [...] }}`", guide.path));
     }
@@ -36,7 +41,7 @@ fn check_guide(guide: &File) -> Vec<Complaint> {
             }
             (None, None) => says |= line.contains("`use"),
             (None, Some((began, imports))) => {
-                open = Some((began, imports || line.starts_with("use leasehold_fence::")));
+                open = Some((began, imports || line.starts_with("use leasehold_fence")));
             }
         }
     }
@@ -72,5 +77,7 @@ mod tests {
         assert_eq!(found(&MANIFEST.replace("path = \"crates/fence\"", "version = \"0.1\"")), 1);
         assert_eq!(found(&MANIFEST.replace(LIBRARY, "")), 1);
         assert_eq!(found(MANIFEST), 0);
+        let aside = "leasehold-fence-a = { path = \"contrib/fence-a\" }\n";
+        assert_eq!(found(&format!("```text\n{LIBRARY}\n{aside}```\n")), 0);
     }
 }

@@ -30,7 +30,8 @@ pub fn check(tree: &Tree) -> Vec<Complaint> {
         .ending(".rs")
         .filter(|file| !file.path.contains("/testing/"))
         .filter(|file| {
-            PACKAGES.iter().any(|package| file.path.starts_with(&format!("crates/{package}/src/")))
+            let known = |package: &&str| file.path.starts_with(&format!("crates/{package}/src/"));
+            PACKAGES.iter().any(known) || file.path.starts_with("contrib/")
         })
         .flat_map(constants)
         .collect();

@@ -19,9 +19,11 @@ const fn place(package: &'static str, always: &'static [&'static str]) -> Place 
 }
 
 const CORE: &str = "leasehold-core";
+const API: &str = "leasehold-api";
 const CLOCK: &str = "leasehold-clock";
 const WAL: &str = "leasehold-wal";
 const WIRE: &str = "leasehold-wire";
+const ORACLE: &str = "leasehold-oracle";
 const NODE: &str = "leasehold-node";
 const HOST: &str = "leasehold-host";
 const SERVER: &str = "leasehold-server";
@@ -31,30 +33,35 @@ const SIM: &str = "leasehold-sim";
 const HISTORY: &str = "leasehold-history";
 
 /// From the inside out.
-const PLACES: [Place; 22] = [
+const PLACES: &[Place] = &[
     place(CORE, &[]),
+    place(ORACLE, &[CORE]),
+    place(API, &[CORE]),
     place(CLOCK, &[CORE]),
     place(WAL, &[CORE]),
     place(WIRE, &[CORE]),
     place(FENCE, &[]),
+    place("leasehold-fence-cassandra", &[FENCE]),
+    place("leasehold-fence-dynamodb", &[FENCE]),
+    place("leasehold-fence-kafka", &[FENCE]),
     place(NODE, &[CORE]),
     place(HOST, &[CORE, CLOCK, WAL, WIRE, NODE]),
-    place(SERVER, &[CORE, CLOCK, NODE, HOST, WIRE]),
+    place(SERVER, &[CORE, API, CLOCK, NODE, HOST, WIRE]),
     Place {
         package: CLIENT,
         always: &[CORE, CLOCK, WIRE, FENCE],
         behind: &[(HOST, "embedded"), (NODE, "testing")],
     },
-    place(SIM, &[CORE, CLOCK, WAL, WIRE, NODE]),
+    place(SIM, &[CORE, ORACLE, CLOCK, WAL, WIRE, NODE]),
     place(HISTORY, &[CORE]),
-    place("leasehold-cli", &[CORE, CLOCK, WAL, WIRE, NODE, HOST, SERVER, CLIENT, FENCE, SIM, HISTORY]),
+    place("leasehold-cli", &[CORE, API, CLOCK, WAL, WIRE, NODE, HOST, SERVER, CLIENT, FENCE, SIM, HISTORY]),
     place("leasehold-bench", &[CORE, CLOCK, WAL, WIRE, NODE, HOST, SERVER, CLIENT, FENCE]),
     place("leasehold-nemesis", &[CLOCK, CLIENT, HISTORY]),
     place("leasehold-model", &[]),
     place("leasehold-examples", &[CLOCK, CLIENT]),
     place("leasehold-object-writer", &[CLIENT, FENCE]),
     place("leasehold-settlement", &[CLIENT, FENCE]),
-    place("leasehold-fuzz", &[CORE, CLOCK, WAL, WIRE, NODE, HOST, SERVER, CLIENT, HISTORY]),
+    place("leasehold-fuzz", &[CORE, API, CLOCK, WAL, WIRE, NODE, HOST, SERVER, CLIENT, HISTORY]),
     place("leasehold-kit", &[CLOCK]),
     place("leasehold-tidy", &[]),
     place("xtask", &[]),

@@ -7,6 +7,7 @@ use std::process::Command;
 
 use leasehold_tidy::transcript::{Exchange, documents, exchanges, matches};
 use leasehold_tidy::{File, Tree};
+use tempfile::TempDir;
 
 /// Longer than any document takes on a busy machine, in seconds.
 const PATIENCE: &str = "180";
@@ -30,7 +31,7 @@ const MARK: char = '\u{1e}';
 fn every_transcript_prints_what_stands_below_it() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let tree = Tree::read(&root).expect("the tree can be read");
-    let programs = build(&root);
+    let (_place, programs) = build(&root);
     let (mut run, mut wrong) = (0, 0);
     for document in documents(&tree) {
         let exchanges = exchanges(document).expect("the transcripts can be read");
@@ -54,18 +55,43 @@ fn a_transcript_that_is_not_true_is_found() {
     assert_eq!(wrong_in(&document, &exchanges, &printed), 1);
 }
 
-/// Builds the program and gives back the directory it lies in.
-fn build(root: &Path) -> PathBuf {
+#[test]
+fn the_default_program_says_how_to_get_the_clients_that_it_does_not_have() {
+    let (_place, programs) = build(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
+    let program = programs.join("leasehold");
+    for (scheme, url) in
+        [("postgres", "postgres://app:secret@db/x"), ("sqlite", "sqlite:/x"), ("s3", "s3://b/x")]
+    {
+        let said =
+            Command::new(&program).args(["run", "x", "--seal-at", url, "--", "true"]).output().unwrap();
+        let said = (said.status.code(), String::from_utf8(said.stderr).unwrap());
+        assert_ne!(said.0, Some(0), "{said:?}");
+        for part in [
+            format!("so {scheme} is not understood"),
+            "cargo install --path crates/cli --features fences".into(),
+        ] {
+            assert!(said.1.contains(&part) && !said.1.contains("secret"), "{said:?}");
+        }
+    }
+}
+
+/// Builds the program as it is without any feature, and gives back the directory it lies in: one of its own, because tests of the command
+/// that run meanwhile use the one with all features. What is compiled is shared.
+fn build(root: &Path) -> (TempDir, PathBuf) {
+    let compiled = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("it lies where cargo builds");
+    let place = tempfile::tempdir().expect("a directory for the program");
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command.current_dir(root).args(["build", "--package", "leasehold-cli", "--bin", "leasehold"]);
+    command.arg("--target-dir").arg(place.path());
+    command.arg("--config").arg(format!("build.build-dir={compiled:?}"));
     command.arg("--message-format=json-render-diagnostics");
     let built = command.output().expect("cargo starts");
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
     let messages = String::from_utf8_lossy(&built.stdout);
     let program = messages.lines().filter_map(|line| line.split_once("\"executable\":\"")).next_back();
     let (program, _) = program.and_then(|(_, rest)| rest.split_once('"')).expect("cargo names the program");
-    Path::new(program).parent().expect("a program lies in a directory").to_owned()
+    (place, Path::new(program).parent().expect("a program lies in a directory").to_owned())
 }
 
 /// Runs the commands in one shell and gives back what each printed.

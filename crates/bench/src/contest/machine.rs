@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use crate::session_stream::clock::now_ns;
+use crate::clock::now_ns;
 use crate::workloads::figures::micros;
 
 /// What figures depend on.

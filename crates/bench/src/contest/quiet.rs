@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use crate::session_stream::clock::now_ns;
+use crate::clock::now_ns;
 
 /// Syncs of one look.
 const SYNCS: u64 = 60;

@@ -188,7 +188,7 @@ mod tests {
             "measured on 2026-11-18 (UTC) at `abc1234`",
             "a window of 2000 ms, behind a warm-up of 1000 ms",
             "| Redis | A, three nodes | one node only",
-            "| NATS | everything | not asked for in this run |",
+            "| ZooKeeper | everything | not asked for in this run |",
             "| consul | everything | not at hand: no program |",
             "| 1 | 64 clients | cycles/s | 5.00 (1 of 3) | 5.00 (1 of 3) |",
             "| Redis | on the disk of its one node | on the disk of its one node |",

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use super::process::{Process, Recipe, free_ports};
 use super::{RenewOne, Renewed, Running, Tools, renew_each};
-use crate::session_stream::clock::now_ns;
+use crate::clock::now_ns;
 use crate::workloads::Window;
 use wire::{Answer, Connection};
 

@@ -28,7 +28,7 @@ impl Peer {
     /// Where an acquire is when it is answered, with the settings that it is measured with.
     pub fn acquires_reach(self) -> Reached {
         match self {
-            Self::Leasehold | Self::Etcd | Self::Etcd36 | Self::Zookeeper | Self::Nats | Self::Consul => {
+            Self::Leasehold | Self::Etcd | Self::Etcd36 | Self::Zookeeper | Self::Consul => {
                 Reached::QuorumDisks
             }
             Self::Redis | Self::Postgres => Reached::LocalDisk,
@@ -38,7 +38,7 @@ impl Peer {
     /// Where a renewal is when it is answered. ZooKeeper's are the pings of a session; one of Consul's sets a timer of the leader anew.
     pub fn renewals_reach(self) -> Reached {
         match self {
-            Self::Leasehold | Self::Nats => Reached::QuorumDisks,
+            Self::Leasehold => Reached::QuorumDisks,
             Self::Etcd | Self::Etcd36 | Self::Zookeeper | Self::Consul => Reached::LeaderMemory,
             Self::Redis | Self::Postgres => Reached::LocalDisk,
         }

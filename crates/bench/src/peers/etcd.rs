@@ -17,7 +17,7 @@ use tonic::transport::Channel;
 
 use super::process::{Process, Recipe, free_ports, program};
 use super::{Renewed, Running, Seen, Tools};
-use crate::session_stream::clock::now_ns;
+use crate::clock::now_ns;
 use crate::workloads::Window;
 
 /// What is generated from its API.

@@ -34,9 +34,6 @@ impl Peer {
             (Self::Redis | Self::Postgres, _) => {
                 "leases are plain keys or rows that nobody looks after; what very many of them cost is not measured"
             }
-            (Self::Nats, _) => {
-                "no recipe of its own has a queue; only acquire, release and renewal are measured"
-            }
             (Self::Zookeeper, Work::Renewals { .. }) => {
                 "a session lives by pings that its client sends by itself; there is no renewal of a lease to call"
             }

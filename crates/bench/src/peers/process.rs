@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use crate::session_stream::clock::now_ns;
+use crate::clock::now_ns;
 
 /// How often a server that starts is looked at.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);

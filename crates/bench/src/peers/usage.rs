@@ -6,7 +6,7 @@ use std::ops::Sub;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::coalescing::process::Usage;
+use crate::used::Usage;
 
 /// Used so far by all processes of a system.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
@@ -129,13 +129,13 @@ mod tests {
     fn a_grandchild_belongs_to_the_family_and_its_work_is_counted() {
         let script = "sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; sleep 60' & wait";
         let mut shell = Command::new("sh").args(["-c", script]).spawn().unwrap();
-        let began = crate::session_stream::clock::now_ns();
+        let began = crate::clock::now_ns();
         let busy = loop {
             let used = Used::by(&[shell.id()]).unwrap();
             if used.cpu_s > 0.0 && family(shell.id()).len() >= 2 {
                 break used;
             }
-            assert!(crate::session_stream::clock::now_ns() - began < 20_000_000_000, "{used:?}");
+            assert!(crate::clock::now_ns() - began < 20_000_000_000, "{used:?}");
         };
         assert!(busy.resident_mib > 0.0);
         for pid in family(shell.id()).into_iter().rev() {

@@ -6,8 +6,8 @@ use anyhow::Result;
 use tokio::task::JoinSet;
 
 use super::{Book, Connections, Figures, Spec, Window, clients, links};
+use crate::clock::now_ns;
 use crate::peers::{Client, TTL};
-use crate::session_stream::clock::now_ns;
 
 /// Measures it.
 pub(super) async fn run<C: Client>(spec: &Spec, count: usize, connections: Connections) -> Result<Figures> {

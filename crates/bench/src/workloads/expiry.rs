@@ -9,8 +9,8 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::hold::{Holders, name};
 use super::{Figures, Spec, Work, in_parallel, links, sleep_until};
+use crate::clock::now_ns;
 use crate::peers::{Client, TTL};
-use crate::session_stream::clock::now_ns;
 
 /// Holders that die at the same time.
 pub(super) const HOLDERS: usize = 20;

@@ -6,8 +6,8 @@ use anyhow::{Context, Result};
 use tokio::sync::mpsc;
 
 use super::{Connections, Figures, Spec, in_parallel, links};
+use crate::clock::now_ns;
 use crate::peers::{TTL, Watching};
-use crate::session_stream::clock::now_ns;
 
 const NAME: &str = "bench/watched";
 

@@ -7,8 +7,8 @@ use anyhow::Result;
 use tokio::task::JoinSet;
 
 use super::{Book, Figures, Spec, clients, links};
+use crate::clock::now_ns;
 use crate::peers::{Client, TTL};
-use crate::session_stream::clock::now_ns;
 
 /// One holds, ten wait.
 pub(super) const CLIENTS: usize = 11;

@@ -9,8 +9,8 @@ use anyhow::{Context, Result};
 
 use super::expiry::{APART, HOLDERS};
 use super::{Figures, Spec, Window, Work, in_parallel, links};
+use crate::clock::now_ns;
 use crate::peers::Client;
-use crate::session_stream::clock::now_ns;
 
 /// The name of one of these leases.
 pub(super) fn name(number: usize) -> String {

@@ -8,9 +8,9 @@ use anyhow::Result;
 use tokio::task::JoinSet;
 
 use super::{Figures, Spec, clients, links};
+use crate::clock::now_ns;
 use crate::peers::usage::Used;
 use crate::peers::{Client, TTL};
-use crate::session_stream::clock::now_ns;
 use crate::workloads::figures::{micros, seconds};
 
 /// Sessions that share the leases; a session has a limit.

@@ -6,8 +6,8 @@ use anyhow::{Result, ensure};
 
 use super::hold::{Holders, name};
 use super::{Figures, Spec, Window, Work, in_parallel, links};
+use crate::clock::now_ns;
 use crate::peers::{TTL, Watching};
-use crate::session_stream::clock::now_ns;
 use crate::workloads::figures::seconds;
 
 /// Sessions that live on and renew.

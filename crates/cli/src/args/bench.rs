@@ -7,17 +7,15 @@ use clap::Args;
 use super::values;
 
 pub(super) const EXAMPLES: &str = "\
-A cycle is an acquire and a release of a free name, measured as one. A renewal is sent as soon as the last one was answered. \
-P50, P99 and P99.9 are upper bounds: the ends of buckets, a sixteenth too large at most. There is no P99.9 of fewer than 1,000 \
-operations. The names that were used stay behind, free and with their history, until the store forgets them: \
-leasehold list --all shows them.
+A cycle is one acquire and one release of a free name. P50, P99 and P99.9 are upper bounds, a sixteenth too large at most. \
+The names stay behind, free and with their history; leasehold list --all shows them.
 
 Examples:
   leasehold bench --store leasehold://db-1:7420
   leasehold bench --store leasehold://db-1:7420 --clients 256 --connections 8 --for 1m
 
-Exit codes: 0 measured, also if a signal ended it early; 1 a lease was lost or the store went away; 2 others use the store; \
-128 + N signal N came before anything was measured, so 130 after Ctrl-C.";
+Exit codes: 0 measured, also if a signal ended it early; 1 a lease was lost or the connection broke; 2 other clients use the \
+store; 128 + N signal N came before the first measurement.";
 
 /// Most clients and connections: beyond that this process is measured and not the store.
 const MOST_CLIENTS: u16 = 4_096;
@@ -28,16 +26,16 @@ const QUOTED: usize = 40;
 /// `bench`.
 #[derive(Debug, Args)]
 pub(crate) struct BenchArgs {
-    /// Put load for so long, half of it cycles and half of it renewals, from 1s to 1h
+    /// Run for LENGTH, 1s to 1h: half of it cycles, half of it renewals
     #[arg(long = "for", value_name = "LENGTH", default_value = "10s", value_parser = values::probe, allow_hyphen_values = true)]
     pub(crate) length: Duration,
-    /// So many clients, each with a session and one request at a time, 1 to 4096
+    /// Number of clients, 1 to 4096, each with a session and one request at a time
     #[arg(long, value_name = "N", default_value = "16", value_parser = clients, allow_hyphen_values = true)]
     pub(crate) clients: u16,
-    /// Over so many connections, 1 to 64, and not more than clients
+    /// Number of connections, 1 to 64, and not more than clients
     #[arg(long, value_name = "N", default_value = "1", value_parser = connections, allow_hyphen_values = true)]
     pub(crate) connections: u16,
-    /// Also if others hold leases in this store: they are slowed down, and figures are those of a busy store
+    /// Run even if other clients hold leases in this store, and slow them down
     #[arg(long)]
     pub(crate) beside_others: bool,
 }

@@ -15,27 +15,37 @@ Examples:
   leasehold cluster transfer n2
 
   LEASEHOLD_STORE=leasehold://10.0.0.1,10.0.0.2,10.0.0.3 names all nodes;
-  any one that runs is enough.";
+  one reachable node is enough.";
+
+pub(super) const STATUS_EXIT_CODES: &str = "\
+Exit codes:
+  0    reachable, with a leader; every member reachable; no alarm
+  1    it serves, but needs attention: a member is unreachable, an alarm is raised,
+       or it grants nothing until the safety wait after a restore is over
+  122  unreachable, or without a leader
+
+Examples:
+  leasehold status --timeout 2s && echo healthy
+  leasehold status --json";
 
 /// `cluster`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ClusterCommand {
-    /// Show the nodes, who leads, and who is behind
+    /// Show the nodes, the leader, and how far each node is behind
     Status,
     /// Add a node that waits to join
     ///
-    /// Start it first: leasehold serve --join --name NAME. It becomes a learner: it gets the log and decides nothing until it is
-    /// promoted.
+    /// Start it first: leasehold serve --join --name NAME. It becomes a learner: it receives the log and does not vote until it is promoted.
     Add(AddArgs),
     /// Make a learner that has caught up a voter
     Promote(PromoteArgs),
     /// Remove a node for ever
     ///
-    /// A node that leads hands over first. A removed node stops; its directory is of no use to this cluster afterwards.
+    /// A leader hands over first. A removed node stops; its directory cannot join this cluster again.
     Remove(MemberArgs),
-    /// Hand leadership over
+    /// Transfer leadership to another node
     ///
-    /// Holders do not notice. Stopping a node with SIGTERM does the same.
+    /// Holders do not notice. Stopping the leader with SIGTERM does the same.
     Transfer(TransferArgs),
 }
 
@@ -49,10 +59,10 @@ pub(crate) struct NewNode {
 /// `cluster add`.
 #[derive(Debug, Args)]
 pub(crate) struct AddArgs {
-    /// What the node is called, and where clients and all other nodes reach it
+    /// Name of the node, and the address at which clients and other nodes reach it
     #[arg(value_name = "NAME=HOST:PORT", value_parser = new_node)]
     pub(crate) node: NewNode,
-    /// Wait until it has caught up, so long at most [default: 5m]
+    /// Wait up to LENGTH until it has caught up [default: 5m]
     #[arg(long, value_name = "LENGTH", value_parser = values::wait, num_args = 0..=1, require_equals = true, default_missing_value = "5m")]
     pub(crate) wait: Option<Duration>,
     /// Wait until it has caught up, then make it a voter
@@ -66,7 +76,7 @@ pub(crate) struct PromoteArgs {
     /// The node
     #[arg(value_parser = member_name)]
     pub(crate) name: String,
-    /// If it has not caught up, wait for it, so long at most [default: 5m]
+    /// Wait up to LENGTH until it has caught up [default: 5m]
     #[arg(long, value_name = "LENGTH", value_parser = values::wait, num_args = 0..=1, require_equals = true, default_missing_value = "5m")]
     pub(crate) wait: Option<Duration>,
 }
@@ -82,7 +92,7 @@ pub(crate) struct MemberArgs {
 /// `cluster transfer`.
 #[derive(Debug, Args)]
 pub(crate) struct TransferArgs {
-    /// Who leads next [default: the voter that is furthest]
+    /// The next leader [default: the voter with the most of the log]
     #[arg(value_parser = member_name)]
     pub(crate) name: Option<String>,
 }

@@ -15,9 +15,9 @@ pub(super) const EXAMPLES: &str = "\
 Examples:
   leasehold plan --ttl 10s --pause 2s              these, and defaults
   leasehold plan --ttl 30s --drift 20% --in-flight 1s
-  leasehold plan --presets                         others, compared
-  leasehold plan --preset kubernetes               one of them
-  leasehold plan --ttl 10s --svg plan.svg          a drawing";
+  leasehold plan --presets                         compare all presets
+  leasehold plan --preset kubernetes               show one of them
+  leasehold plan --ttl 10s --svg plan.svg          draw a timeline";
 
 /// `plan`.
 #[derive(Debug, Args)]
@@ -25,49 +25,49 @@ pub(crate) struct PlanArgs {
     /// How long a lease outlives its last renewal [default: 10s]
     #[arg(long, value_name = "LENGTH", value_parser = values::length, allow_hyphen_values = true)]
     pub(crate) ttl: Option<Duration>,
-    /// Renew so often [default: a third of the ttl]
+    /// Renew every LENGTH [default: a third of the ttl]
     #[arg(long, value_name = "LENGTH", value_parser = values::length, allow_hyphen_values = true)]
     pub(crate) renew_every: Option<Duration>,
-    /// When to renew, and when again if no answer comes [default: even]
+    /// When to renew, and when to retry [default: even]
     #[arg(long, value_enum, value_name = "WHEN")]
     pub(crate) schedule: Option<ScheduleWord>,
-    /// Stop so long before the end of the ttl [default: a tenth of the ttl, at least 50ms and what the bounds need]
+    /// Stop LENGTH before the ttl ends [default: a tenth of the ttl, at least 50ms and what the bounds need]
     #[arg(long, value_name = "LENGTH", value_parser = values::length, allow_hyphen_values = true)]
     pub(crate) margin: Option<Duration>,
     /// The longest ordinary round trip to the service [default: 100ms]
     #[arg(long, value_name = "LENGTH", value_parser = values::length, allow_hyphen_values = true)]
     pub(crate) rtt: Option<Duration>,
-    /// The greatest rate error of any clock [default: 0.1%]
+    /// The greatest rate error of any clock, as 0.1% or 200ppm [default: 0.1%]
     #[arg(long, value_name = "PERCENT", value_parser = values::drift, allow_hyphen_values = true)]
     pub(crate) drift: Option<Percent>,
-    /// How far clocks may come apart within one ttl, if that is known [default: drift times ttl]
+    /// How far clocks drift apart within one ttl, if known [default: drift times ttl]
     #[arg(long, value_name = "LENGTH", value_parser = values::length, allow_hyphen_values = true)]
     pub(crate) clock_bound: Option<Duration>,
-    /// How long a write may be on its way to a receiver that checks no tokens [default: 0s]
+    /// How long a write may travel to a receiver without a fence [default: 0s]
     #[arg(long, value_name = "LENGTH", value_parser = values::length, allow_hyphen_values = true)]
     pub(crate) in_flight: Option<Duration>,
-    /// How long the holder's process may stand still and keep its lease [default: not judged]
+    /// How long the holder may freeze and keep its lease [default: not checked]
     #[arg(long, value_name = "LENGTH", value_parser = values::length, allow_hyphen_values = true)]
     pub(crate) pause: Option<Duration>,
-    /// If renewals stop, keep names from others for so long after the ttl [default: 0s]
+    /// Reserve names for their holder for LENGTH after the ttl [default: 0s]
     #[arg(long, value_name = "LENGTH", value_parser = values::policy, allow_hyphen_values = true)]
     pub(crate) grace: Option<Duration>,
-    /// After a loss, give names to nobody for so long [default: 0s]
+    /// After a crash, leave names free for LENGTH [default: 0s]
     #[arg(long, value_name = "LENGTH", value_parser = values::policy, allow_hyphen_values = true)]
     pub(crate) delay: Option<Duration>,
-    /// Count the renewals of so many leases
+    /// Count the renewals of N leases
     #[arg(long, value_name = "N", default_value = "1000", value_parser = values::leases, allow_hyphen_values = true)]
     pub(crate) leases: u64,
-    /// The longest ttl that the store takes [default: 5m]
+    /// The longest ttl that the store accepts [default: 5m]
     #[arg(long, value_name = "LENGTH", value_parser = values::max_ttl, allow_hyphen_values = true)]
     pub(crate) max_ttl: Option<Duration>,
-    /// Begin with these numbers; what else is given goes before
+    /// Start from a preset; other options override it
     #[arg(long, value_name = "NAME", value_parser = values::preset)]
     pub(crate) preset: Option<&'static Preset>,
     /// Compare all presets
     #[arg(long)]
     pub(crate) presets: bool,
-    /// Draw the timeline of one ttl into FILE
+    /// Draw the timeline of one ttl to FILE
     #[arg(long, value_name = "FILE")]
     pub(crate) svg: Option<PathBuf>,
 }

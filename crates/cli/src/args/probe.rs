@@ -14,21 +14,21 @@ Examples:
   leasehold probe                          this machine and its default store
   leasehold probe --store leasehold://db-1:7420 --for 1m --ttl 3s
 
-Exit codes: 0 the numbers hold, 1 they do not.";
+Exit codes: 0 the ttl fits what was measured, 1 it does not.";
 
 /// `probe`.
 #[derive(Debug, Args)]
 pub(crate) struct ProbeArgs {
-    /// Measure for so long, from 1s to 1h
+    /// Measure for LENGTH, 1s to 1h
     #[arg(long = "for", value_name = "LENGTH", default_value = "10s", value_parser = values::probe, allow_hyphen_values = true)]
     pub(crate) length: Duration,
-    /// Judge what was measured for leases of this ttl
+    /// Check the results for leases of this ttl...
     #[arg(long, value_name = "LENGTH", default_value = "10s", value_parser = values::ttl, allow_hyphen_values = true)]
     pub(crate) ttl: Duration,
-    /// That are renewed so often [default: a third of the ttl]
+    /// ...renewed every LENGTH [default: a third of the ttl]
     #[arg(long, value_name = "LENGTH", value_parser = values::length, allow_hyphen_values = true)]
     pub(crate) renew_every: Option<Duration>,
-    /// Whose holders stop so long before the ttl is over [default: the greatest of a tenth of it and 50ms]
+    /// ...stopping LENGTH before the ttl ends [default: a tenth of the ttl, at least 50ms]
     #[arg(long, value_name = "LENGTH", value_parser = values::length, allow_hyphen_values = true)]
     pub(crate) margin: Option<Duration>,
 }

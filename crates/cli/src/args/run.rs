@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use leasehold::core::Value;
 use leasehold::core::limits::MAX_UNIT;
+use leasehold::core::{Mode, Value};
 use leasehold::{Label, ResourceName};
 
 use super::values;
@@ -16,23 +16,29 @@ use crate::words;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  leasehold run backup -- ./backup.sh
-  leasehold run backup --no-wait -- ./backup.sh   give up at once if held
-  leasehold run builds --slots 4 -- make          at most four at a time
-  leasehold run db disk -- ./move.sh              both at once, or neither
-  leasehold run app --drain 30s -- ./server       when asked, end in 30s
-  leasehold run app --ready notify -- ./server    it says when it is ready
-  leasehold run backup -- sh -c 'echo token $LEASEHOLD_TOKEN'
+  leasehold run backup ./backup.sh --full        options of the command follow it
+  leasehold run -n backup ./backup.sh            exit 120 at once if held
+  leasehold run -n -E 0 backup ./backup.sh       exit 0 if held, as cron likes it
+  leasehold run --slots 4 builds make            at most four at a time
+  leasehold run db --also disk ./move.sh         both at once, or neither
+  leasehold run --drain 30s app ./server         on SIGTERM, end within 30s
+  leasehold run --ready notify app ./server      the server reports when it is ready
+  leasehold run backup sh -c 'echo token $LEASEHOLD_TOKEN'
 
 Environment of the command:
   LEASEHOLD_TOKEN     the fencing token: send it with every write
   LEASEHOLD_RESOURCE  the name to fence under: NAME, or NAME#SLOT
-  LEASEHOLD_TOKENS    a line for each lease: its token, and its name
-  LEASEHOLD_SESSION   the session that keeps the lease
+  LEASEHOLD_TOKENS    one line per lease: token, space, name to fence under
+  LEASEHOLD_SESSION   the session of the lease
   LEASEHOLD_STORE     the store
-  NOTIFY_SOCKET       with --ready notify: where it says READY=1
-  With several names, LEASEHOLD_TOKEN and LEASEHOLD_RESOURCE are those
-  of the first.";
+  NOTIFY_SOCKET       with --ready notify: send READY=1 to it
+  With several names, LEASEHOLD_TOKEN and LEASEHOLD_RESOURCE are those of the first.";
+
+pub(super) const HOLD_EXAMPLES: &str = "\
+Examples:
+  leasehold hold leader --value 10.0.0.5:8080     until Ctrl-C, or leasehold release leader
+  leasehold hold maintenance --no-wait            exit 120 if held
+  leasehold hold leader --json                    one JSON object a line";
 
 /// Names receivers to seal, if no option does.
 pub(super) const SEAL_AT: &str = "LEASEHOLD_SEAL_AT";
@@ -43,31 +49,34 @@ const TO_LET_GO: Duration = Duration::from_secs(1);
 /// How a lease is asked for.
 #[derive(Debug, Args)]
 pub(crate) struct AcquireArgs {
-    /// How long the lease outlives its last renewal, from 500ms on
+    /// How long the lease outlives its last renewal, at least 500ms
     #[arg(long, value_name = "LENGTH", default_value = "10s", value_parser = values::ttl, allow_hyphen_values = true)]
     pub(crate) ttl: Duration,
-    /// Wait so long at most [default: 24h, the longest there is]
-    #[arg(long, value_name = "LENGTH", value_parser = values::wait, conflicts_with = "no_wait", allow_hyphen_values = true)]
+    /// Wait up to LENGTH, then exit 120 [default and maximum: 24h]
+    #[arg(long, short, value_name = "LENGTH", value_parser = values::wait, conflicts_with = "no_wait", allow_hyphen_values = true)]
     pub(crate) wait: Option<Duration>,
-    /// Give up at once if it is not free
-    #[arg(long)]
+    /// Exit 120 at once if NAME is held
+    #[arg(long, short)]
     pub(crate) no_wait: bool,
-    /// Say nothing if it is held by another, nor of numbers that do not hold; exit code 120 says it
-    #[arg(long)]
+    /// Exit N instead of 120 if NAME is held
+    #[arg(long, short = 'E', value_name = "N", value_parser = values::exit_code, allow_hyphen_values = true)]
+    pub(crate) held_exit: Option<u8>,
+    /// Print nothing if NAME is held; exit 120 tells
+    #[arg(long, short)]
     pub(crate) quiet: bool,
-    /// Share it with others that also share
+    /// Share NAME with other holders that use --shared
     #[arg(long, conflicts_with = "slots")]
     pub(crate) shared: bool,
-    /// Take one of N slots; every user of NAME says the same N
+    /// Take one of N slots; every user of NAME gives the same N
     #[arg(long, value_name = "N", value_parser = values::slots, allow_hyphen_values = true)]
     pub(crate) slots: Option<u32>,
-    /// Show this with the lease, an address for example: up to 64 KiB
+    /// Publish this with the lease, for example an address; up to 64 KiB
     #[arg(long, value_parser = OsStringValueParser::new().try_map(values::value), allow_hyphen_values = true)]
     pub(crate) value: Option<Value>,
-    /// Before anything is run, have this receiver refuse older tokens; may be given several times
+    /// Make the receiver at URL refuse older tokens first; repeatable
     ///
-    /// A URL as for `leasehold fence-check`, whose help lists them: postgres://, mysql://, sqlite:PATH, redis://, s3://BUCKET/PATH,
-    /// file:PATH, http:// (a fence-proxy). If it cannot be sealed, NAME is let go again.
+    /// A URL as for `leasehold fence check`: postgres://, mysql://, sqlite:PATH, redis://, s3://BUCKET/PATH, file:PATH, http:// (`leasehold
+    /// fence proxy`). If the receiver cannot be sealed, NAME is released and the exit code is 119.
     #[arg(
         long,
         value_name = "URL",
@@ -79,27 +88,38 @@ pub(crate) struct AcquireArgs {
     /// The variable that these receivers come from, if it is one.
     #[arg(skip)]
     pub(crate) variable: Option<&'static str>,
-    /// What to be called in lists [default: user, host, pid and command]
+    /// Name shown to others [default: user, host, pid and command]
     #[arg(long, value_parser = values::label, allow_hyphen_values = true)]
     pub(crate) label: Option<Label>,
-    /// Renew so often [default: a third of the ttl]
+    /// Renew every LENGTH [default: a third of the ttl]
     #[arg(long, value_name = "LENGTH", value_parser = values::length, allow_hyphen_values = true, hide_short_help = true)]
     pub(crate) renew_every: Option<Duration>,
-    /// If renewals stop, keep NAME from others for so long after the ttl
+    /// Reserve NAME for this holder for LENGTH after the ttl
     #[arg(long, value_name = "LENGTH", value_parser = values::policy, allow_hyphen_values = true, hide_short_help = true)]
     pub(crate) grace: Option<Duration>,
-    /// If renewals stop and nobody waits, be able to come back for so long after the ttl
+    /// Let this holder return for LENGTH after the ttl, unless NAME was taken
     #[arg(long, value_name = "LENGTH", value_parser = values::policy, allow_hyphen_values = true, hide_short_help = true)]
     pub(crate) hard: Option<Duration>,
-    /// After a loss, give NAME to nobody for so long: for receivers that do not check tokens
+    /// After a crash, leave NAME free for LENGTH (for receivers without a fence)
     #[arg(long, value_name = "LENGTH", value_parser = values::policy, allow_hyphen_values = true, hide_short_help = true)]
     pub(crate) delay: Option<Duration>,
+}
+
+impl AcquireArgs {
+    /// How the name is to be held.
+    pub(crate) fn mode(&self) -> Mode {
+        match self.slots {
+            Some(of) => Mode::Slot { of },
+            None if self.shared => Mode::Shared,
+            None => Mode::Exclusive,
+        }
+    }
 }
 
 /// `hold`.
 #[derive(Debug, Args)]
 pub(crate) struct HoldArgs {
-    /// The resource: up to 512 bytes, without control characters and '#'
+    /// The name of the lease: up to 512 bytes, no control characters, no '#'
     #[arg(value_parser = values::name)]
     pub(crate) name: ResourceName,
     #[command(flatten)]
@@ -109,58 +129,61 @@ pub(crate) struct HoldArgs {
 /// `run`.
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// The resource, or up to 64 of them: all at once or none. Each has up to 512 bytes, no control characters and no '#'
-    #[arg(value_name = "NAME", required = true, num_args = 1.., value_parser = values::name)]
-    pub(crate) names: Vec<ResourceName>,
+    /// The name of the lease: up to 512 bytes, no control characters, no '#'
+    #[arg(value_parser = values::name)]
+    name: ResourceName,
+    /// Hold this name too, all at once or none; repeatable, 64 names at most
+    #[arg(long, value_name = "NAME", value_parser = values::name, allow_hyphen_values = true)]
+    also: Vec<ResourceName>,
     #[command(flatten)]
     pub(crate) acquire: AcquireArgs,
-    /// Once the command was asked to end, kill what still runs LENGTH later
+    /// SIGKILL this long after SIGTERM
     ///
-    /// It is asked to end with SIGTERM: when this program gets SIGTERM or is killed, when somebody asks with `leasehold release`, and when
-    /// the lease is lost. Without this it has as long as renewals go on.
+    /// The command gets SIGTERM when this program gets SIGTERM or is killed, on `leasehold release NAME`, and when the lease is lost.
+    /// Without this option it may take as long as the lease is renewed.
     #[arg(long, value_name = "LENGTH", value_parser = values::policy, allow_hyphen_values = true)]
     pub(crate) kill_after: Option<Duration>,
-    /// What becomes of the command when the lease cannot be confirmed in time
+    /// What to do with the command if the lease is not renewed in time
     ///
-    /// In both cases what still runs is killed before another may hold NAME. A frozen command gets no chance to clean up before that.
+    /// In both cases SIGKILL comes before another process may hold NAME. A frozen command cannot clean up before that.
     #[arg(long, value_enum, value_name = "WHAT", default_value = "stop")]
     pub(crate) on_loss: OnLossWord,
-    /// When asked to end: end, let go and see who is next, within BUDGET, from 2s on
+    /// On SIGTERM: stop, release and await the successor within BUDGET (min 2s)
     ///
-    /// For orchestrators: BUDGET is how long they wait between SIGTERM and SIGKILL. The command gets SIGTERM, and SIGKILL after --kill-after,
-    /// or one second before BUDGET is over. Then NAME is given back as drained, and this program waits for the rest of BUDGET until
-    /// somebody else holds it, and says who.
+    /// BUDGET is the time that an orchestrator allows between SIGTERM and SIGKILL. The command gets SIGTERM, and SIGKILL after --kill-after,
+    /// or one second before BUDGET is over. Then NAME is released as drained, and this program waits for the rest of BUDGET for the next
+    /// holder and shows it.
     #[arg(long, value_name = "BUDGET", value_parser = values::drain, allow_hyphen_values = true)]
     pub(crate) drain: Option<Duration>,
-    /// When the command counts as ready to act
+    /// When the command counts as ready
     ///
-    /// With notify the command is warming up until it says READY=1 to the socket in NOTIFY_SOCKET, as services of systemd do: `systemd-notify
-    /// --ready`. `leasehold gaps` counts the warm-up as a part of the gap before. It changes nothing about who holds NAME.
+    /// With notify the command is warming up until it sends READY=1 to the socket in NOTIFY_SOCKET, as services of systemd do
+    /// (`systemd-notify --ready`). `leasehold gaps` counts the warm-up as part of the gap. It does not change who holds NAME.
     #[arg(long, value_enum, value_name = "WHEN", default_value = "granted")]
     pub(crate) ready: ReadyWord,
-    /// Write down what this holder sees, at the end of FILE: for `leasehold check-history`
+    /// Append what this holder observes to FILE, for `leasehold check-history`
     #[arg(long, value_name = "FILE", hide_short_help = true, value_parser = values::history_file)]
     pub(crate) history: Option<PathBuf>,
-    /// The command and its arguments, behind --
-    #[arg(last = true, required = true, value_name = "CMD")]
+    /// The command and its arguments
+    #[arg(trailing_var_arg = true, required = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
 }
 
 /// What `--on-loss` takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OnLossWord {
-    /// It is asked to end
+    /// SIGTERM, then SIGKILL at the deadline
     Stop,
-    /// It is halted until the lease is confirmed again
+    /// SIGSTOP; SIGCONT once confirmed
     Freeze,
 }
 
 /// What `--ready` takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ReadyWord {
-    /// As soon as it has NAME
+    /// At the grant
     Granted,
-    /// When it says so
+    /// When it reports READY=1
     Notify,
 }
 
@@ -176,15 +199,14 @@ impl From<OnLossWord> for OnLoss {
 impl RunArgs {
     /// Looks at what the parser cannot see: what fits together only by itself.
     pub(crate) fn check(&self) -> Result<(), String> {
-        let count = self.names.len();
+        let names = self.names();
+        let count = names.len();
         if count > MAX_UNIT {
             return Err(format!(
                 "{count} names are above the maximum of {MAX_UNIT} that are had at once; agree on one name that stands for several"
             ));
         }
-        if let Some(twice) =
-            self.names.iter().enumerate().find(|(place, name)| self.names[..*place].contains(name))
-        {
+        if let Some(twice) = names.iter().enumerate().find(|(place, name)| names[..*place].contains(name)) {
             return Err(format!("{} is named twice; name each resource once", twice.1));
         }
         match (self.kill_after, self.drain) {
@@ -195,6 +217,11 @@ impl RunArgs {
             )),
             _ => Ok(()),
         }
+    }
+
+    /// All names, in the order in which they were given.
+    pub(crate) fn names(&self) -> Vec<ResourceName> {
+        std::iter::once(&self.name).chain(&self.also).cloned().collect()
     }
 
     /// How long after SIGTERM what still runs is killed.
@@ -211,19 +238,21 @@ mod tests {
     use super::*;
 
     fn run(options: &[&str]) -> RunArgs {
-        let words = [&["leasehold", "run"], options, &["--", "true"]].concat();
+        let words = [&["leasehold", "run"], options, &["true"]].concat();
         let Command::Run(run) = Cli::try_parse_from(words).unwrap().command else { panic!("not a run") };
         *run
     }
 
     #[test]
     fn names_are_had_together_each_once_and_not_too_many() {
-        assert_eq!(run(&["a", "b", "--ttl", "2s", "c"]).names.len(), 3);
-        assert_eq!(run(&["a", "b"]).check(), Ok(()));
-        assert_eq!(run(&["a", "b", "a"]).check().unwrap_err(), "a is named twice; name each resource once");
-        let many: Vec<String> = (0..=MAX_UNIT).map(|number| format!("n{number}")).collect();
-        let many: Vec<&str> = many.iter().map(String::as_str).collect();
-        assert_eq!(run(&many[1..]).check(), Ok(()));
+        let three = run(&["a", "--also", "b", "--ttl", "2s", "--also", "c"]).names();
+        assert_eq!(three.iter().map(ResourceName::as_str).collect::<Vec<_>>(), ["a", "b", "c"]);
+        assert_eq!(run(&["a", "--also", "b"]).check(), Ok(()));
+        let twice = run(&["a", "--also", "b", "--also", "a"]).check().unwrap_err();
+        assert_eq!(twice, "a is named twice; name each resource once");
+        let many: Vec<String> = (1..=MAX_UNIT).map(|number| format!("--also=n{number}")).collect();
+        let many: Vec<&str> = std::iter::once("a").chain(many.iter().map(String::as_str)).collect();
+        assert_eq!(run(&many[..MAX_UNIT]).check(), Ok(()));
         let refused = run(&many).check().unwrap_err();
         assert!(refused.starts_with("65 names are above the maximum of 64 "), "{refused}");
     }
@@ -231,7 +260,30 @@ mod tests {
     #[test]
     fn a_mode_is_for_all_names() {
         assert_eq!(run(&["a", "--slots", "2"]).check(), Ok(()));
-        assert_eq!(run(&["a", "b", "--slots", "2"]).check(), Ok(()));
+        assert_eq!(run(&["a", "--also", "b", "--slots", "2"]).check(), Ok(()));
+    }
+
+    #[test]
+    fn the_first_word_behind_the_name_begins_the_command_with_or_without_two_dashes() {
+        let command = |words: &[&str]| {
+            let words = [&["leasehold", "run"], words].concat();
+            let Command::Run(run) = Cli::try_parse_from(words).unwrap().command else { panic!("not a run") };
+            (run.acquire.ttl.as_secs(), run.command)
+        };
+        let own = |ttl: u64, words: &[&str]| (ttl, words.iter().map(Into::into).collect::<Vec<OsString>>());
+        assert_eq!(command(&["a", "ls", "--ttl", "3s"]), own(10, &["ls", "--ttl", "3s"]));
+        assert_eq!(command(&["a", "--ttl", "2s", "ls", "-n", "--", "x"]), own(2, &["ls", "-n", "--", "x"]));
+        assert_eq!(command(&["--ttl", "2s", "a", "--", "ls", "--ttl"]), own(2, &["ls", "--ttl"]));
+        assert_eq!(command(&["a", "--", "--odd"]), own(10, &["--odd"]));
+        // A mistyped option is no command.
+        assert!(Cli::try_parse_from(["leasehold", "run", "a", "--tll", "2s", "ls"]).is_err());
+    }
+
+    #[test]
+    fn short_flags_are_those_of_flock() {
+        let short = run(&["-n", "-E", "7", "a"]).acquire;
+        assert_eq!((short.no_wait, short.held_exit), (true, Some(7)));
+        assert_eq!(run(&["-w", "3s", "a"]).acquire.wait, Some(Duration::from_secs(3)));
     }
 
     #[test]

@@ -11,10 +11,10 @@ use clap::{Arg, Command};
 use leasehold::core::limits::{LONGEST_MAX_TTL, MAX_POLICY, MAX_RESOURCES, MAX_SLOTS, MAX_WAIT, MIN_TTL};
 use leasehold::core::plan::{PRESETS, Preset};
 use leasehold::core::{Drift, TextError, Value};
-use leasehold::{Label, Reason, ResourceName, Revision, SessionOptions, Token};
+use leasehold::{Label, Reason, ResourceName, Revision, Token};
 use leasehold_server::config::LogFormat;
 
-use super::fence_check::FenceName;
+use super::fence::FenceName;
 use super::plan::Percent;
 
 /// As many leases as one plan is about: as many names as a table knows.
@@ -78,32 +78,17 @@ pub(super) fn length(text: &str) -> Result<Duration, String> {
 }
 
 pub(super) fn ttl(text: &str) -> Result<Duration, String> {
-    let ttl = length(text)?;
-    SessionOptions::new().ttl(ttl).numbers().map_err(|error| error.to_string())?;
-    Ok(ttl)
+    within(text, MIN_TTL.duration(), LONGEST_MAX_TTL.duration())
 }
 
 /// How long the service behind a proxy has to answer.
 pub(super) fn upstream_time(text: &str) -> Result<Duration, String> {
-    let time = at_most("time-out", length(text)?, MAX_WAIT.duration())?;
-    match time < SHORTEST_UPSTREAM_TIME {
-        true => Err(format!(
-            "{} is no time to answer in; give at least 10ms, and as long as a slow request takes",
-            quote(text)
-        )),
-        false => Ok(time),
-    }
+    within(text, SHORTEST_UPSTREAM_TIME, MAX_WAIT.duration())
 }
 
-/// The longest ttl of a service. The configuration knows it in milliseconds; whoever writes 2d is answered in days.
+/// The longest ttl of a service.
 pub(super) fn max_ttl(text: &str) -> Result<Duration, String> {
-    let length = length(text)?;
-    let (least, most) = (MIN_TTL.duration(), LONGEST_MAX_TTL.duration());
-    if (least..=most).contains(&length) {
-        return Ok(length);
-    }
-    let [length, least, most] = [length, least, most].map(humantime::format_duration);
-    Err(format!("longest ttl of {length} is outside {least} to {most}"))
+    within(text, MIN_TTL.duration(), LONGEST_MAX_TTL.duration())
 }
 
 /// A rate error such as `0.1%`, in parts per million.
@@ -144,7 +129,7 @@ pub(super) fn leases(text: &str) -> Result<u64, String> {
 }
 
 pub(super) fn wait(text: &str) -> Result<Duration, String> {
-    at_most("wait", length(text)?, MAX_WAIT.duration())
+    within(text, Duration::ZERO, MAX_WAIT.duration())
 }
 
 /// How far back to look.
@@ -160,42 +145,49 @@ pub(super) fn window(text: &str) -> Result<Duration, String> {
 const SHORTEST_DRAIN: Duration = Duration::from_secs(2);
 
 pub(super) fn drain(text: &str) -> Result<Duration, String> {
-    let budget = length(text)?;
-    if budget < SHORTEST_DRAIN {
-        let least = SHORTEST_DRAIN.as_millis();
-        return Err(format!(
-            "budget of {} ms is below the minimum of {least} ms; give as long as your orchestrator waits",
-            budget.as_millis()
-        ));
-    }
-    at_most("budget", budget, MAX_WAIT.duration())
+    within(text, SHORTEST_DRAIN, MAX_WAIT.duration())
 }
 
 /// How long is measured: a rate of clocks needs a second, and what takes longer than an hour is the business of metrics.
 const PROBE_LENGTHS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(3_600)];
 
 pub(super) fn probe(text: &str) -> Result<Duration, String> {
-    let (length, [least, most]) = (length(text)?, PROBE_LENGTHS);
-    if (least..=most).contains(&length) {
-        return Ok(length);
-    }
-    let [length, least, most] = [length, least, most].map(humantime::format_duration);
-    Err(format!("length of {length} is outside {least} to {most}"))
+    let [least, most] = PROBE_LENGTHS;
+    within(text, least, most)
 }
 
 pub(super) fn policy(text: &str) -> Result<Duration, String> {
-    at_most("length", length(text)?, MAX_POLICY.duration())
+    within(text, Duration::ZERO, MAX_POLICY.duration())
 }
 
-fn at_most(what: &str, length: Duration, limit: Duration) -> Result<Duration, String> {
-    if length <= limit {
-        return Ok(length);
+/// A length between two limits. The message begins with the value as it was written, and is put behind the name of its option.
+fn within(text: &str, least: Duration, most: Duration) -> Result<Duration, String> {
+    let length = length(text)?;
+    let given = || quote(text).replace('"', "");
+    match length {
+        _ if length < least => {
+            Err(format!("{} is below the minimum of {}; choose a longer one", given(), in_units(least)))
+        }
+        _ if length > most => {
+            Err(format!("{} is above the maximum of {}; choose a shorter one", given(), in_units(most)))
+        }
+        _ => Ok(length),
     }
-    Err(format!(
-        "{what} of {} ms is above the maximum of {} ms; choose a shorter one",
-        length.as_millis(),
-        limit.as_millis()
-    ))
+}
+
+/// A limit as people write it: 24h, and not 1day.
+fn in_units(length: Duration) -> String {
+    match length.as_millis() {
+        millis if millis % 3_600_000 == 0 => format!("{}h", millis / 3_600_000),
+        millis if millis % 1_000 == 0 => format!("{}s", millis / 1_000),
+        millis => format!("{millis}ms"),
+    }
+}
+
+/// What this program ends with: a shell knows no others.
+pub(super) fn exit_code(text: &str) -> Result<u8, String> {
+    text.parse()
+        .map_err(|_| format!("{} is not an exit code; give a whole number from 0 to 255", quote(text)))
 }
 
 pub(super) fn name(text: &str) -> Result<ResourceName, String> {
@@ -315,22 +307,22 @@ mod tests {
 
     #[test]
     fn a_ttl_outside_its_limits_names_the_limit() {
-        assert_eq!(ttl("0s").unwrap_err(), "ttl of 0 ms is below the minimum of 500 ms; raise the ttl");
-        assert!(ttl("25h").unwrap_err().contains("above the maximum of 86400000 ms"));
+        assert_eq!(ttl("0s").unwrap_err(), "0s is below the minimum of 500ms; choose a longer one");
+        assert_eq!(ttl("25h").unwrap_err(), "25h is above the maximum of 24h; choose a shorter one");
         assert_eq!(ttl("500ms"), Ok(Duration::from_millis(500)));
     }
 
     #[test]
     fn a_budget_outside_its_limits_names_the_limit() {
-        assert!(drain("1s").unwrap_err().starts_with("budget of 1000 ms is below the minimum of 2000 ms; "));
-        assert!(drain("25h").unwrap_err().contains("above the maximum of 86400000 ms"));
+        assert!(drain("1s").unwrap_err().starts_with("1s is below the minimum of 2s; "));
+        assert!(drain("25h").unwrap_err().contains("above the maximum of 24h"));
         assert_eq!(drain("30s"), Ok(Duration::from_secs(30)));
     }
 
     #[test]
     fn a_longest_ttl_outside_its_limits_is_answered_in_the_units_of_people() {
-        assert_eq!(max_ttl("2d").unwrap_err(), "longest ttl of 2days is outside 500ms to 1day");
-        assert!(max_ttl("100ms").unwrap_err().contains("of 100ms is outside"));
+        assert_eq!(max_ttl("2d").unwrap_err(), "2d is above the maximum of 24h; choose a shorter one");
+        assert!(max_ttl("100ms").unwrap_err().starts_with("100ms is below the minimum of 500ms"));
         assert_eq!(max_ttl("1d"), Ok(Duration::from_secs(86_400)));
     }
 

@@ -31,24 +31,24 @@ const SPINNER: [char; 4] = ['|', '/', '-', '\\'];
 
 /// How the nodes stand, as the service says it.
 #[derive(Debug, Deserialize)]
-struct Status {
+pub(super) struct Status {
     incarnation: String,
     epoch: u64,
-    leader: Option<String>,
+    pub(super) leader: Option<String>,
     term: String,
     committed: String,
     #[serde(default)]
-    restore_wait_ms: Option<u64>,
-    members: Vec<Member>,
+    pub(super) restore_wait_ms: Option<u64>,
+    pub(super) members: Vec<Member>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Member {
-    name: String,
-    address: String,
-    role: String,
-    leader: bool,
-    reachable: bool,
+pub(super) struct Member {
+    pub(super) name: String,
+    pub(super) address: String,
+    pub(super) role: String,
+    pub(super) leader: bool,
+    pub(super) reachable: bool,
     matched: String,
     behind: u64,
     receiving_snapshot: bool,
@@ -294,7 +294,7 @@ impl Asking<'_> {
     }
 
     async fn look(&self) -> Result<Status, Trouble> {
-        read(self.nodes.ask(STATUS, &json!({})).await?)
+        look(&self.nodes).await
     }
 
     /// Waits until a learner has nearly all of the log.
@@ -333,6 +333,11 @@ impl Asking<'_> {
             sleep(ASK_EVERY).await;
         }
     }
+}
+
+/// How the nodes stand, as their leader sees it.
+pub(super) async fn look(nodes: &Nodes) -> Result<Status, Trouble> {
+    read(nodes.ask(STATUS, &json!({})).await?)
 }
 
 /// What cannot be told is looked up with another command than the one for leases.

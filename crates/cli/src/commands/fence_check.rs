@@ -1,4 +1,4 @@
-//! `fence-check`: what receivers know of a fence name, beside what the store has granted.
+//! `fence check`: what receivers know of a fence name, beside what the store has granted.
 //!
 //! Only looks. A receiver that cannot be asked does not keep the others from being shown.
 
@@ -12,6 +12,7 @@ use leasehold::Store;
 use leasehold::core::Mode;
 use leasehold::core::table::HoldingState;
 use leasehold::fence::{Answer, Cause, Error as FenceError, Receiver, Seen};
+use leasehold_fence::migration;
 use tokio::time::timeout;
 
 use crate::args::{Database, FenceCheckArgs, FenceName};
@@ -31,7 +32,7 @@ pub(super) async fn run(
 ) -> Result<Exit, Trouble> {
     // Nothing is asked before every URL is understood.
     let asked = receivers::open_all(&args.receivers, args.variable)?;
-    let fence_name = args.name.as_ref().expect("the parser asks for one unless a migration is printed");
+    let fence_name = &args.name;
     // All at once: a receiver that does not answer costs the time of one.
     let name: Arc<str> = fence_name.to_string().into();
     let ask = |receiver: Arc<dyn Receiver>| {
@@ -54,13 +55,9 @@ pub(super) async fn run(
 /// Prints what makes the tables of a fence, as the library would run it.
 pub(super) fn print_migration(database: Database) -> Result<Exit, Trouble> {
     let statements = match database {
-        Database::Postgres => leasehold_fence::postgres::MIGRATION.to_owned(),
-        Database::Mysql => {
-            leasehold_fence::mysql::MIGRATION.map(|statement| format!("{statement};\n")).concat()
-        }
-        Database::Sqlite => {
-            leasehold_fence::sqlite::MIGRATION.map(|statement| format!("{statement};\n")).concat()
-        }
+        Database::Postgres => migration::POSTGRES.to_owned(),
+        Database::Mysql => migration::MYSQL.map(|statement| format!("{statement};\n")).concat(),
+        Database::Sqlite => migration::SQLITE.map(|statement| format!("{statement};\n")).concat(),
     };
     std::io::stdout().write_all(statements.as_bytes()).map_err(Trouble::Output)?;
     Ok(Exit::OK)

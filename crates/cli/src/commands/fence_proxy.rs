@@ -1,4 +1,4 @@
-//! `fence-proxy`: a fence in front of a service that cannot be changed, until a signal ends it.
+//! `fence proxy`: a fence in front of a service that cannot be changed, until a signal ends it.
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;

@@ -1,9 +1,11 @@
-//! `get`: one resource.
+//! `get`: one resource, or one token of it.
+
+mod check;
 
 use leasehold::core::table::{DrainingView, HolderView, HoldingState, LeaseView, ReadinessView};
 use leasehold::core::{Millis, Mode, Value};
 
-use crate::args::NameArgs;
+use crate::args::GetArgs;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::place::Place;
@@ -16,7 +18,10 @@ const SHOWN: usize = 5;
 /// Characters of a value shown to people.
 const LONGEST_VALUE: usize = 200;
 
-pub(super) async fn run(console: &Console, place: &Place, args: &NameArgs) -> Result<Exit, Trouble> {
+pub(super) async fn run(console: &Console, place: &Place, args: &GetArgs) -> Result<Exit, Trouble> {
+    if let Some(token) = args.token {
+        return check::run(console, place, &args.name, token).await;
+    }
     let store = place.look().await?;
     let view = store.lease(&args.name).await;
     store.close().await;

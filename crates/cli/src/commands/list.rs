@@ -1,4 +1,6 @@
-//! `list`: what is held or waited for.
+//! `list`: what is held or waited for, or the clients that are connected.
+
+mod sessions;
 
 use leasehold::core::protocol::MAX_PAGE;
 use leasehold::core::table::{HolderView, LeaseView, ReadinessView};
@@ -18,6 +20,9 @@ struct Leases {
 }
 
 pub(super) async fn run(console: &Console, place: &Place, args: &ListArgs) -> Result<Exit, Trouble> {
+    if args.sessions {
+        return sessions::run(console, place).await;
+    }
     let store = place.look().await?;
     let found = pages(&store, &args.prefix).await;
     store.close().await;

@@ -1,4 +1,4 @@
-//! `recover`: a node whose cluster has lost its majority goes on alone.
+//! `data recover`: a node whose cluster has lost its majority goes on alone.
 
 use leasehold_host::Extent;
 

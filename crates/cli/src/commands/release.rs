@@ -1,5 +1,7 @@
 //! `release`: asks the holder to finish and let go, and waits for it.
 
+mod handover;
+
 use std::time::Duration;
 
 use leasehold::core::protocol::TokenCheck;
@@ -42,7 +44,7 @@ struct NotTheirs<'a> {
 
 /// Who came after a lease.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct HeldByJson {
+struct HeldByJson {
     holder: String,
     token: String,
     /// Whether it holds the name still.
@@ -50,7 +52,7 @@ pub(super) struct HeldByJson {
 }
 
 impl HeldByJson {
-    pub(super) fn new(successor: &Successor) -> Self {
+    fn new(successor: &Successor) -> Self {
         Self {
             holder: words::somebody(&successor.label).to_owned(),
             token: successor.token.to_string(),
@@ -60,6 +62,9 @@ impl HeldByJson {
 }
 
 pub(super) async fn run(console: &Console, place: &Place, args: &ReleaseArgs) -> Result<Exit, Trouble> {
+    if let Some(to) = &args.to {
+        return handover::run(console, place, args, to).await;
+    }
     let store = place.look().await?;
     let by = words::own_label(None);
     let wanted = match &args.holder {
@@ -76,7 +81,7 @@ pub(super) async fn run(console: &Console, place: &Place, args: &ReleaseArgs) ->
     let asked = async {
         let (token, holder) = store.ask_release(&args.name, wanted, None, by).await?;
         let slot = slot_of(&store, &args.name, token).await?;
-        let ended = until_ended(&store, &args.name, token, &holder, args.wait).await?;
+        let ended = until_ended(&store, &args.name, token, &holder, args.wait()).await?;
         let next = match args.await_successor {
             Some(length) => {
                 let ended = Predecessor { resource: args.name.clone(), token, slot };
@@ -127,25 +132,21 @@ fn not_theirs(console: &Console, args: &ReleaseArgs, label: &Label) -> Result<Ex
 }
 
 /// Waits until somebody else holds the name.
-pub(super) async fn successor_of(store: &Store, ended: Predecessor, length: Duration) -> Option<Successor> {
+async fn successor_of(store: &Store, ended: Predecessor, length: Duration) -> Option<Successor> {
     let mut found = None;
     successor::wait(store, vec![ended], Point::now().plus(length), |_, next| found = next.cloned()).await;
     found
 }
 
 /// The slot of a lease, if the name has slots.
-pub(super) async fn slot_of(
-    store: &Store,
-    name: &ResourceName,
-    token: Token,
-) -> Result<Option<u32>, Trouble> {
+async fn slot_of(store: &Store, name: &ResourceName, token: Token) -> Result<Option<u32>, Trouble> {
     let view = store.lease(name).await?;
     let holder = view.into_iter().flat_map(|view| view.holders).find(|holder| holder.token == token);
     Ok(holder.and_then(|holder| holder.slot))
 }
 
 /// Waits until a lease has ended, and says how, if anybody knows.
-pub(super) async fn until_ended(
+async fn until_ended(
     store: &Store,
     name: &ResourceName,
     token: Token,

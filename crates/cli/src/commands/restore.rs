@@ -1,4 +1,4 @@
-//! `restore` and what it shares with `recover`: another life of a state.
+//! `data restore` and what it shares with `recover`: another life of a state.
 
 use std::net::SocketAddr;
 use std::path::Path;

@@ -43,7 +43,6 @@ struct Note<'a> {
 }
 
 pub(super) async fn run(console: &Console, place: &Place, args: &RunArgs) -> Result<Exit, Trouble> {
-    args.check().map_err(Trouble::Misuse)?;
     let mut signals = Signals::listen()?;
     let label = words::own_label(args.command.first().map(OsString::as_os_str));
     let client = args.acquire.label.as_ref().unwrap_or(&label).to_string();
@@ -55,9 +54,9 @@ pub(super) async fn run(console: &Console, place: &Place, args: &RunArgs) -> Res
         }
     };
     let mut record = Record::open(args.history.as_deref(), &client, &args.acquire)?;
-    record.asked(&args.names, &args.acquire);
-    let (names, warms_up) = (args.names.as_slice(), readiness.is_some());
-    let wanted = Wanted { names, args: &args.acquire, default_label: label, warms_up };
+    let (names, warms_up) = (args.names(), readiness.is_some());
+    record.asked(&names, &args.acquire);
+    let wanted = Wanted { names: &names, args: &args.acquire, default_label: label, warms_up };
     let asked = acquire::acquire(console, place, wanted, &mut signals, &mut record);
     let holding = match asked.await {
         Ok(holding) => holding,

@@ -1,4 +1,4 @@
-//! `verify`: whether a directory or a backup is as it was written.
+//! `data verify`: whether a directory or a backup is as it was written.
 
 use leasehold_host::{Extent, Problem, Verified};
 use serde::Serialize;
@@ -87,7 +87,7 @@ fn next_step(found: &Verified) -> String {
     if found.kind == "backup" {
         return "it cannot be restored: keep another backup".to_owned();
     }
-    let shows = format!("`leasehold verify {path} --cut` shows what would be lost without the damage");
+    let shows = format!("`leasehold data verify {path} --cut` shows what would be lost without the damage");
     if found.members.len() < 2 {
         return shows;
     }
@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn where_others_have_everything_cutting_is_the_last_word() {
-        assert!(next_step(&damaged(5, 1)).starts_with("`leasehold verify data --cut`"));
+        assert!(next_step(&damaged(5, 1)).starts_with("`leasehold data verify data --cut`"));
         let several = next_step(&damaged(5, 3));
         assert!(several.find("cluster remove") < several.find("--cut"), "{several}");
         assert!(several.contains("cluster remove"), "{several}");

@@ -30,7 +30,7 @@ fn show_ahead(stage: &Stage, name: &str) {
     let mut stream = UnixStream::connect(stage.store().join("socket")).unwrap();
     stream.write_all(&bytes).unwrap();
     let session = eventually("the session is open", || {
-        let sessions = stage.json(0, &["sessions"]);
+        let sessions = stage.json(0, &["list", "--sessions"]);
         let ghost = |session: &&Value| session["label"] == "ghost";
         let found = sessions["sessions"].as_array().unwrap().iter().find(ghost).cloned();
         found.map(|session| session["session"].as_str().unwrap().parse().unwrap())
@@ -73,6 +73,9 @@ fn an_alarm_is_shown_by_every_look() {
     assert!(masked(&said.out).contains(&line), "{said:?}");
     assert_eq!(stage.json(1, &["get", "job"])["alarm"]["token"], AHEAD.to_string());
     assert!(masked(&stage.good(&["list"])).contains("\njob  alarm  -  -  -  0  -\n"));
+    let said = stage.say(&["status"]);
+    assert_eq!(said.code, Some(1), "a health check sees it: {said:?}");
+    assert!(said.out.ends_with("alarms: 1, of job; see `leasehold alarms`\n"), "{said:?}");
     show_ahead(&stage, "held");
     let row = format!("held  held, alarm  {token}  ");
     eventually("the other one is listed too", || stage.good(&["list"]).contains(&row).then_some(()));
@@ -143,14 +146,14 @@ fn an_alarm_outlives_whoever_served_the_directory() {
 fn a_question_says_that_a_token_is_ahead_and_raises_nothing() {
     let stage = Stage::new();
     let (_holder, token) = stage.hold("job", &[]);
-    let said = stage.say(&["check", "job", "4711"]);
+    let said = stage.say(&["get", "job", "--token", "4711"]);
     let expected = format!(
         "job: token 4711 is not current: it was never granted here, where the newest number is {token}\n\
          the state may have been set back: find out where the token comes from; if a receiver has seen it, restore again with \
          --above 4711\n"
     );
     assert_eq!((said.code, said.out), (Some(1), expected));
-    let json = stage.json(1, &["check", "job", "4711"]);
+    let json = stage.json(1, &["get", "job", "--token", "4711"]);
     let expected = json!({"resource": "job", "token": "4711", "status": "ahead", "newest": token});
     assert_eq!(json, expected);
     assert_eq!(stage.json(0, &["alarms"]), json!({"alarms": []}));

@@ -32,7 +32,7 @@ fn it_measures_cycles_and_renewals_and_leaves_nothing_behind() {
     assert_eq!((&said["interrupted"], &said["ended"]), (&json!(false), &json!("complete")));
     assert_eq!((&said["clients"], &said["connections"]), (&json!(4), &json!(2)));
     assert_eq!((&said["asked_for_ms"], &said["version"]), (&json!(1_000), &json!(env!("CARGO_PKG_VERSION"))));
-    assert_eq!(stage.json(0, &["sessions"])["sessions"], Value::Array(Vec::new()));
+    assert_eq!(stage.json(0, &["list", "--sessions"])["sessions"], Value::Array(Vec::new()));
     assert_eq!(stage.json(0, &["list"])["leases"], Value::Array(Vec::new()));
 }
 
@@ -86,7 +86,7 @@ fn it_ends_early_when_asked_and_shows_what_it_has() {
     assert_eq!(lines.next(), Some("OPERATION  PER SECOND  P50  P99  P99.9  LONGEST  COUNT"));
     assert!(lines.next().unwrap().starts_with("cycles  "), "{said:?}");
     assert_eq!(lines.next(), Some("renewals  -  -  -  -  -  0"), "{said:?}");
-    assert_eq!(stage.json(0, &["sessions"])["sessions"], Value::Array(Vec::new()));
+    assert_eq!(stage.json(0, &["list", "--sessions"])["sessions"], Value::Array(Vec::new()));
 }
 
 /// There to find: an end that leaves one with the advice for a single lease, without the figures, under a code that the help does not name.

@@ -54,9 +54,9 @@ fn whoever_looks_sees_that_a_command_is_being_drained() {
 #[test]
 fn a_successor_that_comes_and_goes_between_two_looks_is_seen_all_the_same() {
     let stage = Stage::new();
-    let mut first = stage.start(&["run", "app", "job", "--drain", "20s", "--", "sh", "-c", TIDY]);
+    let mut first = stage.start(&["run", "app", "--also", "job", "--drain", "20s", "--", "sh", "-c", TIDY]);
     first.line();
-    let second = stage.start(&["run", "job", "app", "--label", "two", "--", "true"]);
+    let second = stage.start(&["run", "job", "--also", "app", "--label", "two", "--", "true"]);
     eventually("the second waits", || stage.good(&["get", "app"]).contains("waiting: 1").then_some(()));
     let begun = Point::now();
     first.signal(Signal::TERM);

@@ -66,7 +66,7 @@ fn revoke_shows_the_token_and_acts_only_when_confirmed() {
     assert_eq!((said.code, said.out.as_str()), (Some(2), ""));
     let expected = format!("leasehold: job is held by holder with token {token} for ");
     assert!(said.err.starts_with(&expected) && said.err.ends_with("--yes\n"), "{said:?}");
-    assert_eq!(stage.say(&["check", "job", &token]).code, Some(0), "nothing was done");
+    assert_eq!(stage.say(&["get", "job", "--token", &token]).code, Some(0), "nothing was done");
     let said = stage.say(&["revoke", "job", "--reason", "r", "--yes"]);
     let expected = format!(
         "job: token {token} of holder is revoked; it goes to nobody until the holder has stopped, at most "
@@ -81,7 +81,7 @@ fn an_old_token_never_ends_a_newer_lease() {
     let (_holder, token) = stage.hold("job", &[]);
     assert_eq!(stage.say(&["release", "job", "--token", "2"]).code, Some(1));
     assert_eq!(stage.say(&["revoke", "job", "--token", "2", "--reason", "r", "--yes"]).code, Some(1));
-    assert_eq!(stage.say(&["check", "job", &token]).code, Some(0));
+    assert_eq!(stage.say(&["get", "job", "--token", &token]).code, Some(0));
 }
 
 #[test]
@@ -93,6 +93,6 @@ fn one_of_several_holders_must_be_named() {
     assert_eq!(said.code, Some(2));
     assert_eq!(said.err, format!("leasehold: job has 2 holders; name one with --token: {first}, {second}\n"));
     stage.good(&["revoke", "job", "--reason", "r", "--yes", "--token", &second]);
-    assert_eq!(stage.say(&["check", "job", &first]).code, Some(0));
-    assert_eq!(stage.say(&["check", "job", &second]).code, Some(1));
+    assert_eq!(stage.say(&["get", "job", "--token", &first]).code, Some(0));
+    assert_eq!(stage.say(&["get", "job", "--token", &second]).code, Some(1));
 }

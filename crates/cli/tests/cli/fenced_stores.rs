@@ -1,4 +1,4 @@
-//! `fence-check`, and sealing before a command is run: on MariaDB, SQLite and an object store that speaks S3.
+//! `fence check`, and sealing before a command is run: on MariaDB, SQLite and an object store that speaks S3.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ const PASSWORD: &str = "do-not-print";
 fn the_command_prints_the_tables_of_the_guide() {
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     for of in ["mysql", "sqlite"] {
-        assert_eq!(words(&Stage::new().good(&["fence-check", "--print-migration", of])), words(tables(of)));
+        assert_eq!(words(&Stage::new().good(&["fence", "migration", of])), words(tables(of)));
     }
 }
 
@@ -83,9 +83,9 @@ fn stamp(token: u64, holder: &str) -> Stamp {
     Stamp::new("job", token).unwrap().held_by(holder).unwrap()
 }
 
-/// What `fence-check` says of one receiver, which is all that it is asked about; and the floor.
+/// What `fence check` says of one receiver, which is all that it is asked about; and the floor.
 fn looked_at(stage: &Stage, code: i32, url: &str) -> (Value, Value) {
-    let mut json = stage.json(code, &["fence-check", "job", "--receiver", url]);
+    let mut json = stage.json(code, &["fence", "check", "job", "--receiver", url]);
     assert!(!json.to_string().contains(PASSWORD), "{json}");
     (json["receivers"][0].take(), json["token_floor"].take())
 }
@@ -113,8 +113,10 @@ fn is_kept_from_running(stage: &Stage, url: &str) {
     let said = stage.say(&["run", "job", "--seal-at", url, "--", "touch", "ran"]);
     assert_eq!(said.code, Some(NOT_SEALED), "{}", said.err);
     let store = stage.store();
-    let raise =
-        format!("leasehold recover --data {} --above 1000000 (add --holders-are-stopped", store.display());
+    let raise = format!(
+        "leasehold data recover --data {} --above 1000000 (add --holders-are-stopped",
+        store.display()
+    );
     assert!(said.err.contains("could not be sealed") && said.err.contains(&raise), "{}", said.err);
     assert!(!said.err.contains(PASSWORD), "{}", said.err);
     let (receiver, floor) = looked_at(stage, 1, url);
@@ -135,7 +137,7 @@ fn sql_is_sealed_and_shown(stage: &Stage, url: &str, place: &str) {
         (&json!("1"), &json!(token.to_string()), &json!("old"))
     );
     assert!(refusal["at"].as_str().is_some_and(|at| at.starts_with("20")), "{refusal}");
-    let text = stage.good(&["fence-check", "job", "--receiver", url]);
+    let text = stage.good(&["fence", "check", "job", "--receiver", url]);
     assert!(
         text.contains(&format!("last refusals at {place}\n  token 1 of old, when {token} was")),
         "{text}"
@@ -189,7 +191,7 @@ fn settings_that_lose_a_fence_are_warned_of() {
         warning.starts_with("appendonly is no: a server that is killed or restarted forgets"),
         "{warning}"
     );
-    let text = stage.good(&["fence-check", "job", "--receiver", &cache.url()]);
+    let text = stage.good(&["fence", "check", "job", "--receiver", &cache.url()]);
     assert!(
         text.contains(&format!(
             "\nwarnings about redis://127.0.0.1:{}/0\n  appendonly is no: ",
@@ -218,7 +220,7 @@ fn who_does_not_answer_is_named_with_the_time_and_the_others_are_shown() {
     let ((database, mysql), (store, s3), sqlite) = (mariadb(), bucket(), sqlite(stage.dir.path()));
     database.pause().unwrap();
     store.pause().unwrap();
-    let silent = ["--timeout", "1s", "fence-check", "job", "-r", &mysql, "-r", &s3, "-r", &sqlite];
+    let silent = ["--timeout", "1s", "fence", "check", "job", "-r", &mysql, "-r", &s3, "-r", &sqlite];
     let json = stage.json(1, &silent);
     for silent in &json["receivers"].as_array().unwrap()[..2] {
         assert_eq!(silent["standing"], "not-asked");
@@ -255,7 +257,7 @@ fn what_is_not_there_is_said_with_what_to_do() {
     }
     // Keys that nobody has set are looked for at the machine, and not found.
     let url = format!("s3://{BUCKET}/x?endpoint={}", store.url());
-    let mut keyless = stage.command(&["--json", "fence-check", "job", "--receiver", &url]);
+    let mut keyless = stage.command(&["--json", "fence", "check", "job", "--receiver", &url]);
     keyless.env_remove("AWS_ACCESS_KEY_ID").env_remove("AWS_SECRET_ACCESS_KEY");
     keyless.env("AWS_METADATA_ENDPOINT", "http://127.0.0.1:1");
     let keyless = said(&mut keyless);
@@ -295,7 +297,7 @@ fn a_url_that_is_none_runs_nothing_and_shows_no_password() {
         ("postgres://app:123456/do-not-print@db", "it names no database"),
         ("postgres://app@db/shop?host=/run/postgresql", "it names a host and a socket"),
         ("redis://cache:99999", "port 99999 is above the maximum of 65535"),
-        ("https://proxy", "there is no TLS to a fence-proxy here"),
+        ("https://proxy", "there is no TLS to a fence proxy here"),
         ("file:", "it names no file; write file:PATH"),
         ("file:/nodir/jobfile", "/nodir: No such file or directory (os error 2); make that directory"),
         ("sqlite:", "it names no file; write sqlite:PATH"),
@@ -315,11 +317,12 @@ fn a_url_that_is_none_runs_nothing_and_shows_no_password() {
         ),
         ("s3://bucket/path?endpoint=http://id:do-not-print@host", "keys do not belong into a URL"),
     ] {
-        for command in
-            [&["run", "job", "--seal-at", url, "--", "touch", "ran"][..], &["fence-check", "job", "-r", url]]
-        {
+        for command in [
+            &["run", "job", "--seal-at", url, "--", "touch", "ran"][..],
+            &["fence", "check", "job", "-r", url],
+        ] {
             let said = stage.say(command);
-            assert_eq!(said.code, Some(2), "{said:?}");
+            assert_eq!(said.code, Some(if command[0] == "run" { 125 } else { 2 }), "{said:?}");
             assert!(said.err.contains("receiver \"") && said.err.contains(why), "{url}: {}", said.err);
             assert!(!said.err.contains(PASSWORD), "{}", said.err);
         }
@@ -369,10 +372,10 @@ fn whoever_reads_of_a_receiver_from_a_variable_is_told_which() {
     for (variable, command) in [
         ("LEASEHOLD_SEAL_AT", &["run", "job", "--", "true"][..]),
         ("LEASEHOLD_SEAL_AT", &["hold", "job"]),
-        ("LEASEHOLD_RECEIVERS", &["fence-check", "job"]),
+        ("LEASEHOLD_RECEIVERS", &["fence", "check", "job"]),
     ] {
         let said = said(stage.command(command).env(variable, "redis://cache,nonsense"));
-        assert_eq!(said.code, Some(2), "{said:?}");
+        assert_eq!(said.code, Some(if command[0] == "run" { 125 } else { 2 }), "{said:?}");
         let begins = format!("leasehold: {variable}: receiver \"nonsense\": receivers are ");
         assert!(said.err.starts_with(&begins), "{}", said.err);
     }
@@ -382,11 +385,11 @@ fn whoever_reads_of_a_receiver_from_a_variable_is_told_which() {
     let begins = format!("leasehold: LEASEHOLD_SEAL_AT: {missing} could not be sealed");
     assert!(unsealed.err.starts_with(&begins), "{}", unsealed.err);
     // What an option says is nobody's variable, and one that is empty is not set.
-    let typed = said(stage.command(&["fence-check", "job", "-r", "x"]).env("LEASEHOLD_RECEIVERS", "y"));
+    let typed = said(stage.command(&["fence", "check", "job", "-r", "x"]).env("LEASEHOLD_RECEIVERS", "y"));
     assert!(typed.err.starts_with("leasehold: receiver \"x\": "), "{}", typed.err);
     let empty = said(stage.command(&["run", "job", "--", "true"]).env("LEASEHOLD_SEAL_AT", ""));
     assert_eq!((empty.code, empty.err.as_str()), (Some(0), ""));
-    let empty = said(stage.command(&["fence-check", "job"]).env("LEASEHOLD_RECEIVERS", ""));
+    let empty = said(stage.command(&["fence", "check", "job"]).env("LEASEHOLD_RECEIVERS", ""));
     assert!(empty.code == Some(2) && empty.err.contains("--receiver <URL>"), "{empty:?}");
 }
 
@@ -395,7 +398,7 @@ fn slots_are_asked_for_one_by_one() {
     let stage = Stage::new();
     let url = sqlite(stage.dir.path());
     let (_holder, token) = stage.hold("pool", &["--slots", "2", "--seal-at", &url]);
-    let check = |name: &str| stage.say(&["fence-check", name, "--receiver", &url]);
+    let check = |name: &str| stage.say(&["fence", "check", name, "--receiver", &url]);
     for (name, said) in [
         ("pool", "leasehold: pool has 2 slots; ask for pool#0 or pool#1\n"),
         ("pool#2", "leasehold: pool has no slot 2: it has 2, from pool#0 to pool#1\n"),

@@ -17,7 +17,7 @@ fn seal(stage: &Stage, url: &str) -> Said {
 fn is_sealed(stage: &Stage, url: &str) {
     let said = seal(stage, url);
     assert_eq!((said.code, said.err.as_str()), (Some(0), ""), "{url}");
-    stage.good(&["fence-check", "job", "--receiver", url]);
+    stage.good(&["fence", "check", "job", "--receiver", url]);
 }
 
 /// No time mends it, so nobody waits for it.
@@ -33,7 +33,7 @@ fn is_refused_at_once(stage: &Stage, url: &str, why: &str) {
 #[test]
 fn postgresql_is_spoken_to_over_tls_and_its_certificate_is_looked_at() {
     let (stage, server) = (Stage::new(), postgres::Server::start_with_tls().unwrap());
-    server.sql(&stage.good(&["fence-check", "--print-migration", "postgres"])).unwrap();
+    server.sql(&stage.good(&["fence", "migration", "postgres"])).unwrap();
     let rules = server.process().directory().join("data/pg_hba.conf");
     std::fs::write(rules, "hostssl all all 127.0.0.1/32 trust\n").unwrap();
     server.sql("SELECT pg_reload_conf()").unwrap();
@@ -56,7 +56,7 @@ fn postgresql_is_spoken_to_over_tls_and_its_certificate_is_looked_at() {
 #[test]
 fn mariadb_is_spoken_to_over_tls_and_its_certificate_is_looked_at() {
     let (stage, server) = (Stage::new(), mariadb::Server::start_with_tls().unwrap());
-    server.sql(&stage.good(&["fence-check", "--print-migration", "mysql"])).unwrap();
+    server.sql(&stage.good(&["fence", "migration", "mysql"])).unwrap();
     server.sql("CREATE USER app REQUIRE SSL; GRANT ALL ON test.* TO app").unwrap();
     let url = |host: &str, query: &str| format!("mysql://app@{host}:{}/test{query}", server.port());
 
@@ -99,7 +99,7 @@ fn a_way_that_is_not_understood_is_not_taken() {
             "only ssl-mode, ssl-ca and socket=PATH may stand behind the question mark, not \"tls\"",
         ),
     ] {
-        let said = stage.say(&["fence-check", "job", "--receiver", url]);
+        let said = stage.say(&["fence", "check", "job", "--receiver", url]);
         assert_eq!(said.code, Some(2), "{said:?}");
         assert!(said.err.contains(why), "{url}: {}", said.err);
     }

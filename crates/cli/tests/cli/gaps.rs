@@ -94,7 +94,7 @@ fn a_revoke_is_named_with_its_reason_and_comes_first() {
 fn a_command_that_says_when_it_is_ready_is_warming_up_until_then() {
     let stage = Stage::new();
     stage.good(&["run", "app", "--label", "web-1", "--", "true"]);
-    let (running, socket) = warming_up(&stage, &["app", "side"]);
+    let (running, socket) = warming_up(&stage, &["app", "--also", "side"]);
     for name in ["app", "side"] {
         eventually("it is shown", || (readiness(&stage, name)["state"] == "warming-up").then_some(()));
     }

@@ -1,4 +1,4 @@
-//! `handover`, and `release` that waits for the successor.
+//! `release --to`, and `release` that waits for the successor.
 
 use rustix::process::Signal;
 use serde_json::json;
@@ -56,7 +56,7 @@ fn a_handover_goes_to_whoever_waits_first() {
     let (holder, token) = stage.hold("job", &[]);
     let mut first = waiter(&stage, "first");
     let _second = waiter(&stage, "second");
-    let said = stage.good(&["handover", "job"]);
+    let said = stage.good(&["release", "job", "--to", "first"]);
     let granted = token_in(&first.line());
     assert_eq!(
         said,
@@ -71,7 +71,7 @@ fn a_named_successor_is_served_past_the_queue() {
     let (_holder, token) = stage.hold("job", &[]);
     let _first = waiter(&stage, "first");
     let mut second = waiter(&stage, "second");
-    let handed = stage.json(0, &["handover", "job", "--to", "second"]);
+    let handed = stage.json(0, &["release", "job", "--to", "second"]);
     let granted = token_in(&second.line());
     let expected = json!({
         "resource": "job", "token": token, "holder": "holder",
@@ -90,20 +90,20 @@ fn a_named_successor_is_served_past_the_queue() {
 fn a_handover_to_nobody_disturbs_nobody() {
     let stage = Stage::new();
     let (_holder, token) = stage.hold("job", &[]);
-    let said = stage.say(&["handover", "job"]);
+    let said = stage.say(&["release", "job", "--to", "first"]);
     assert_eq!(said.code, Some(1), "{said:?}");
     assert_eq!(
         said.err,
         "leasehold: nobody waits for job: start the successor first, or let the holder go with: leasehold release job\n"
     );
     let _first = waiter(&stage, "first");
-    let said = stage.say(&["handover", "job", "--to", "nobody"]);
+    let said = stage.say(&["release", "job", "--to", "nobody"]);
     assert_eq!(
         (said.code, said.err.as_str()),
         (Some(1), "leasehold: \"nobody\" does not wait for job; those who do: first\n")
     );
-    assert_eq!(stage.say(&["check", "job", &token]).code, Some(0), "the holder holds it as before");
-    assert_eq!(stage.say(&["handover", "free"]).code, Some(1));
+    assert_eq!(stage.say(&["get", "job", "--token", &token]).code, Some(0), "the holder holds it as before");
+    assert_eq!(stage.say(&["release", "free", "--to", "first"]).code, Some(1));
 }
 
 #[test]
@@ -113,12 +113,12 @@ fn a_named_successor_that_does_not_answer_leaves_the_holder_in_place() {
     let (_holder, token) = stage.hold("job", &[]);
     let second = waiter(&stage, "second");
     second.signal(Signal::STOP);
-    let said = stage.say(&["handover", "job", "--to", "second", "--wait", "500ms"]);
+    let said = stage.say(&["release", "job", "--to", "second", "--wait", "500ms"]);
     assert_eq!(said.code, Some(120), "{said:?}");
     let expected = "leasehold: \"second\" has not said that it is ready to take job, so holder was not asked to let go; ";
     assert!(said.err.starts_with(expected), "{said:?}");
     assert_eq!(
-        stage.say(&["check", "job", &token]).code,
+        stage.say(&["get", "job", "--token", &token]).code,
         Some(0),
         "nothing is drained for one that is not ready"
     );
@@ -135,7 +135,7 @@ fn a_command_is_drained_before_it_is_handed_over() {
     let mut running = stage.start(&["run", "job", "--label", "runner", "--", "sh", "-c", command]);
     assert_eq!(running.line(), "started");
     let mut next = waiter(&stage, "next");
-    let said = stage.good(&["handover", "job"]);
+    let said = stage.good(&["release", "job", "--to", "first"]);
     assert!(said.contains("job: now held by next, token "), "{said}");
     assert!(next.line().starts_with("granted job token "));
     assert_eq!(running.end().code, Some(0));
@@ -148,7 +148,7 @@ fn a_hook_asks_only_its_own_replica() {
     let said = stage.good(&["release", "job", "--holder", "another", "--await-successor", "5s"]);
     assert_eq!(said, "job: not held by \"another\", so nothing was asked\n");
     assert_eq!(stage.json(0, &["release", "job", "--holder", "another"])["asked"], json!(false));
-    assert_eq!(stage.say(&["check", "job", &token]).code, Some(0), "the one that holds it stays");
+    assert_eq!(stage.say(&["get", "job", "--token", &token]).code, Some(0), "the one that holds it stays");
     let said = stage.good(&["release", "job", "--holder", "holder"]);
     assert_eq!(said, format!("job: token {token} of holder: drained and released\n"));
 }
@@ -159,7 +159,7 @@ fn what_cannot_be_handed_over_is_refused_with_the_reason() {
     let (_one, _) = stage.hold("job", &["--shared"]);
     let (_two, _) = stage.hold("job", &["--shared"]);
     let _next = waiter(&stage, "next");
-    let said = stage.say(&["handover", "job", "--to", "next"]);
+    let said = stage.say(&["release", "job", "--to", "next"]);
     assert_eq!(said.code, Some(1), "{said:?}");
     assert!(
         said.err.starts_with("leasehold: job is shared by 2 holders, and goes to whoever waits when all"),
@@ -168,6 +168,6 @@ fn what_cannot_be_handed_over_is_refused_with_the_reason() {
     let (_alone, _) = stage.hold("other", &[]);
     let _waits = stage.start(&["hold", "other", "--label", "next"]);
     eventually("it waits", || stage.good(&["get", "other"]).contains("waiting: 1").then_some(()));
-    let said = stage.say(&["handover", "other", "--to", "holder"]);
+    let said = stage.say(&["release", "other", "--to", "holder"]);
     assert_eq!((said.code, said.err.as_str()), (Some(1), "leasehold: \"holder\" holds other already\n"));
 }

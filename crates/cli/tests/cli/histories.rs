@@ -309,7 +309,7 @@ fn a_lease_that_is_lost_or_refused_is_in_the_history() {
 fn a_history_is_not_written_to_standard_output() {
     let stage = Stage::new();
     let said = stage.say(&["run", "job", "--history", "-", "--", "true"]);
-    assert_eq!(said.code, Some(2), "{said:?}");
+    assert_eq!(said.code, Some(125), "{said:?}");
     assert!(said.err.contains("name a file, such as run.jsonl"), "{said:?}");
 }
 
@@ -317,7 +317,7 @@ fn a_history_is_not_written_to_standard_output() {
 fn a_history_that_cannot_be_written_is_said_before_anything_is_run() {
     let stage = Stage::new();
     let said = stage.say(&["run", "job", "--history", &path(&stage, "no/such/place"), "--", "echo", "ran"]);
-    assert_eq!((said.code, said.out.as_str()), (Some(4), ""), "{said:?}");
+    assert_eq!((said.code, said.out.as_str()), (Some(125), ""), "{said:?}");
     assert!(said.err.contains("nothing was run"), "{said:?}");
     let said = stage.say(&["run", "job", "--history", "/dev/full", "--", "echo", "ran"]);
     assert_eq!((said.code, said.out.as_str()), (Some(0), "ran\n"), "{said:?}");

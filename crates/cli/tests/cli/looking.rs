@@ -22,6 +22,26 @@ fn without_lengths(mut value: Value) -> Value {
 }
 
 #[test]
+fn the_status_of_a_directory_says_whether_it_can_be_used() {
+    let stage = Stage::new();
+    let url = format!("dir:{}", stage.store().display());
+    let said = stage.say(&["status"]);
+    assert_eq!(said.code, Some(122), "{said:?}");
+    assert!(
+        said.out.starts_with(&format!("store: {url}\nreachable: no\nwhy: there is no store at ")),
+        "{said:?}"
+    );
+    assert!(!stage.store().exists(), "a look makes nothing");
+    stage.good(&["run", "job", "true"]);
+    assert_eq!(stage.good(&["status"]), format!("store: {url}\nreachable: yes\nalarms: none\n"));
+    let expected = json!({
+        "store": url, "healthy": true, "reachable": true, "why": null, "leader": null, "members": null,
+        "restore_wait_ms": null, "alarms": [],
+    });
+    assert_eq!(stage.json(0, &["status"]), expected);
+}
+
+#[test]
 fn get_shows_holder_and_waiters() {
     let stage = Stage::new();
     let (_holder, _) = stage.hold("jobs/a", &["--value", "host:80"]);
@@ -92,7 +112,7 @@ fn sessions_shows_who_is_alive_apart_from_who_owns() {
     let (_holder, _) = stage.hold("job", &["--ttl", "20s"]);
     let _waiter = stage.start(&["hold", "job", "--label", "waiter"]);
     let json = eventually("the waiter stands in line", || {
-        Some(stage.json(0, &["sessions"])).filter(|json| json["sessions"][1]["waits"] == 1)
+        Some(stage.json(0, &["list", "--sessions"])).filter(|json| json["sessions"][1]["waits"] == 1)
     });
     let expected = json!({"sessions": [
         {"session": "1", "label": "holder", "overdue": false, "ttl_ms": 20_000, "remaining_ms": "T", "age_ms": "T",
@@ -103,7 +123,7 @@ fn sessions_shows_who_is_alive_apart_from_who_owns() {
     assert_eq!(without_lengths(json), expected);
     let expected = "SESSION  STATE  TTL  REMAINING  AGE  RENEWED  LEASES  WAITS  LABEL\n\
         1  alive  T  T  T  T ago  1  0  holder\n3  alive  T  T  T  T ago  0  1  waiter";
-    assert_eq!(masked(&stage.good(&["sessions"])), expected);
+    assert_eq!(masked(&stage.good(&["list", "--sessions"])), expected);
 }
 
 /// There to find: a name with a mistake in it that looks like one that nobody ever held for long.
@@ -160,20 +180,20 @@ fn check_says_whether_a_token_is_current() {
     let stage = Stage::new();
     stage.good(&["run", "job", "--", "true"]);
     let (_holder, token) = stage.hold("job", &[]);
-    assert_eq!(stage.good(&["check", "job", &token]), format!("job: token {token} is current\n"));
-    let said = stage.say(&["check", "job", "2"]);
+    assert_eq!(stage.good(&["get", "job", "--token", &token]), format!("job: token {token} is current\n"));
+    let said = stage.say(&["get", "job", "--token", "2"]);
     assert_eq!((said.code, said.out.as_str()), (Some(1), "job: token 2 is not current: released\n"));
-    let said = stage.say(&["check", "job", "1"]);
+    let said = stage.say(&["get", "job", "--token", "1"]);
     assert_eq!(
         (said.code, said.out.as_str()),
         (Some(1), "job: token 1 is not current, and nothing is known of it\n")
     );
     assert_eq!(
-        stage.json(0, &["check", "job", &token]),
+        stage.json(0, &["get", "job", "--token", &token]),
         json!({"resource": "job", "token": token, "status": "current"})
     );
-    assert_eq!(stage.json(1, &["check", "job", "1"])["status"], "not-known");
-    assert_eq!(stage.json(1, &["check", "job", "2"])["ended"], "released");
+    assert_eq!(stage.json(1, &["get", "job", "--token", "1"])["status"], "not-known");
+    assert_eq!(stage.json(1, &["get", "job", "--token", "2"])["ended"], "released");
 }
 
 #[test]
@@ -182,11 +202,11 @@ fn a_look_makes_no_directory() {
     let looks: [&[&str]; 11] = [
         &["get", "a"],
         &["list"],
-        &["sessions"],
+        &["list", "--sessions"],
         &["history", "a"],
         &["gaps"],
         &["gaps", "a"],
-        &["check", "a", "1"],
+        &["get", "a", "--token", "1"],
         &["release", "a"],
         &["revoke", "a", "--reason", "r", "--yes"],
         &["alarms"],

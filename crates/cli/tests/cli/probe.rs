@@ -25,7 +25,7 @@ fn it_measures_the_store_the_process_and_the_clocks_and_leaves_nothing_behind() 
     }
     assert!(said["clocks"]["monotonic_ppm"].is_i64(), "{said}");
     assert_eq!((&said["holds"], &said["numbers"]["ttl_ms"]), (&true.into(), &300_000.into()));
-    assert_eq!(stage.json(0, &["sessions"])["sessions"], Value::Array(Vec::new()));
+    assert_eq!(stage.json(0, &["list", "--sessions"])["sessions"], Value::Array(Vec::new()));
 }
 
 /// There to find: a pause that nobody sees, or that is taken for a slow store; advice that does not hear of it.
@@ -58,7 +58,7 @@ fn it_ends_early_when_asked_and_shows_what_it_has() {
     let stage = Stage::new();
     let mut running = stage.start(&["probe", "--for", "1h", "--ttl", "5m"]);
     assert_eq!(running.error_line(), "leasehold: measuring for 1h");
-    eventually("it measures", || stage.say(&["sessions"]).out.contains("probe").then_some(()));
+    eventually("it measures", || stage.say(&["list", "--sessions"]).out.contains("probe").then_some(()));
     running.signal(Signal::INT);
     let said = running.end();
     assert_eq!(said.code, Some(0), "{said:?}");
@@ -66,7 +66,7 @@ fn it_ends_early_when_asked_and_shows_what_it_has() {
     assert!(lines.next().unwrap().ends_with(", ended early"), "{said:?}");
     assert_eq!(lines.next(), Some("FIGURE  P50  P99  P99.9  LONGEST  COUNT"));
     assert!(said.out.contains("\nthe numbers hold\nmore: leasehold plan --ttl 5m --rtt "), "{said:?}");
-    assert_eq!(stage.json(0, &["sessions"])["sessions"], Value::Array(Vec::new()));
+    assert_eq!(stage.json(0, &["list", "--sessions"])["sessions"], Value::Array(Vec::new()));
 }
 
 /// There to find: numbers that are judged after the measuring, when nobody wants to wait any more.

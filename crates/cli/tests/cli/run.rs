@@ -1,6 +1,7 @@
 //! `run`.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 use rustix::process::Signal;
 
@@ -96,7 +97,7 @@ fn renewals_come_as_often_as_is_said() {
     let confirmed = fs::read_to_string(&history).unwrap().matches("\"what\":\"confirmed\"").count();
     assert!(confirmed >= 2, "{confirmed}");
     let said = stage.say(&["run", "job", "--ttl", "2s", "--renew-every", "1900ms", "--", "true"]);
-    assert_eq!(said.code, Some(2), "{said:?}");
+    assert_eq!(said.code, Some(125), "{said:?}");
     assert!(said.err.contains("1900"), "{said:?}");
 }
 
@@ -116,16 +117,59 @@ fn whoever_waits_is_told_for_whom_and_gets_it_next() {
 #[test]
 fn a_command_that_cannot_be_started_gives_the_lease_back() {
     let stage = Stage::new();
-    let said = stage.say(&["run", "job", "--", "/no/such/program"]);
-    assert_eq!(said.code, Some(127));
-    assert_eq!(said.err, "leasehold: command \"/no/such/program\" was not found\n");
-    let file = stage.dir.path().join("data");
-    fs::write(&file, "").unwrap();
-    let said = stage.say(&["run", "job", "--", file.to_str().unwrap()]);
-    assert_eq!(said.code, Some(126));
-    assert!(said.err.contains("cannot be executed: Permission denied"), "{said:?}");
+    // What only the start itself finds out: the interpreter is missing.
+    let file = stage.dir.path().join("script");
+    fs::write(&file, "#!/no/such/interpreter\n").unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    for _ in 0..2 {
+        let said = stage.say(&["run", "job", file.to_str().unwrap()]);
+        assert_eq!(said.code, Some(127), "{said:?}");
+        assert!(said.err.contains("was not found"), "{said:?}");
+    }
     assert!(stage.say(&["get", "job"]).out.contains("holder: nobody"));
     assert_eq!(stage.good(&["history", "job"]).matches("released").count(), 2);
+}
+
+#[test]
+fn a_mistyped_command_is_told_at_once_and_before_any_lease_is_asked_for() {
+    let stage = Stage::new();
+    let file = stage.dir.path().join("data");
+    fs::write(&file, "").unwrap();
+    let file = file.to_str().unwrap();
+    for (program, code, why) in [
+        ("no-such-program", 127, "command \"no-such-program\" was not found\n"),
+        ("/no/such/program", 127, "command \"/no/such/program\" was not found\n"),
+        (file, 126, "cannot be executed: Permission denied"),
+        ("/", 126, "cannot be executed: Permission denied"),
+    ] {
+        let said = stage.say(&["run", "job", program]);
+        assert_eq!(said.code, Some(code), "{said:?}");
+        assert!(said.err.contains(why), "{said:?}");
+    }
+    assert!(!stage.store().exists(), "no store was made for it");
+    let mut holder = stage.start(&run(&["job"], &WAITS));
+    assert_eq!(holder.line(), "ready");
+    // It would wait for a day.
+    assert_eq!(stage.say(&["run", "job", "no-such-program"]).code, Some(127));
+}
+
+#[test]
+fn a_held_name_gives_the_exit_code_that_was_asked_for() {
+    let stage = Stage::new();
+    let mut holder = stage.start(&run(&["job"], &WAITS));
+    assert_eq!(holder.line(), "ready");
+    for code in [0, 7] {
+        let wanted = code.to_string();
+        let said = stage.say(&["run", "-n", "-E", &wanted, "job", "echo", "ran"]);
+        assert_eq!((said.code, said.out.as_str()), (Some(code), ""), "{said:?}");
+        assert!(said.err.contains("job was not acquired"), "{said:?}");
+        let said = stage.say(&["run", "-q", "-w", "10ms", "-E", &wanted, "job", "echo", "ran"]);
+        assert_eq!((said.code, said.out.as_str(), said.err.as_str()), (Some(code), "", ""));
+    }
+    let json = stage.say(&["--json", "run", "-n", "-E", "9", "job", "echo", "ran"]);
+    assert!(json.err.contains("\"exit_code\":9"), "{json:?}");
+    // The command's own 120 is no held name.
+    assert_eq!(stage.say(&["run", "-E", "0", "free", "sh", "-c", "exit 120"]).code, Some(120));
 }
 
 #[test]
@@ -233,6 +277,10 @@ fn shared_holders_run_side_by_side_and_slots_are_counted() {
     }
     assert_eq!(stage.say(&["run", "builds", "--slots", "2", "--no-wait", "--", "true"]).code, Some(120));
     let said = stage.say(&["run", "builds", "--no-wait", "--", "true"]);
-    assert_eq!(said.code, Some(1), "a name keeps its kind: {said:?}");
-    assert!(said.err.contains("every user of a name says the same"), "{said:?}");
+    assert_eq!(said.code, Some(125), "a name keeps its kind: {said:?}");
+    let expected = "leasehold: builds is a name with 2 slots; it was asked for without --shared or --slots\n";
+    assert_eq!(said.err, expected);
+    let said = stage.say(&["hold", "job", "--slots", "2", "--no-wait"]);
+    assert_eq!(said.code, Some(1));
+    assert_eq!(said.err, "leasehold: job is an exclusive name; it was asked for with --slots 2\n");
 }

@@ -8,7 +8,7 @@ use crate::stage::Stage;
 fn the_command_finds_every_token() {
     let stage = Stage::new();
     let script = "echo \"$LEASEHOLD_TOKEN $LEASEHOLD_RESOURCE\"; echo \"$LEASEHOLD_TOKENS\"";
-    let out = stage.good(&["run", "b c", "a", "--", "sh", "-c", script]);
+    let out = stage.good(&["run", "b c", "--also", "a", "--", "sh", "-c", script]);
     let lines: Vec<(&str, &str)> = out.lines().map(|line| line.split_once(' ').unwrap()).collect();
     let names: Vec<&str> = lines.iter().map(|(_, name)| *name).collect();
     assert_eq!(names, ["b c", "b c", "a"], "in the order of the command line");
@@ -24,12 +24,12 @@ fn the_command_finds_every_token() {
 fn all_are_had_or_none_and_the_one_in_the_way_is_named() {
     let stage = Stage::new();
     let (_holder, token) = stage.hold("b", &[]);
-    let said = stage.say(&["run", "a", "b", "--no-wait", "--", "echo", "ran"]);
+    let said = stage.say(&["run", "a", "--also", "b", "--no-wait", "--", "echo", "ran"]);
     assert_eq!((said.code, said.out.as_str()), (Some(120), ""));
     let expected = format!("leasehold: b was not acquired: held by holder with token {token} for ");
     assert!(said.err.starts_with(&expected), "{said:?}");
     stage.good(&["run", "a", "--no-wait", "--", "true"]);
-    let said = stage.say(&["run", "a", "b", "--wait", "1500ms", "--", "echo", "ran"]);
+    let said = stage.say(&["run", "a", "--also", "b", "--wait", "1500ms", "--", "echo", "ran"]);
     assert_eq!((said.code, said.out.as_str()), (Some(120), ""));
     let lines: Vec<&str> = said.err.lines().collect();
     let held = format!("b is held by holder with token {token} for ");
@@ -49,7 +49,7 @@ fn those_that_share_a_name_never_run_at_once() {
             .iter()
             .map(|[one, two]| {
                 let history = history.to_str().unwrap();
-                stage.start(&["run", one, two, "--history", history, "--", "sh", "-c", &script])
+                stage.start(&["run", one, "--also", two, "--history", history, "--", "sh", "-c", &script])
             })
             .collect();
         for run in running {
@@ -72,13 +72,14 @@ fn one_that_is_lost_ends_the_command_and_frees_the_others() {
     let stage = Stage::new();
     let history = stage.dir.path().join("history");
     let (file, script) = (history.to_str().unwrap(), "echo ready; exec sleep 300");
-    let mut run = stage.start(&["run", "a", "b", "c", "--history", file, "--", "sh", "-c", script]);
+    let mut run =
+        stage.start(&["run", "a", "--also", "b", "--also", "c", "--history", file, "--", "sh", "-c", script]);
     assert_eq!(run.line(), "ready");
     stage.good(&["revoke", "b", "--reason", "stuck", "--yes"]);
     let said = run.end();
     assert_eq!(said.code, Some(121), "{said:?}");
     assert!(said.err.starts_with("leasehold: lost b with token "), "{said:?}");
-    stage.good(&["run", "a", "c", "--no-wait", "--", "true"]);
+    stage.good(&["run", "a", "--also", "c", "--no-wait", "--", "true"]);
     stage.good(&["run", "b", "--wait", "5s", "--", "true"]);
     let text = fs::read_to_string(&history).unwrap();
     assert_eq!(text.matches("\"what\":\"lost\"").count(), 1, "{text}");
@@ -90,7 +91,7 @@ fn one_that_is_lost_ends_the_command_and_frees_the_others() {
 #[test]
 fn a_request_for_one_of_them_gives_all_back() {
     let stage = Stage::new();
-    let mut run = stage.start(&["run", "a", "b", "--", "sh", "-c", "echo ready; exec sleep 300"]);
+    let mut run = stage.start(&["run", "a", "--also", "b", "--", "sh", "-c", "echo ready; exec sleep 300"]);
     assert_eq!(run.line(), "ready");
     assert!(stage.good(&["release", "b"]).ends_with(": drained and released\n"));
     let said = run.end();
@@ -105,7 +106,10 @@ fn a_lease_that_cannot_be_had_leaves_a_whole_history() {
     let (_holder, _) = stage.hold("b", &[]);
     let history = stage.dir.path().join("history");
     let file = history.to_str().unwrap();
-    assert_eq!(stage.say(&["run", "a", "b", "--no-wait", "--history", file, "--", "true"]).code, Some(120));
+    assert_eq!(
+        stage.say(&["run", "a", "--also", "b", "--no-wait", "--history", file, "--", "true"]).code,
+        Some(120)
+    );
     let text = fs::read_to_string(&history).unwrap();
     for call in ["a", "b"] {
         let line = |what: &str| {
@@ -121,32 +125,32 @@ fn a_lease_that_cannot_be_had_leaves_a_whole_history() {
 #[test]
 fn names_that_make_no_unit_are_refused_before_anything_is_made() {
     let stage = Stage::new();
-    let many: Vec<String> = (0..65).map(|number| format!("n{number}")).collect();
-    let mut words = vec!["run"];
+    let many: Vec<String> = (1..65).map(|number| format!("--also=n{number}")).collect();
+    let mut words = vec!["run", "n0"];
     words.extend(many.iter().map(String::as_str));
     words.extend(["--", "true"]);
     for (words, expected) in [
         (&words[..], "65 names are above the maximum of 64 that are had at once; "),
-        (&["run", "a", "b", "a", "--", "true"][..], "a is named twice; name each resource once"),
+        (
+            &["run", "a", "--also", "b", "--also", "a", "--", "true"][..],
+            "a is named twice; name each resource once",
+        ),
         (
             &["run", "a", "--drain", "5s", "--kill-after", "6s", "--", "true"],
             "--kill-after 6s leaves nothing of --drain 5s to let go in; ",
         ),
-        (
-            &["run", "a", "--drain", "1s", "--", "true"],
-            "--drain <BUDGET>: budget of 1000 ms is below the minimum",
-        ),
+        (&["run", "a", "--drain", "1s", "--", "true"], "--drain 1s is below the minimum of 2s"),
     ] {
         let said = stage.say(words);
         assert_eq!(
             (said.code, said.err.starts_with(&format!("leasehold: {expected}"))),
-            (Some(2), true),
+            (Some(125), true),
             "{said:?}"
         );
     }
     assert!(!stage.store().exists());
     // As many as there may be.
-    let words: Vec<&str> = words.into_iter().filter(|word| *word != "n64").collect();
+    let words: Vec<&str> = words.into_iter().filter(|word| *word != "--also=n64").collect();
     stage.good(&words);
     assert_eq!(stage.say(&["get", "n63"]).code, Some(1), "all were given back");
 }

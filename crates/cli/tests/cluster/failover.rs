@@ -44,6 +44,27 @@ fn a_killed_leader_costs_no_holder_its_lease_and_others_little_time() {
 }
 
 #[test]
+fn a_health_check_tells_a_lost_node_from_a_lost_majority() {
+    let stage = Stage::new();
+    let mut nodes = stage.three();
+    let said = stage.say(3, &["status"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.out.contains("\nmembers: 3, all reachable\n"), "{said:?}");
+    let leader = stage.leader(3);
+    let lost = ["n1", "n2", "n3"].into_iter().find(|name| *name != leader).unwrap();
+    take(&mut nodes, lost).kill();
+    eventually("the leader misses it", || {
+        let said = stage.say(3, &["status"]);
+        let missed = said.out.contains(&format!("\nmembers: 3, unreachable: {lost} ("));
+        (said.code == Some(1) && missed).then_some(())
+    });
+    take(&mut nodes, &leader).kill();
+    let said = stage.say(3, &["--timeout", "2s", "status"]);
+    assert_eq!(said.code, Some(122), "{said:?}");
+    assert!(said.out.contains("\nreachable: yes\nleader: none\nwhy: "), "{said:?}");
+}
+
+#[test]
 fn a_leader_that_is_asked_to_stop_hands_over_first() {
     let stage = Stage::new();
     let mut nodes = stage.three();

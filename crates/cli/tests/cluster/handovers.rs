@@ -63,7 +63,7 @@ fn round(
     waits(2);
     let leader = stage.leader(3);
 
-    let asking = stage.begin(3, &["handover", &name, "--to", &labels[2], "--wait", "20s"]);
+    let asking = stage.begin(3, &["release", &name, "--to", &labels[2], "--wait", "20s"]);
     std::thread::sleep(Duration::from_millis(kill_after));
     let mut alive = vec![old, other, new];
     let dead = match victim {

@@ -158,7 +158,8 @@ fn a_backup_of_any_node_has_what_was_decided_before() {
     }
     // Which of the three is to go on, it does not know.
     let data = stage.data(4);
-    let restore = ["restore", file.to_str().unwrap(), "--data", data.to_str().unwrap(), "--first-restore"];
+    let restore =
+        ["data", "restore", file.to_str().unwrap(), "--data", data.to_str().unwrap(), "--first-restore"];
     let said = stage.say(3, &restore);
     assert_eq!(said.code, Some(0), "{said:?}");
     let warned = ["WARNING", "leasehold at 127.0.0.1:7420", "--name NAME", "--listen-address HOST:PORT"];

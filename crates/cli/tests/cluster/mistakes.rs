@@ -63,7 +63,7 @@ fn a_node_that_has_grown_is_known_by_its_log() {
     first.kill();
     second.kill();
     let data = stage.data(1);
-    let said = stage.good(1, &["verify", data.to_str().unwrap(), "--json"]);
+    let said = stage.good(1, &["data", "verify", data.to_str().unwrap(), "--json"]);
     let found: serde_json::Value = serde_json::from_str(&said).unwrap();
     let names: Vec<&str> =
         found["members"].as_array().unwrap().iter().map(|member| member["name"].as_str().unwrap()).collect();
@@ -85,7 +85,8 @@ fn a_removed_node_that_is_recovered_keeps_its_name() {
     let (code, log) = first.end();
     assert_eq!(code, Some(1), "{log}");
     let data = stage.data(1);
-    let said = stage.good(1, &["recover", "--data", data.to_str().unwrap(), "--only-survivor", "--json"]);
+    let said =
+        stage.good(1, &["data", "recover", "--data", data.to_str().unwrap(), "--only-survivor", "--json"]);
     let begun: serde_json::Value = serde_json::from_str(&said).unwrap();
     assert_eq!(begun["name"], "n1", "{begun}");
     assert_eq!(begun["address"], stage.address(1), "{begun}");
@@ -174,7 +175,7 @@ fn the_wait_of_a_recovered_node_is_seen() {
     });
     nodes.into_iter().for_each(super::stage::Node::kill);
     let data = stage.data(1);
-    let said = stage.good(1, &["recover", "--data", data.to_str().unwrap(), "--only-survivor"]);
+    let said = stage.good(1, &["data", "recover", "--data", data.to_str().unwrap(), "--only-survivor"]);
     let hint = said.lines().last().unwrap();
     let words =
         format!("leasehold serve --name n1 --data {} --listen {} --join", data.display(), stage.address(1));

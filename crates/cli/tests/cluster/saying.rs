@@ -43,7 +43,7 @@ fn without_a_leader_every_command_says_so_and_where_to_look() {
     let commands: [&[&str]; 7] = [
         &["get", "job"],
         &["list"],
-        &["sessions"],
+        &["list", "--sessions"],
         &["run", "job", "--", "true"],
         &["hold", "job"],
         &["cluster", "transfer"],
@@ -106,7 +106,7 @@ fn two_lives(stage: &Stage) -> [Node; 2] {
     nodes.into_iter().for_each(Node::kill);
     let data = stage.data(2);
     let words = ["--only-survivor", "--holders-are-stopped", "--data", data.to_str().unwrap()];
-    stage.good(3, &[&["recover"], &words[..]].concat());
+    stage.good(3, &[&["data", "recover"], &words[..]].concat());
     let old = stage.start(1, &["--join"]);
     old.says("listening on");
     let new = stage.start(2, &["--join"]);

@@ -66,7 +66,7 @@ fn a_proxy_is_not_its_own_service() {
         ("http://localhost:7421", "[::1]:7421"),
     ] {
         let mut command = std::process::Command::new(stage.command(&[]).get_program());
-        command.args(["fence-proxy", "--upstream", upstream, "--listen", listen, "--fence"]);
+        command.args(["fence", "proxy", "--upstream", upstream, "--listen", listen, "--fence"]);
         let said = command.arg(stage.fence()).output().unwrap();
         let err = String::from_utf8(said.stderr).unwrap();
         assert_eq!(said.status.code(), Some(2), "{err}");
@@ -127,7 +127,7 @@ fn refusals_are_kept_with_the_time_of_day_and_counted() {
 #[test]
 fn help_says_what_it_cannot_do() {
     let said = std::process::Command::new(env!("CARGO_BIN_EXE_leasehold"))
-        .args(["fence-proxy", "--help"])
+        .args(["fence", "proxy", "--help"])
         .output()
         .unwrap();
     let help = String::from_utf8(said.stdout).unwrap();

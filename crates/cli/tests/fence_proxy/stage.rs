@@ -137,7 +137,7 @@ impl Stage {
 
     pub(crate) fn command(&self, more: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_leasehold"));
-        command.args(["fence-proxy", "--upstream", &self.store.url, "--fence"]).arg(self.fence());
+        command.args(["fence", "proxy", "--upstream", &self.store.url, "--fence"]).arg(self.fence());
         command.args(["--listen", "127.0.0.1:0"]).args(more);
         command.env("HOME", self.directory.path()).env_remove("LEASEHOLD_STORE").env_remove("NOTIFY_SOCKET");
         command.stdin(Stdio::null());

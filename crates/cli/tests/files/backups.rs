@@ -52,7 +52,7 @@ fn a_backup_is_written_whole_and_reads_back() {
         let saved = stage.json(&["--store", &answering(answer), "backup", name]);
         assert_eq!(saved["bytes"].as_u64(), Some(made.len() as u64));
         assert_eq!(std::fs::read(stage.path(name)).unwrap(), made);
-        assert_eq!(stage.json(&["verify", name])["kind"], "backup");
+        assert_eq!(stage.json(&["data", "verify", name])["kind"], "backup");
     }
 }
 
@@ -84,8 +84,8 @@ fn what_is_no_whole_backup_does_not_replace_one() {
 fn the_newest_token_is_shown_to_people_too() {
     let stage = Stage::new();
     stage.backup("leases");
-    let newest = stage.json(&["verify", "leases"])["newest"].as_str().unwrap().to_owned();
-    let (code, said) = stage.run(&["verify", "leases"]);
+    let newest = stage.json(&["data", "verify", "leases"])["newest"].as_str().unwrap().to_owned();
+    let (code, said) = stage.run(&["data", "verify", "leases"]);
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains(&format!("newest  {newest}, ")), "{said}");
 }
@@ -99,9 +99,9 @@ fn every_damaged_byte_of_a_backup_is_found() {
         let mut bad = made.clone();
         bad[at] ^= 0x10;
         std::fs::write(stage.path("bad"), bad).unwrap();
-        let (code, said) = stage.run(&["verify", "bad"]);
+        let (code, said) = stage.run(&["data", "verify", "bad"]);
         assert_eq!((code, said.contains("at byte")), (Some(1), true), "byte {at}: {said}");
-        let (code, _) = stage.run(&["restore", "bad", "--data", "new", "--first-restore"]);
+        let (code, _) = stage.run(&["data", "restore", "bad", "--data", "new", "--first-restore"]);
         assert_eq!((code, stage.path("new").exists()), (Some(1), false), "byte {at}");
     }
 }

@@ -146,7 +146,7 @@ fn a_full_disk_refuses_what_is_new_and_keeps_what_is_held(stage: &Stage, mounted
     holder.kill().unwrap();
     holder.wait().unwrap();
     drop(serving);
-    assert_eq!(stage.json(&["verify", data.to_str().unwrap()])["good"], true);
+    assert_eq!(stage.json(&["data", "verify", data.to_str().unwrap()])["good"], true);
 }
 
 #[test]
@@ -199,5 +199,5 @@ fn a_table_that_has_grown_lives_on_a_full_disk_for_many_snapshots() {
     }
     assert!(seen.len() > 5, "{seen:?}");
     drop(serving);
-    assert_eq!(stage.json(&["verify", data.to_str().unwrap()])["good"], true);
+    assert_eq!(stage.json(&["data", "verify", data.to_str().unwrap()])["good"], true);
 }

@@ -20,10 +20,10 @@ fn a_restore_that_is_killed_leaves_a_whole_directory_or_none() {
     let (mut killed, mut last) = (0, 0);
     for round in 0..60_u64 {
         let data = format!("data-{round}");
-        let words = ["restore", file, "--data", &data, "--first-restore"];
+        let words = ["data", "restore", file, "--data", &data, "--first-restore"];
         killed += u32::from(!kill_after(&stage, &words, round * 400));
         if stage.path(&data).exists() {
-            let found = stage.json(&["verify", &data]);
+            let found = stage.json(&["data", "verify", &data]);
             let epoch = found["epoch"].as_u64().unwrap();
             assert!(epoch > last, "epoch {epoch} after {last}");
             last = epoch;
@@ -40,12 +40,12 @@ fn a_restore_that_is_killed_leaves_a_whole_directory_or_none() {
 fn a_recovery_that_is_killed_leaves_the_old_log_or_the_new_one() {
     let stage = Stage::new();
     drop(stage.serve("data"));
-    let mut before = stage.json(&["verify", "data"]);
+    let mut before = stage.json(&["data", "verify", "data"]);
     let mut killed = 0;
     for round in 0..60_u64 {
-        let words = ["recover", "--data", "data", "--only-survivor", "--holders-are-stopped"];
+        let words = ["data", "recover", "--data", "data", "--only-survivor", "--holders-are-stopped"];
         killed += u32::from(!kill_after(&stage, &words, round * 400));
-        let after = stage.json(&["verify", "data"]);
+        let after = stage.json(&["data", "verify", "data"]);
         let is_new = after["member"] != before["member"];
         let (old, new) = (before["epoch"].as_u64().unwrap(), after["epoch"].as_u64().unwrap());
         assert_eq!(new > old, is_new, "{before} {after}");

@@ -8,17 +8,18 @@ fn a_restored_service_grants_greater_tokens_and_a_second_restore_still_greater_o
     let stage = Stage::new();
     let file = stage.backup("leases");
     let file = file.to_str().unwrap();
-    let (code, said) = stage.run(&["restore", file, "--data", "one"]);
+    let (code, said) = stage.run(&["data", "restore", file, "--data", "one"]);
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("--first-restore") && said.contains("--above"), "{said}");
     assert!(!stage.path("one").exists());
 
     let stopped = "--holders-are-stopped";
-    let one = stage.json(&["restore", file, "--data", "one", "--first-restore", stopped]);
+    let one = stage.json(&["data", "restore", file, "--data", "one", "--first-restore", stopped]);
     // A note of that restore lies beside the file, and still nobody but the operator knows of others.
-    let (code, said) = stage.run(&["restore", file, "--data", "two", stopped]);
+    let (code, said) = stage.run(&["data", "restore", file, "--data", "two", stopped]);
     assert_eq!((code, said.contains("--above")), (Some(2), true), "{said}");
-    let (code, said) = stage.run(&["restore", file, "--data", "two", "--first-restore", stopped, "--json"]);
+    let (code, said) =
+        stage.run(&["data", "restore", file, "--data", "two", "--first-restore", stopped, "--json"]);
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains(r#"{"event":"note-says-otherwise","epoch":1,"#), "{said}");
     let two: serde_json::Value = serde_json::from_str(said.lines().next().unwrap()).unwrap();
@@ -27,7 +28,7 @@ fn a_restored_service_grants_greater_tokens_and_a_second_restore_still_greater_o
     let token = |data: &str| stage.token(&stage.serve(data), "job");
     let (before, first, second) = (token("made"), token("one"), token("two"));
     assert!(before < first && first < second, "{before} {first} {second}");
-    let (code, said) = stage.run(&["restore", file, "--data", "one", "--first-restore", stopped]);
+    let (code, said) = stage.run(&["data", "restore", file, "--data", "one", "--first-restore", stopped]);
     assert_eq!((code, said.contains("exists already")), (Some(1), true), "{said}");
 }
 
@@ -35,7 +36,7 @@ fn a_restored_service_grants_greater_tokens_and_a_second_restore_still_greater_o
 fn a_restored_service_grants_nothing_while_holders_of_before_may_act() {
     let stage = Stage::new();
     let file = stage.backup("leases");
-    let begun = stage.json(&["restore", file.to_str().unwrap(), "--data", "one", "--first-restore"]);
+    let begun = stage.json(&["data", "restore", file.to_str().unwrap(), "--data", "one", "--first-restore"]);
     assert!(begun["wait_ms"].as_u64().unwrap() > 300_000, "{begun}");
     let serving = stage.serve("one");
     let words = ["--store", &serving.url, "run", "job", "--no-wait", "--", "true"];
@@ -69,7 +70,7 @@ fn a_restored_service_grants_nothing_while_holders_of_before_may_act() {
 fn the_end_of_the_wait_is_told() {
     let stage = Stage::new();
     drop(stage.serve_with("data", &["--max-ttl", "1s"]));
-    stage.json(&["recover", "--data", "data", "--only-survivor"]);
+    stage.json(&["data", "recover", "--data", "data", "--only-survivor"]);
     let serving = stage.serve("data");
     stage.token_with(&serving, "job", &["--ttl", "1s"]);
     let log = fs::read_to_string(stage.path("service.log")).unwrap();
@@ -88,7 +89,7 @@ fn the_end_of_the_wait_is_told() {
 fn a_life_that_was_never_served_is_given_up_with_a_word() {
     let stage = Stage::new();
     drop(stage.serve("data"));
-    let recover = ["recover", "--data", "data", "--only-survivor"];
+    let recover = ["data", "recover", "--data", "data", "--only-survivor"];
     let (code, said) = stage.run(&[&recover[..], &["--above", "17"]].concat());
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("--above") && !said.contains("--store"), "{said}");
@@ -109,19 +110,19 @@ fn what_cannot_be_done_says_what_can() {
         std::process::Command::new("cp").args(["-r", "made", "copy"]).current_dir(stage.path("")).status();
     assert!(copied.unwrap().success());
     for (words, next) in [
-        (&["recover", "--data", "nosuch", "--only-survivor"][..], "leasehold serve --data"),
-        (&["verify", "nosuch"], "leasehold serve --data"),
-        (&["restore", "bad", "--data", "new", "--first-restore"], "name another backup"),
-        (&["restore", "nosuch", "--data", "new", "--first-restore"], "name another backup"),
-        (&["verify", "bad"], "keep another backup"),
-        (&["serve", "--data", "copy", "--listen", "127.0.0.1:0"], "leasehold recover --data"),
+        (&["data", "recover", "--data", "nosuch", "--only-survivor"][..], "leasehold serve --data"),
+        (&["data", "verify", "nosuch"], "leasehold serve --data"),
+        (&["data", "restore", "bad", "--data", "new", "--first-restore"], "name another backup"),
+        (&["data", "restore", "nosuch", "--data", "new", "--first-restore"], "name another backup"),
+        (&["data", "verify", "bad"], "keep another backup"),
+        (&["serve", "--data", "copy", "--listen", "127.0.0.1:0"], "leasehold data recover --data"),
         (&["serve", "--data", "new", "--advertise", "host"], "10.0.0.1:7420"),
     ] {
         let (code, said) = stage.run(words);
         assert!(matches!(code, Some(1 | 2)), "{words:?}: {said}");
         assert!(said.contains(next), "{words:?}: {said}");
     }
-    let mut command = stage.command(&["verify"]);
+    let mut command = stage.command(&["data", "verify"]);
     let said = command.env("LEASEHOLD_STORE", "leasehold://127.0.0.1").output().unwrap();
     let said = String::from_utf8(said.stderr).unwrap();
     assert!(said.contains("Usage: ") && !said.contains("--store"), "{said}");
@@ -132,16 +133,17 @@ fn a_recovered_node_goes_on_alone_with_greater_tokens_and_keeps_its_old_log() {
     let stage = Stage::new();
     let serving = stage.serve("data");
     let before = stage.token(&serving, "job");
-    let (code, said) = stage.run(&["recover", "--data", "data", "--only-survivor"]);
+    let (code, said) = stage.run(&["data", "recover", "--data", "data", "--only-survivor"]);
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("in use"), "{said}");
     drop(serving);
-    let id = stage.json(&["verify", "data"])["member"].clone();
-    let (code, said) = stage.run(&["recover", "--data", "data"]);
+    let id = stage.json(&["data", "verify", "data"])["member"].clone();
+    let (code, said) = stage.run(&["data", "recover", "--data", "data"]);
     assert_eq!(code, Some(2), "{said}");
-    let begun = stage.json(&["recover", "--data", "data", "--only-survivor", "--holders-are-stopped"]);
+    let begun =
+        stage.json(&["data", "recover", "--data", "data", "--only-survivor", "--holders-are-stopped"]);
     assert!(fs::metadata(begun["kept"].as_str().map(|kept| stage.path(kept)).unwrap()).unwrap().is_dir());
-    let found = stage.json(&["verify", "data"]);
+    let found = stage.json(&["data", "verify", "data"]);
     assert_eq!((&found["member"], &found["epoch"]), (&begun["member"], &begun["epoch"]));
     assert_ne!(found["member"], id);
     assert!(stage.token(&stage.serve("data"), "job") > before);
@@ -153,27 +155,27 @@ fn damage_is_named_by_file_and_byte_and_is_cut_only_when_asked_for_twice() {
     let serving = stage.serve("data");
     let before = stage.token(&serving, "job");
     drop(serving);
-    let (code, said) = stage.run(&["verify", "data"]);
+    let (code, said) = stage.run(&["data", "verify", "data"]);
     assert_eq!(code, Some(0), "{said}");
     let segment = stage.path("data/log/segment-00000000000000000001.log");
     let mut bytes = fs::read(&segment).unwrap();
     bytes[200 * 512] = 1;
     fs::write(&segment, &bytes).unwrap();
 
-    let (code, said) = stage.run(&["verify", "data"]);
+    let (code, said) = stage.run(&["data", "verify", "data"]);
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("segment-00000000000000000001.log") && said.contains("at byte 102400"), "{said}");
     assert!(said.contains("drawn before the damage: behind it there may be greater ones"), "{said}");
-    let (code, said) = stage.run(&["verify", "data", "--cut"]);
+    let (code, said) = stage.run(&["data", "verify", "data", "--cut"]);
     assert_eq!((code, said.contains("--yes")), (Some(1), true), "{said}");
     assert_eq!(fs::read(&segment).unwrap(), bytes);
-    let words = ["verify", "data", "--cut", "--yes", "--holders-are-stopped"];
+    let words = ["data", "verify", "data", "--cut", "--yes", "--holders-are-stopped"];
     let (code, said) = stage.run(&words);
     assert_eq!((code, said.contains("--only-survivor")), (Some(2), true), "{said}");
     assert_eq!(fs::read(&segment).unwrap(), bytes);
     let (code, said) = stage.run(&[&words[..], &["--only-survivor"]].concat());
     assert_eq!(code, Some(0), "{said}");
-    assert_eq!(stage.json(&["verify", "data"])["good"], true);
+    assert_eq!(stage.json(&["data", "verify", "data"])["good"], true);
     assert!(stage.token(&stage.serve("data"), "job") > before);
 }
 
@@ -189,7 +191,7 @@ fn two_backups_of_one_store_that_lie_beside_each_other_never_grant_the_same_toke
     drop(serving);
     let mut tokens = Vec::new();
     for (file, data) in [("tuesday", "one"), ("monday", "two")] {
-        stage.json(&["restore", file, "--data", data, "--first-restore", "--holders-are-stopped"]);
+        stage.json(&["data", "restore", file, "--data", data, "--first-restore", "--holders-are-stopped"]);
         let serving = stage.serve(data);
         tokens.extend((0..3).map(|_| stage.token(&serving, "job")));
     }
@@ -202,9 +204,10 @@ fn an_empty_directory_is_restored_into() {
     let stage = Stage::new();
     let file = stage.backup("leases");
     fs::create_dir(stage.path("there")).unwrap();
-    let begun = stage.json(&["restore", file.to_str().unwrap(), "--data", "there", "--first-restore"]);
+    let begun =
+        stage.json(&["data", "restore", file.to_str().unwrap(), "--data", "there", "--first-restore"]);
     assert_eq!(begun["epoch"].as_u64(), Some(1));
-    assert_eq!(stage.json(&["verify", "there"])["good"], true);
+    assert_eq!(stage.json(&["data", "verify", "there"])["good"], true);
 }
 
 /// Nothing is wrong with a run whose store was restored as it should be, and a history must be able to say so.
@@ -228,7 +231,7 @@ fn a_history_says_that_a_lease_was_lost_by_a_restore() {
     }
     stage.json(&["--store", &url, "backup", "leases"]);
     drop(serving);
-    stage.json(&["restore", "leases", "--data", "later", "--first-restore"]);
+    stage.json(&["data", "restore", "leases", "--data", "later", "--first-restore"]);
     let _serving = stage.serve_on(url.trim_start_matches("leasehold://"), "later", &[]);
     assert_eq!(holder.wait().unwrap().code(), Some(121), "{}", history());
 

@@ -8,7 +8,7 @@ use crate::stage::{
 
 #[test]
 fn a_command_that_ignores_sigterm_is_killed_before_the_deadline() {
-    let mut stage = Stage::run(&["--ttl", "2000", "--renewals", "1"], &deaf_tree());
+    let mut stage = Stage::run(&["--ttl", "3000", "--renewals", "1"], &deaf_tree());
     let gone = when_gone(&stage.tree());
     assert_before(gone, stage.last_deadline());
     assert_eq!(stage.wait().code(), Some(137));
@@ -42,7 +42,7 @@ fn the_deadline_counts_from_the_send_however_late_the_answer_came() {
 fn with_the_shortest_ttl_everything_is_gone_before_the_deadline() {
     // The lead is only 50 ms: a busy machine may spoil a try, but not all of them.
     let in_time = (0..5).any(|_| {
-        let stage = Stage::run(&["--ttl", "500", "--renewals", "2"], &deaf_tree());
+        let stage = Stage::run(&["--ttl", "500", "--renewals", "8"], &deaf_tree());
         let gone = when_gone(&stage.tree());
         !stage.last_deadline().remaining(gone).is_zero()
     });

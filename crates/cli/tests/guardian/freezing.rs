@@ -12,9 +12,9 @@ use crate::guarded::{Guarded, LONG};
 use crate::stage::{assert_before, eventually, is_gone, signal, wait_state, when_gone};
 
 /// Frozen so long before the deadline that a busy machine has time to look; killed a moment before it.
-const LEADS: (Duration, Duration) = (Duration::from_secs(3), Duration::from_millis(200));
-/// The first deadline: frozen after half a second.
-const FIRST: Duration = Duration::from_millis(3_500);
+const LEADS: (Duration, Duration) = (Duration::from_secs(3), Duration::from_millis(500));
+/// The first deadline: frozen when a busy machine, too, has started the command and its children.
+const FIRST: Duration = Duration::from_secs(5);
 /// Many times what a process needs that runs when it should not.
 const A_WHILE: Duration = Duration::from_millis(200);
 

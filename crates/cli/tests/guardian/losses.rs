@@ -5,10 +5,12 @@ use std::time::Duration;
 use leasehold_cli::guardian::clock::Point;
 use rustix::process::Signal;
 
-use crate::stage::{Stage, TREE, assert_before, deaf_tree, signal, wait_state, when_gone};
+use crate::stage::{Stage, TREE, UNTIL_TOLD, assert_before, deaf_tree, signal, wait_state, when_gone};
 
-/// Far below the nine seconds that the lease would still run.
-const AT_ONCE: Duration = Duration::from_secs(2);
+/// The ttl where the end must not come from the deadline.
+const LONG: &str = "60000";
+/// A fifth of what a lease with the long ttl would still run.
+const AT_ONCE: Duration = Duration::from_secs(11);
 
 #[test]
 fn a_killed_wrapper_takes_every_descendant_with_it_before_the_deadline() {
@@ -25,7 +27,7 @@ fn a_killed_wrapper_takes_every_descendant_with_it_before_the_deadline() {
 
 #[test]
 fn a_killed_wrapper_means_sigterm_at_once_in_every_session() {
-    let stage = Stage::run(&["--ttl", "10000"], TREE);
+    let stage = Stage::run(&["--ttl", LONG], TREE);
     let tree = stage.tree();
     let [wrapper, guardian, _] = stage.pids();
     let killed = Point::now();
@@ -49,7 +51,7 @@ fn a_killed_wrapper_leaves_a_deaf_command_the_time_it_was_promised() {
 #[test]
 fn a_killed_guardian_makes_the_wrapper_kill_every_descendant_at_once() {
     for _ in 0..3 {
-        let mut stage = Stage::run(&["--ttl", "10000"], &deaf_tree());
+        let mut stage = Stage::run(&["--ttl", LONG], &deaf_tree());
         let tree = stage.tree();
         let killed = Point::now();
         signal(stage.pids()[1], Signal::KILL);
@@ -64,7 +66,7 @@ fn a_killed_guardian_makes_the_wrapper_kill_every_descendant_at_once() {
 #[test]
 fn a_guardian_killed_after_the_command_ended_leaves_no_daemon() {
     let script = "( setsid sh -c 'sleep 300 & echo $! > $STAGE/daemon' & ); exit 5";
-    let mut stage = Stage::run(&["--ttl", "10000"], script);
+    let mut stage = Stage::run(&["--ttl", LONG], script);
     let daemon = stage.written("daemon");
     stage.wait_log("event Exited(Code(5))");
     let killed = Point::now();
@@ -75,24 +77,26 @@ fn a_guardian_killed_after_the_command_ended_leaves_no_daemon() {
 
 #[test]
 fn a_stopped_guardian_is_woken_by_the_wrapper() {
-    let mut stage = Stage::run(&["--ttl", "1000"], "sleep 2; exit 6");
+    let mut stage = Stage::run(&["--ttl", LONG], &format!("{UNTIL_TOLD}; exit 6"));
     let guardian = stage.pids()[1];
     for _ in 0..3 {
         signal(guardian, Signal::STOP);
         wait_state(guardian, false);
     }
+    stage.go();
     assert_eq!(stage.wait().code(), Some(6));
 }
 
 #[test]
 fn the_guardian_is_unmoved_by_the_signals_that_end_a_session() {
-    let mut stage = Stage::run(&["--ttl", "1000"], "sleep 1; exit 3");
+    let mut stage = Stage::run(&["--ttl", LONG], &format!("{UNTIL_TOLD}; exit 3"));
     let guardian = stage.pids()[1];
     let session =
         [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM, Signal::TSTP, Signal::TTIN, Signal::TTOU];
     for each in session {
         signal(guardian, each);
     }
+    stage.go();
     assert_eq!(stage.wait().code(), Some(3));
     assert!(!stage.log().contains("GuardianLost"));
 }

@@ -24,6 +24,8 @@ pub(crate) const TREE: &str = r#"
     ( setsid sh -c 'sleep 300 & echo $! > $STAGE/daemon' & )
     wait
 "#;
+/// Waits until the test says [`Stage::go`].
+pub(crate) const UNTIL_TOLD: &str = "mkfifo $STAGE/go; read x < $STAGE/go";
 pub(crate) const TREE_FILES: [&str; 4] = ["child", "grandchild", "session", "daemon"];
 
 /// The same, deaf to SIGTERM: only SIGKILL ends it.
@@ -92,6 +94,20 @@ impl Stage {
             let text = fs::read_to_string(self.file(name)).ok()?;
             Some(pid(text.strip_suffix('\n')?.parse().unwrap()))
         })
+    }
+
+    /// Waits until the guardian has taken this many deadlines more than `before`, and none was refused.
+    pub(crate) fn renewed(&self, before: usize, more: usize) {
+        let _shown = ShownInPanic(self);
+        eventually(&format!("{more} deadlines more than {before} are taken"), || {
+            assert!(!self.log().contains("taken false"), "a deadline came too late");
+            (self.taken() >= before + more).then_some(())
+        });
+    }
+
+    /// How many deadlines the guardian has taken after the first.
+    pub(crate) fn taken(&self) -> usize {
+        self.log().matches("taken true").count()
     }
 
     /// Lets a script go on that reads from the fifo `go`.

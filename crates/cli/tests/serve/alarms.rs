@@ -172,7 +172,7 @@ fn a_life_above_the_token_answers_the_alarm() {
     serving.stop();
     let data = stage.path("data");
     let data = data.to_str().unwrap();
-    stage.good(&["recover", "--data", data, "--above", &token, "--holders-are-stopped"]);
+    stage.good(&["data", "recover", "--data", data, "--above", &token, "--holders-are-stopped"]);
     let serving = stage.serve(&[]);
     let url = serving.url();
     assert_eq!(stage.good(&["--store", &url, "alarms"]), "NAME  TOKEN SHOWN  BY  SINCE\n");

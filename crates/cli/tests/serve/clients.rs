@@ -22,8 +22,8 @@ fn every_command_works_over_the_network() {
     };
     assert!(with(&["get", "jobs/a"]).out.contains("holder: holder"));
     assert!(with(&["list", "jobs/"]).out.contains("jobs/a"));
-    assert!(with(&["sessions"]).out.contains("holder"));
-    assert_eq!(with(&["check", "jobs/a", token]).code, Some(0));
+    assert!(with(&["list", "--sessions"]).out.contains("holder"));
+    assert_eq!(with(&["get", "jobs/a", "--token", token]).code, Some(0));
     let refused = with(&["run", "jobs/a", "--no-wait", "--", "true"]);
     assert_eq!(refused.code, Some(120), "{refused:?}");
     assert!(refused.err.contains("held by holder"), "{refused:?}");
@@ -33,7 +33,15 @@ fn every_command_works_over_the_network() {
     assert!(with(&["history", "jobs/a"]).out.contains("drained"));
     let run = with(&["run", "jobs/a", "--", "sh", "-c", "echo $LEASEHOLD_STORE"]);
     assert_eq!((run.code, run.out.trim()), (Some(0), url.as_str()), "{run:?}");
+    let status = with(&["status"]);
+    assert_eq!(status.code, Some(0), "{status:?}");
+    let expected =
+        format!("store: {url}\nreachable: yes\nleader: leasehold\nmembers: 1, all reachable\nalarms: none\n");
+    assert_eq!(status.out, expected);
     serving.stop();
+    let status = with(&["--timeout", "300ms", "status"]);
+    assert_eq!(status.code, Some(122), "{status:?}");
+    assert!(status.out.starts_with(&format!("store: {url}\nreachable: no\nwhy: ")), "{status:?}");
 }
 
 #[test]

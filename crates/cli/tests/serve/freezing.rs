@@ -70,7 +70,7 @@ fn a_command_goes_on_with_its_token_when_the_service_is_back_in_time() {
     eventually("the command goes on", || (!frozen.stands_still()).then_some(()));
     let said = frozen.run.error_line();
     assert_eq!(said, "leasehold: job is confirmed again; the command goes on");
-    stage.good(&["--store", &frozen.serving.url(), "check", "job", &frozen.token]);
+    stage.good(&["--store", &frozen.serving.url(), "get", "job", "--token", &frozen.token]);
     // It was not asked to end, and is only now.
     frozen.run.signal(Signal::TERM);
     assert_eq!(frozen.run.line(), "asked");

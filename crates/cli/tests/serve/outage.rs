@@ -169,7 +169,7 @@ fn a_probe_counts_renewals_that_the_service_never_answered() {
     let probing = stage.start(&serving, &["--json", "probe", "--for", "7s", "--ttl", "5s"]);
     let url = serving.url();
     eventually("it measures", || {
-        stage.say(&["sessions", "--store", &url]).out.contains("probe").then_some(())
+        stage.say(&["list", "--sessions", "--store", &url]).out.contains("probe").then_some(())
     });
     serving.running.signal(Signal::STOP);
     std::thread::sleep(Duration::from_secs(4));

@@ -82,7 +82,7 @@ fn a_stale_seal_gives_the_lease_back_at_once_and_says_what_to_do() {
         said,
         "postgres://db/orders could not be sealed with token 3 of job, so the lease was given back: token 3 of job is stale: the \
          receiver has seen 4711; nothing was written; tokens fell: greater ones came from another store, or from this one before it was set \
-         back. Use that store, or raise the tokens of this one: leasehold recover --data DIR --above 4711 (add --holders-are-stopped if no \
+         back. Use that store, or raise the tokens of this one: leasehold data recover --data DIR --above 4711 (add --holders-are-stopped if no \
          holder runs, else nothing is granted for its longest ttl)"
     );
     assert!(is_free(&world, &two, "job"));

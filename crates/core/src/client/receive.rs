@@ -5,9 +5,9 @@ use alloc::boxed::Box;
 use super::message::{Event, Incoming, SessionEnd};
 use super::session::{ClientSession, Live, Phase};
 use crate::answer::{Opened, Refusal};
-use crate::holder::mistake::Mistake;
 use crate::holder::{Reading, Scheduler};
 use crate::id::{Nonce, SessionId};
+use crate::planted::{Bug, planted};
 
 impl ClientSession {
     pub(super) fn receive(&mut self, incoming: Incoming, now: Reading) {
@@ -74,9 +74,8 @@ impl ClientSession {
         if opened.ttl != numbers.ttl() {
             return self.end(SessionEnd::OtherTtl { asked: numbers.ttl(), given: opened.ttl });
         }
-        let from = if self.planted.is(Mistake::OpenFromLastSending) { opening.last_sent } else { first_sent };
+        let from = if planted(Bug::OpenFromLastSending) { opening.last_sent } else { first_sent };
         let mut scheduler = Scheduler::new(numbers, from, self.jitter);
-        scheduler.planted = self.planted;
         if self.link.is_up() {
             scheduler.connected(now);
         } else {

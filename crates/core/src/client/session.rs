@@ -12,11 +12,11 @@ use super::link::Link;
 use super::message::{Event, Frame, Input, Outcome, Output, SessionEnd, SubmitError, WaitOver};
 use super::opening::Opening;
 use crate::command::{Attach, Op, Open, Policies, Sequence, SessionCommand, SessionKind};
-use crate::holder::mistake::{Mistake, Planted};
 use crate::holder::{Fraction, NoGuard, Output as HolderOutput, Reading, Scheduler, Strictness};
 use crate::id::{CommandNumber, ItemNumber, Nonce, RenewalNumber, SessionId, Token};
 use crate::name::Label;
 use crate::numbers::Numbers;
+use crate::planted::{Bug, planted};
 
 /// What a session is opened with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,7 +65,6 @@ pub struct ClientSession {
     pub(super) leases: BTreeMap<Token, Box<Held>>,
     pub(super) events: Vec<Event>,
     pub(super) jitter: Fraction,
-    pub(super) planted: Planted,
 }
 
 impl ClientSession {
@@ -85,7 +84,6 @@ impl ClientSession {
             leases: BTreeMap::new(),
             events: Vec::new(),
             jitter: Fraction::default(),
-            planted: Planted::default(),
         }
     }
 
@@ -147,7 +145,7 @@ impl ClientSession {
             return Err(SubmitError::Backlog { waiting, limit: MAX_BACKLOG });
         }
         match &op {
-            Op::Release { token, .. } if !self.planted.is(Mistake::BeliefUntilReleaseAnswered) => {
+            Op::Release { token, .. } if !planted(Bug::BeliefUntilReleaseAnswered) => {
                 self.end_belief(*token, EndedWhy::Released);
             }
             Op::Close => {

@@ -5,10 +5,10 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::belief::{Belief, Standing};
-use super::mistake::{Mistake, Planted};
 use super::reading::Reading;
 use crate::id::{ItemNumber, RenewalNumber};
 use crate::numbers::{Numbers, Schedule};
+use crate::planted::{Bug, planted};
 
 /// Sendings remembered for their answers. An answer to an older one comes too late to be of use: even at the shortest request
 /// timeout this many reach back over several seconds.
@@ -99,7 +99,6 @@ pub struct Scheduler {
     reported: Option<Standing>,
     /// The confirmed sending after which another node was asked for.
     tried_another: Option<Reading>,
-    pub(crate) planted: Planted,
 }
 
 impl Scheduler {
@@ -127,7 +126,6 @@ impl Scheduler {
             uncertain: None,
             reported: None,
             tried_another: None,
-            planted: Planted::default(),
         }
     }
 
@@ -206,7 +204,7 @@ impl Scheduler {
     /// counted as a renewal.
     pub fn hint(&mut self, length: Duration, now: Reading) {
         let now = self.observe(now);
-        if self.planted.is(Mistake::HintCountsAsRenewal) {
+        if planted(Bug::HintCountsAsRenewal) {
             self.confirmed = now;
         }
         if self.awaiting || self.numbers.schedule() == Schedule::Fixed {
@@ -245,7 +243,7 @@ impl Scheduler {
     /// which is sent as soon as possible.
     pub fn granted(&mut self, now: Reading) -> Option<RenewalNumber> {
         let now = self.observe(now);
-        if self.planted.is(Mistake::GrantMovesDeadline) {
+        if planted(Bug::GrantMovesDeadline) {
             self.confirmed = now;
         }
         if self.belief().standing(now).is_believed() {
@@ -337,7 +335,7 @@ impl Scheduler {
     }
 
     fn send(&mut self, now: Reading, jitter: Fraction) -> RenewalNumber {
-        let repeats = self.planted.is(Mistake::OneRenewalNumber) && self.awaiting;
+        let repeats = planted(Bug::OneRenewalNumber) && self.awaiting;
         if !repeats {
             self.last_number = self.last_number.next();
         }
@@ -361,13 +359,13 @@ impl Scheduler {
 
     /// Confirms the newest sending whose answer counts by now.
     fn settle(&mut self, now: Reading) {
-        let early = self.planted.is(Mistake::CountedBeforeItems);
+        let early = planted(Bug::CountedBeforeItems);
         let counts =
             |sending: &Sending| sending.counts_after.is_some_and(|after| early || after <= self.processed);
         let Some(place) = self.sendings.iter().rposition(counts) else { return };
         let Sending { number, sent, .. } = self.sendings[place];
         self.sendings.drain(..=place);
-        self.confirmed = if self.planted.is(Mistake::DeadlineFromReceipt) { now } else { sent };
+        self.confirmed = if planted(Bug::DeadlineFromReceipt) { now } else { sent };
         self.confirmed_number = number;
         self.awaiting = false;
         self.urgent |= core::mem::take(&mut self.again);

@@ -4,7 +4,7 @@ use crate::limits::MAX_LEASES_PER_SESSION;
 use crate::numbers::Schedule;
 use crate::time::Millis;
 
-/// Bytes of a renewal and its answer in frames of their own. Measured, see `docs/internals/coalescing.md`: 18 bytes a second for one
+/// Bytes of a renewal and its answer in frames of their own. Measured, see `docs/internals/performance.md`: 18 bytes a second for one
 /// session that is renewed every 3 s on average.
 pub const BYTES_ALONE: u64 = 54;
 /// The same where many sessions of one process share frames. Measured in the same run: 161,158 bytes a second for 3,354 renewals.

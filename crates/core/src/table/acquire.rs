@@ -7,7 +7,7 @@ use super::LeaseTable;
 use super::queue::Wait;
 use super::resource::{Kind, Placement, Resource, Waiting};
 use crate::answer::{Answer, Applied, BadRequest, Grant, LimitedThing, Refusal, Unavailable};
-use crate::command::{Acquire, Request};
+use crate::command::{Acquire, Mode, Request};
 use crate::id::{CommandNumber, SessionId};
 use crate::limits::{MAX_UNIT, MAX_WAIT};
 use crate::name::ResourceName;
@@ -66,7 +66,10 @@ impl LeaseTable {
             let placement = self.placement(&request.resource, request.mode).map_err(not_free)?;
             let resource = self.resources.get(&request.resource);
             let goes_first = |resource: &&Resource| self.first_live(resource).is_some();
-            match resource.filter(goes_first).filter(|_| !planted(Bug::NewcomerFirst)) {
+            let passes = planted(Bug::NewcomerFirst)
+                || (planted(Bug::SharedOvertakes) && request.mode == Mode::Shared)
+                || (planted(Bug::UnitPassedByNewcomer) && resource.is_some_and(|r| self.unit_is_first(r)));
+            match resource.filter(goes_first).filter(|_| !passes) {
                 Some(resource) => Err(not_free(Unavailable::Queue { waiting: count(resource.queue.len()) })),
                 None => Ok(placement),
             }
@@ -145,7 +148,9 @@ impl LeaseTable {
             self.settle(out, name);
         }
         if self.dequeue(id, acquire).is_some() {
-            self.serve(out, names);
+            if !planted(Bug::CancelServesNobody) {
+                self.serve(out, names);
+            }
             return Ok(Answer::Cancelled);
         }
         let granted = self.granted_by(id, acquire);

@@ -88,7 +88,9 @@ impl LeaseTable {
         holder.draining = None;
         let (session, since, outages) = (holder.session, holder.since, (holder.outages, outages));
         if !resource.registers.is_empty() {
-            resource.registers.retain(|_, register| !(register.with_lease && register.token == token));
+            if !planted(Bug::RegisterOutlivesLease) {
+                resource.registers.retain(|_, register| !(register.with_lease && register.token == token));
+            }
         }
         let label = self.sessions[&session].label.clone();
         resource.history.push_back(Past {
@@ -147,6 +149,9 @@ impl LeaseTable {
             .iter()
             .filter(|holder| match holder.standing {
                 Standing::Held => self.sessions[&holder.session].is_ended(at, drift),
+                Standing::Revoked { .. } if planted(Bug::RenewalMovesRevoke) => {
+                    self.sessions[&holder.session].is_overdue(at, drift)
+                }
                 Standing::Revoked { until, .. } => at > until,
             })
             .map(|holder| holder.token)
@@ -167,8 +172,10 @@ impl LeaseTable {
                 let session = &self.sessions[&holder.session];
                 let (ended, policies) = (session.ended_after(drift), session.policies);
                 let could_be_granted = session.overdue_after(drift).plus(policies.grace);
+                let discovered =
+                    if planted(Bug::CoolDownFromDiscovery) { self.last_at } else { LogTime::ZERO };
                 self.end_lease(out, name, token, &Ending::Expired, ended);
-                self.cool_down(name, slot, could_be_granted, policies.delay);
+                self.cool_down(name, slot, could_be_granted.max(discovered), policies.delay);
             }
             Standing::Revoked { until, delay, .. } => {
                 self.vacate(name, token);
@@ -247,7 +254,8 @@ impl LeaseTable {
         }
         let offer = holder.offer.as_ref().filter(|offer| self.last_at <= offer.until)?;
         let ready = offer.ready.clone().filter(|ready| self.still_ready(offer.to, ready))?;
-        (self.is_live(offer.to) && self.can_draw(1)).then_some((offer.to, ready))
+        let is_live = self.is_live(offer.to) || planted(Bug::HandoverToOverdue);
+        (is_live && self.can_draw(1)).then_some((offer.to, ready))
     }
 
     /// Whether what a successor has accepted with is still there: a wait may have been cancelled or have ended since.

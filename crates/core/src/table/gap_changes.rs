@@ -13,6 +13,7 @@ use crate::answer::Applied;
 use crate::gap::{GapCause, GapNote, GapPart};
 use crate::id::Token;
 use crate::name::ResourceName;
+use crate::planted::{Bug, planted};
 use crate::time::{LogTime, Millis};
 
 impl Resource {
@@ -136,6 +137,10 @@ impl Resource {
             if warming {
                 gap.settle(outages, GapCause::WarmUp, ends.alive.0.at, &mut teller(out, name));
                 gap.after = other_warming;
+                if planted(Bug::GapEndsInWarmUp) {
+                    self.close_gap(out, name, token);
+                    self.open_gap(out, name, Gap::new(ends.alive.0, token));
+                }
             }
             return;
         }
@@ -143,7 +148,7 @@ impl Resource {
         // A holder that gave no sign of life behind its grant never acted: the gap before it goes on.
         let goes_on = gaps.past.back().is_some_and(|gap| gap.after == Some(token) && gap.end == alive.at);
         let mut gap = if goes_on { gaps.past.pop_back() } else { None };
-        if gap.is_none() {
+        if gap.is_none() && !planted(Bug::GapLapseGone) {
             self.keep_lapses(outages, token, ttl, ends.alive.0);
         }
         self.gaps_mut().ends.take(ends);

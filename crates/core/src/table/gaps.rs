@@ -15,10 +15,12 @@ use super::LeaseTable;
 use super::resource::{Holder, Kind, Standing};
 use super::session::Session;
 use crate::answer::{Applied, Ending};
+use crate::command::Policies;
 use crate::gap::{GapCause, GapNote, GapPart};
 use crate::id::{AttachNumber, SessionId, Token};
 use crate::limits::{MAX_GAP_PARTS, MAX_GAPS, MAX_OUTAGE, MAX_OUTAGES};
 use crate::name::ResourceName;
+use crate::planted::{Bug, planted};
 use crate::time::{Drift, LogTime, Millis};
 
 /// What is kept of the gaps of one name.
@@ -110,7 +112,8 @@ impl Gaps {
 
 impl Gap {
     pub(super) fn new(from: Sign, before: Token) -> Self {
-        Self { from: from.at, end: from.at, outages: from.outages, before, parts: Vec::new(), after: None }
+        let outages = from.outages.saturating_sub(u32::from(planted(Bug::GapOutageTwice)));
+        Self { from: from.at, end: from.at, outages, before, parts: Vec::new(), after: None }
     }
 
     /// All that is settled.
@@ -177,12 +180,13 @@ impl Gap {
             // A lease that was given back a moment ago: it is settled up to the present.
             return;
         }
+        let restore = if planted(Bug::GapRestoreAsQueue) { GapCause::Queue } else { GapCause::Restore };
         let points = [
             (GapCause::Detection, ends.detection),
             (GapCause::Grace, ends.grace),
             (GapCause::Revoke, ends.revoke),
             (GapCause::CoolDown, ends.cool_down),
-            (GapCause::Restore, around.restored.unwrap_or(LogTime::ZERO)),
+            (restore, around.restored.unwrap_or(LogTime::ZERO)),
             (if around.stopped { GapCause::Alarm } else { GapCause::Queue }, around.at),
         ];
         for (cause, until) in points {
@@ -243,10 +247,12 @@ impl EndedLease {
         let alive = if lapsed || at > overdue {
             ends.detection = overdue;
             if kind.is_single() {
-                ends.grace = overdue.plus(session.policies.grace);
-                ends.cool_down = cooling(ends.grace, session.policies.delay);
+                let Policies { grace, hard, .. } = session.policies;
+                ends.grace = overdue.plus(if planted(Bug::GapAllGrace) { hard } else { grace });
+                let from = if planted(Bug::GapCoolsFromDiscovery) { at.max(ends.grace) } else { ends.grace };
+                ends.cool_down = cooling(from, session.policies.delay);
             }
-            silent()
+            if planted(Bug::GapFromOverdue) { Sign { at: overdue, ..silent() } } else { silent() }
         } else if matches!(how, Ending::Rebooted) {
             ends.detection = at;
             silent()
@@ -281,7 +287,10 @@ impl LeaseTable {
 
     /// The connection of a session has ended: its process may have.
     pub(super) fn detached(&mut self, id: SessionId, attach: AttachNumber) {
-        if self.sessions.get(&id).is_some_and(|session| session.attach == attach) {
+        let of_now = |session: &Session| {
+            session.attach == attach || (planted(Bug::GapOlderConnection) && session.attach > attach)
+        };
+        if self.sessions.get(&id).is_some_and(of_now) && !planted(Bug::GapIgnoresHangUp) {
             self.hear(id);
         }
     }
@@ -334,7 +343,9 @@ impl LeaseTable {
             Standing::Held => None,
         });
         let left = until.max().unwrap_or(at).max(at);
-        self.raise(name, |ends| ends.revoke = ends.revoke.min(left));
+        if !planted(Bug::GapRevokeNotCut) {
+            self.raise(name, |ends| ends.revoke = ends.revoke.min(left));
+        }
     }
 
     fn raise(&mut self, name: &ResourceName, change: impl FnOnce(&mut Ends)) {
@@ -369,7 +380,8 @@ impl LeaseTable {
             let lease = (resource.kind, holder, session);
             let EndedLease { ends, ttl } = EndedLease::new(lease, &Ending::Expired, now, drift, outages);
             resource.keep_lapses(outages, *token, ttl, ends.alive.0);
-            let before = resource.gaps_mut().ends.alive.max(ends.alive);
+            let other = resource.gaps_mut().ends.alive;
+            let before = if planted(Bug::GapBeforeRelease) { ends.alive } else { other.max(ends.alive) };
             resource.open_gap(out, name, Gap::new(before.0, before.1.unwrap_or(*token)));
             if let Some(gap) = &mut resource.gaps_mut().open {
                 gap.settle_before_grant(&ends, &around, &mut teller(out, name));

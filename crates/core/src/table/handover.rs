@@ -10,6 +10,7 @@ use crate::command::{Mode, Offer, Request, Successor};
 use crate::id::{CommandNumber, SessionId, Token};
 use crate::limits::MAX_WAIT;
 use crate::name::{ResourceName, Value};
+use crate::planted::{Bug, planted};
 
 impl LeaseTable {
     pub(super) fn offer(
@@ -69,7 +70,11 @@ impl LeaseTable {
         let no_offer = || Refusal::NoOffer { resource: name.clone() };
         let holder =
             self.resources.get(name).and_then(|resource| resource.holder(token)).ok_or_else(no_offer)?;
-        let offer = holder.offer.as_ref().filter(|offer| offer.to == id).ok_or_else(no_offer)?;
+        let offer = holder
+            .offer
+            .as_ref()
+            .filter(|offer| offer.to == id || planted(Bug::OfferAcceptedByOther))
+            .ok_or_else(no_offer)?;
         if let Some(ready) = offer.ready.as_ref().filter(|ready| self.still_ready(id, ready)) {
             return Ok(Answer::Accepted { wait: ready.command() });
         }

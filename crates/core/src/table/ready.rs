@@ -7,6 +7,7 @@ use crate::answer::{Answer, Applied, Event, Refusal};
 use crate::gap::GapCause;
 use crate::id::{SessionId, Token};
 use crate::name::ResourceName;
+use crate::planted::{Bug, planted};
 
 impl LeaseTable {
     /// A holder says that it is warming up, or that it is ready. The first word counts, and the first `ready` ends it: what is said in the
@@ -70,6 +71,7 @@ impl LeaseTable {
         }
         if ready {
             if let Some(gap) = &mut resource.gaps_mut().open {
+                let at = if planted(Bug::GapWithoutWarmUp) { gap.end } else { at };
                 gap.settle(outages, GapCause::WarmUp, at, &mut teller(out, name));
             }
             resource.close_gap(out, name, token);

@@ -12,6 +12,7 @@ use crate::answer::{Ending, Unavailable};
 use crate::command::Mode;
 use crate::id::{CommandNumber, SessionId, Token};
 use crate::name::{Label, RegisterKey, ResourceName, Value};
+use crate::planted::{Bug, planted};
 use crate::time::{LogTime, Millis};
 
 /// What kind of resource a name is. Exclusive and shared leases may follow each other on one name, because their tokens go
@@ -298,7 +299,9 @@ impl LeaseTable {
             return Err(Unavailable::CoolDown { remaining: until.since(self.last_at) });
         }
         let mut taken: Vec<u32> = resource.holders.iter().filter_map(|holder| holder.slot).collect();
-        taken.extend(self.cooling(resource).filter_map(|cooling| cooling.slot));
+        if !planted(Bug::SlotNotCooled) {
+            taken.extend(self.cooling(resource).filter_map(|cooling| cooling.slot));
+        }
         taken.sort_unstable();
         let free = (0..of).find(|slot| taken.binary_search(slot).is_err());
         if let Some(slot) = free {

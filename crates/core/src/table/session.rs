@@ -73,12 +73,14 @@ impl Session {
 
     /// Past this point the session is over.
     pub(super) fn ended_after(&self, drift: Drift) -> LogTime {
-        self.overdue_after(drift).plus(self.policies.hard)
+        let hard = if planted(Bug::HardLimitIgnored) { self.policies.grace } else { self.policies.hard };
+        self.overdue_after(drift).plus(hard)
     }
 
     #[inline]
     pub(super) fn is_overdue(&self, at: LogTime, drift: Drift) -> bool {
-        !self.is_fresh(at) && at > self.overdue_after(drift)
+        let early = Millis::new(u64::from(planted(Bug::OverdueEarly)));
+        !self.is_fresh(at) && at.plus(early) > self.overdue_after(drift)
     }
 
     #[inline]
@@ -159,6 +161,9 @@ impl LeaseTable {
             return Err(Refusal::LimitReached { what: LimitedThing::Sessions, limit });
         }
         let id = SessionId::from(self.draw().map_err(|_| Refusal::TokensExhausted)?);
+        if planted(Bug::OpenDrawsNothing) {
+            self.counter -= 1;
+        }
         let session = Session {
             nonce: open.nonce,
             label: open.label.clone(),
@@ -217,7 +222,7 @@ impl LeaseTable {
         let now = self.counts_gaps().then(|| self.now());
         let mut session = self.living_mut(id).map_err(Reply::Refused)?;
         session.see(seen).map_err(Reply::Refused)?;
-        if number <= session.renewal {
+        if number <= session.renewal && !(planted(Bug::StaleRenewalCounted) && number == session.renewal) {
             return Err(Reply::StaleRenewal { number, highest: session.renewal });
         }
         let was_overdue = session.is_overdue(at, drift);
@@ -241,7 +246,9 @@ impl LeaseTable {
                 self.lower_due(name, overdue_after);
             }
             revived.extend(waited_for);
-            self.expect_takers(id);
+            if !planted(Bug::ReviveForgetsTakers) {
+                self.expect_takers(id);
+            }
         }
         if planted(Bug::RevokeAckedByRenewal) {
             for (name, token) in self.acknowledged_by_renewal(id) {
@@ -329,7 +336,8 @@ impl LeaseTable {
         match (sequence, session.kind) {
             (Sequence::Plain, SessionKind::Plain) => {}
             (Sequence::Streamed { attach, number, seen }, SessionKind::Streamed) => {
-                if *attach != session.attach {
+                if *attach != session.attach && !(planted(Bug::OlderAttachTaken) && *attach < session.attach)
+                {
                     let refusal = Refusal::OlderAttach { attach: *attach, current: session.attach };
                     return Err(Reply::Refused(refusal));
                 }

@@ -21,6 +21,7 @@ use crate::command::{DecodeError, Mode, SessionKind, decode_versioned, encode_be
 use crate::id::{Epoch, SessionId, Token};
 use crate::limits::{LONGEST_MAX_TTL, MAX_ALARMS, MAX_OUTAGES, MAX_POLICY};
 use crate::name::ResourceName;
+use crate::planted::{Bug, planted};
 use crate::time::{Drift, LogTime};
 
 /// The newest version of the snapshot format. Version 1 ends before the alarms, version 2 before [`Later`], version 3 before
@@ -217,7 +218,8 @@ impl LeaseTable {
     /// The same for what gaps are made from.
     fn take_gapped(&mut self, gapped: Gapped) -> Option<()> {
         for (id, heard) in gapped.heard {
-            self.sessions.get_mut(&id)?.heard = heard;
+            let outages = if planted(Bug::GapSignNotInSnapshot) { 0 } else { heard.outages };
+            self.sessions.get_mut(&id)?.heard = Sign { outages, ..heard };
             (heard.at <= self.last_at).then_some(())?;
         }
         for (name, token, readiness) in gapped.readiness {

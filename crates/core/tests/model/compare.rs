@@ -4,8 +4,8 @@ use leasehold_core::table::{HoldingState, LeaseView, ReadinessView};
 use leasehold_core::{CommandNumber, ItemNumber, LeaseTable, Millis, RegisterKey};
 use proptest::prelude::*;
 
-use crate::naive::Naive;
 use crate::resolve::resource;
+use leasehold_oracle::Naive;
 
 pub(crate) fn same_state(table: &LeaseTable, naive: &Naive) -> Result<(), TestCaseError> {
     prop_assert_eq!(table.sizes(), (naive.sessions.len(), naive.names.len()), "sessions and names");

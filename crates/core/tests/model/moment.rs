@@ -3,8 +3,8 @@
 
 use leasehold_core::{Command, Entry, ItemNumber, LogTime, RenewalNumber, SessionId};
 
-use crate::naive::{Naive, Session};
 use crate::steps::{EntryStep, TimePick};
+use leasehold_oracle::{Naive, Session};
 
 /// When an entry comes, and whose renewals are left out on the way to it.
 #[derive(Debug, Clone, Copy)]

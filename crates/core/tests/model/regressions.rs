@@ -8,8 +8,8 @@ use leasehold_core::{
     Unavailable, Value,
 };
 
-use crate::naive::Naive;
 use crate::{bring_to_rest, compare};
+use leasehold_oracle::Naive;
 
 /// Far longer than anything here lasts.
 const LONG: u64 = 60_000;

@@ -8,10 +8,10 @@ use leasehold_core::{
 };
 
 use crate::moment::{Moment, renewal};
-use crate::naive::{Naive, Session};
 use crate::steps::{
     EntryStep, LimitsPick, ModePick, OpStep, OpenPick, Script, SeenPick, Step, SuccessorPick, TokenPick,
 };
+use leasehold_oracle::{Naive, Session};
 
 /// The config that a script runs with.
 pub(crate) fn config(script: &Script) -> Config {
@@ -227,7 +227,7 @@ impl<'a> Resolver<'a> {
     fn actor(&self, who: u8, op: &OpStep) -> Option<&'a Session> {
         let (picked, naive) = (self.session(who), self.naive);
         let id = picked.map(|session| session.id);
-        let offered_to = |lease: &'a crate::naive::Lease| lease.offer.as_ref().map(|offer| offer.to);
+        let offered_to = |lease: &'a leasehold_oracle::Lease| lease.offer.as_ref().map(|offer| offer.to);
         let mut able: Vec<SessionId> = match op {
             OpStep::SetValue { token: TokenPick::Own, .. }
             | OpStep::SetDraining { token: TokenPick::Own, .. }
@@ -235,8 +235,9 @@ impl<'a> Resolver<'a> {
             | OpStep::WriteRegister { token: TokenPick::Own, .. }
             | OpStep::Offer { token: TokenPick::Own, .. } => naive.leases.iter().map(|l| l.session).collect(),
             OpStep::Release { token: TokenPick::Own, .. } => {
-                let ready =
-                    |l: &&crate::naive::Lease| l.offer.as_ref().is_some_and(|offer| offer.ready.is_some());
+                let ready = |l: &&leasehold_oracle::Lease| {
+                    l.offer.as_ref().is_some_and(|offer| offer.ready.is_some())
+                };
                 let handing_over: Vec<_> = naive.leases.iter().filter(ready).map(|l| l.session).collect();
                 let all = || naive.leases.iter().map(|l| l.session).collect();
                 if handing_over.is_empty() { all() } else { handing_over }

@@ -242,7 +242,7 @@ impl Proxy {
         {
             return Ok(());
         }
-        Err(self.failed(format!("it answers {} and is no fence-proxy; check the address", response.status())))
+        Err(self.failed(format!("it answers {} and is no fence proxy; check the address", response.status())))
     }
 
     fn failed(&self, why: impl Into<Why>) -> Error {

@@ -20,25 +20,6 @@ const KNOWN_NAMES: usize = 4096;
 /// `ER_NO_SUCH_TABLE`.
 const NO_TABLE: u16 = 1146;
 
-/// Names are bytes: text would be compared by a collation, and even the binary ones ignore spaces at the end.
-/// 544 bytes are the longest fence name, and fit the keys of every row format.
-pub(super) const TABLES: [&str; 2] = [
-    "CREATE TABLE IF NOT EXISTS leasehold_fence (
-        name VARBINARY(544) NOT NULL PRIMARY KEY,
-        token BIGINT NOT NULL,
-        holder VARCHAR(256) CHARACTER SET utf8mb4 NULL
-    ) ENGINE = InnoDB",
-    "CREATE TABLE IF NOT EXISTS leasehold_refusal (
-        id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
-        name VARBINARY(544) NOT NULL,
-        token BIGINT NOT NULL,
-        highest BIGINT NOT NULL,
-        holder VARCHAR(256) CHARACTER SET utf8mb4 NULL,
-        refused_at DATETIME(3) NOT NULL,
-        KEY by_name (name, id)
-    ) ENGINE = InnoDB",
-];
-
 const SEEDED: &str = "SELECT 1 FROM leasehold_fence WHERE name = ?";
 const SEED: &str = "INSERT IGNORE INTO leasehold_fence (name, token) VALUES (?, 0)";
 
@@ -46,7 +27,7 @@ const SEED: &str = "INSERT IGNORE INTO leasehold_fence (name, token) VALUES (?, 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum BadTable {
     #[error(
-        "table leasehold_fence is missing; call Fence::migrate once, as a user who may create tables, or run what `leasehold fence-check --print-migration mysql` prints"
+        "table leasehold_fence is missing; call Fence::migrate once, as a user who may create tables, or run what `leasehold fence migration mysql` prints"
     )]
     Missing,
     #[error(

@@ -58,7 +58,7 @@ pub(super) fn is_left(error: &sqlx::Error) -> bool {
 const LASTING: [&str; 4] = ["3D000", "28000", "28P01", "42501"];
 /// Not everybody has a program that calls `Fence::migrate`.
 const HOW_TO_MIGRATE: &str = "run the migration in this database and schema: Fence::migrate, or with psql what \
-    `leasehold fence-check --print-migration postgres` prints";
+    `leasehold fence migration postgres` prints";
 
 /// The end of something that was not a commit, and no matter of tokens.
 pub(super) fn failed(error: sqlx::Error, place: &str) -> Error {

@@ -7,23 +7,6 @@ use sqlx::{Connection as _, SqliteConnection};
 use crate::receiver::{KEPT_REFUSALS, Mark, Refused, Seen};
 use crate::stamp::Stamp;
 
-/// Names are compared by their bytes: that is what columns without a collation do here.
-pub(super) const TABLES: [&str; 2] = [
-    "CREATE TABLE IF NOT EXISTS leasehold_fence (
-        name TEXT NOT NULL PRIMARY KEY COLLATE BINARY,
-        token INTEGER NOT NULL CHECK (typeof(token) = 'integer'),
-        holder TEXT
-    ) WITHOUT ROWID",
-    "CREATE TABLE IF NOT EXISTS leasehold_refusal (
-        id INTEGER PRIMARY KEY AUTOINCREMENT,
-        name TEXT NOT NULL COLLATE BINARY,
-        token INTEGER NOT NULL,
-        highest INTEGER NOT NULL,
-        holder TEXT,
-        refused_at TEXT NOT NULL
-    )",
-];
-
 /// Makes or raises the row, or leaves it as it is. In any case it takes the write lock, if the transaction has not got it.
 const RAISE: &str = "INSERT INTO leasehold_fence (name, token, holder) VALUES (?1, ?2, ?3)
     ON CONFLICT (name) DO UPDATE SET token = excluded.token, holder = excluded.holder
@@ -70,7 +53,7 @@ pub(super) enum Unfit {
     )]
     Journal { found: String },
     #[error(
-        "table leasehold_fence is missing; call Fence::migrate once, or run what `leasehold fence-check --print-migration sqlite` prints"
+        "table leasehold_fence is missing; call Fence::migrate once, or run what `leasehold fence migration sqlite` prints"
     )]
     NoTable,
     #[error(

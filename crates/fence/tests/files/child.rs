@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use leasehold_fence::files::Fence;
 use leasehold_fence::{Error, Outcome};
 
-use crate::stamp;
+use crate::files::stamp;
 
 const FILE: &str = "LEASEHOLD_TEST_FILE";
 const TOKEN: &str = "LEASEHOLD_TEST_TOKEN";
@@ -41,7 +41,11 @@ pub(crate) fn command(file: &Path, token: u64, signal: &str, (step, nth): (&str,
         "-e",
         &format!("inject={step}:signal={signal}:when={nth}"),
     ]);
-    command.arg(std::env::current_exe().unwrap()).args(["--exact", "child::a_child_writes", "--nocapture"]);
+    command.arg(std::env::current_exe().unwrap()).args([
+        "--exact",
+        "files::child::a_child_writes",
+        "--nocapture",
+    ]);
     command.env(FILE, file).env(TOKEN, token.to_string()).stdout(Stdio::piped()).stderr(Stdio::null());
     command
 }

@@ -6,7 +6,7 @@ use leasehold_fence::files::Fence;
 use leasehold_fence::{Error, Receiver as _};
 use tokio::time::sleep;
 
-use crate::{child, contents, fence, highest, stamp};
+use crate::files::{child, contents, fence, highest, stamp};
 
 /// Ends a child at every call of every kind that a write makes. Gives back how many there were.
 fn killed_at_every_step(before: Option<&str>) -> usize {

@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use leasehold_fence::files::Fence;
 use leasehold_fence::{Authority, Counts, Error, KEPT_REFUSALS, NoAuthority, Outcome, Receiver as _, Stamp};
 
-use crate::{contents, fence, highest, stamp};
+use crate::files::{contents, fence, highest, stamp};
 
 #[tokio::test]
 async fn old_looks_new_writes_old_is_refused_and_equal_tokens_pass() {

@@ -4,7 +4,7 @@ use std::fs::File;
 
 use rustix::fs::{FlockOperation, flock};
 
-use crate::{contents, fence, highest, stamp};
+use crate::files::{contents, fence, highest, stamp};
 
 #[test]
 fn wrong_way_check_first_and_write_afterwards() {

@@ -1,6 +1,6 @@
 //! What `docs/guides/fence-http.md` shows, run.
 
-use crate::stage::{send, serve};
+use crate::http::stage::{send, serve};
 
 // From here to the end of `app` it stands in the guide.
 use axum::Router;

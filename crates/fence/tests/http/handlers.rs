@@ -4,7 +4,7 @@ use http::Request;
 use leasehold_fence::http::stamped;
 use leasehold_fence::{Authority, NoAuthority, Stamp};
 
-use crate::stage::{Service, send, write};
+use crate::http::stage::{Service, send, write};
 
 fn pairs(written: &[(i64, String)]) -> Vec<(i64, &str)> {
     written.iter().map(|(token, value)| (*token, value.as_str())).collect()

@@ -12,8 +12,8 @@ use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt as _};
 
-use crate::http::Http;
-use crate::s3::store;
+use crate::object_store::http::Http;
+use crate::object_store::s3::store;
 
 /// How a value is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,10 +7,10 @@ use leasehold_fence::object_store::Fence;
 use leasehold_fence::{Counts, Error, Outcome, Receiver as _};
 use object_store::aws::S3ConditionalPut;
 
-use crate::common::{contents, highest, stamp};
-use crate::faulty::{Arrives, Faulty, HEAD, Plan, Said};
-use crate::http::{Answer, Http};
-use crate::s3::store;
+use crate::object_store::common::{contents, highest, stamp};
+use crate::object_store::faulty::{Arrives, Faulty, HEAD, Plan, Said};
+use crate::object_store::http::{Answer, Http};
+use crate::object_store::s3::store;
 
 /// A store with a head of token 33, the fence over it, and one that no fault comes between.
 async fn world() -> (Faulty, Fence, Fence) {

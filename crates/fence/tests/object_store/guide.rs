@@ -3,9 +3,9 @@
 use leasehold_fence::Receiver as _;
 use object_store::aws::S3ConditionalPut;
 
-use crate::common::{contents, highest, stamp};
-use crate::http::Http;
-use crate::s3::store;
+use crate::object_store::common::{contents, highest, stamp};
+use crate::object_store::http::Http;
+use crate::object_store::s3::store;
 
 // From here to the end of the function.
 use std::sync::Arc;

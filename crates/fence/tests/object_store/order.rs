@@ -9,10 +9,10 @@ use object_store::aws::S3ConditionalPut;
 use object_store::local::LocalFileSystem;
 use tokio::sync::oneshot;
 
-use crate::common::{contents, failed, highest, stamp};
-use crate::faulty::Faulty;
-use crate::http::Http;
-use crate::s3::{BUCKET, store, store_at};
+use crate::object_store::common::{contents, failed, highest, stamp};
+use crate::object_store::faulty::Faulty;
+use crate::object_store::http::Http;
+use crate::object_store::s3::{BUCKET, store, store_at};
 
 fn fence(path: &str) -> Fence {
     Fence::new(Arc::new(store(&Http::default(), S3ConditionalPut::ETagMatch)), path)

@@ -8,7 +8,7 @@ use leasehold_kit::s3::Server;
 use object_store::aws::{AmazonS3, AmazonS3Builder, S3ConditionalPut};
 use object_store::{BackoffConfig, RetryConfig};
 
-use crate::http::Http;
+use crate::object_store::http::Http;
 
 pub(crate) const BUCKET: &str = "fenced";
 

@@ -10,9 +10,9 @@ use object_store::{
     Attribute, Attributes, ObjectStore as _, ObjectStoreExt as _, PutMode, PutOptions, UpdateVersion,
 };
 
-use crate::common::{contents, highest, stamp};
-use crate::http::Http;
-use crate::s3::store;
+use crate::object_store::common::{contents, highest, stamp};
+use crate::object_store::http::Http;
+use crate::object_store::s3::store;
 
 fn s3() -> Arc<AmazonS3> {
     Arc::new(store(&Http::default(), S3ConditionalPut::ETagMatch))
@@ -93,7 +93,7 @@ async fn wrong_way_whoever_removes_the_head_removes_the_fence() {
 /// Removing every body that is not named, whatever its token, takes one from under a writer that is about to name it.
 #[tokio::test]
 async fn wrong_way_sweeping_bodies_of_the_present_token() {
-    use crate::faulty::{Arrives, Faulty, HEAD, Plan, Said};
+    use crate::object_store::faulty::{Arrives, Faulty, HEAD, Plan, Said};
     use futures_util::TryStreamExt as _;
     for (careful, stays) in [(false, false), (true, true)] {
         let store = Faulty::default();

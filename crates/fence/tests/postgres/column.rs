@@ -2,7 +2,7 @@
 
 use leasehold_fence::{Error, Outcome, Receiver as _, Stamp};
 
-use crate::world::{World, has, refused_for, run, stamp, why_failed};
+use crate::postgres::world::{World, has, refused_for, run, stamp, why_failed};
 
 async fn updated(world: &World, stamp: &Stamp, id: i32, body: &str) -> Result<(), Error> {
     let update = "UPDATE doc SET body = $1, fence = $2 WHERE id = $3 AND fence <= $2";
@@ -75,7 +75,7 @@ async fn an_update_that_waited_for_a_greater_token_is_refused() {
         .await
         .unwrap();
     let fence = world.fence.clone();
-    let old = crate::world::beside(async move {
+    let old = crate::postgres::world::beside(async move {
         let update = |token| {
             sqlx::query("UPDATE doc SET fence = $1, body = 'old' WHERE id = 7 AND fence <= $1").bind(token)
         };
@@ -85,5 +85,5 @@ async fn an_update_that_waited_for_a_greater_token_is_refused() {
     });
     world.until_waiting(1).await;
     new.commit().await.unwrap();
-    assert_eq!(refused_for(crate::world::soon(old).await), 34);
+    assert_eq!(refused_for(crate::postgres::world::soon(old).await), 34);
 }

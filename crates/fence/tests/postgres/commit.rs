@@ -8,7 +8,9 @@ use sqlx::Executor as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::world::{A_WHILE, NAME, World, beside, has, pool, put, refused_for, run, stamp, why_failed};
+use crate::postgres::world::{
+    A_WHILE, NAME, World, beside, has, pool, put, refused_for, run, stamp, why_failed,
+};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cut {

@@ -7,7 +7,7 @@ use leasehold_fence::postgres::Fence;
 use leasehold_fence::{Error, Receiver, Stale, Stamp};
 use sqlx::{PgPool, Transaction};
 
-use crate::world::{NO_GATE, NO_ROW_LOCK, World, put};
+use crate::postgres::world::{NO_GATE, NO_ROW_LOCK, World, put};
 
 #[derive(Debug, Clone, Copy)]
 enum Way {

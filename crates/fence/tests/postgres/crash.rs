@@ -4,7 +4,7 @@ use leasehold_fence::{Error, Receiver as _};
 use leasehold_kit::{Receiver as _, postgres};
 use sqlx::Executor as _;
 
-use crate::world::{NAME, World, put, refused_for, run, stamp};
+use crate::postgres::world::{NAME, World, put, refused_for, run, stamp};
 
 async fn restarted(server: &mut postgres::Server) -> World {
     server.restart().unwrap();
@@ -25,7 +25,7 @@ async fn the_server_dies_between_entry_and_write_and_between_write_and_commit() 
     world.fence.enter(&mut written, &stamp(34)).await.unwrap();
     put(&mut written, &stamp(34), "half").await.unwrap();
     let mut raised = world.begin().await;
-    world.fence.enter(&mut raised, &crate::world::of("other", 9)).await.unwrap();
+    world.fence.enter(&mut raised, &crate::postgres::world::of("other", 9)).await.unwrap();
     server.kill().unwrap();
     for mut dead in [entered, written, raised] {
         dead.execute("SELECT 1").await.unwrap_err();

@@ -4,7 +4,7 @@ use leasehold_fence::postgres::Fence;
 use leasehold_fence::{Authority, Error, NoAuthority, Outcome, Receiver as _, Stamp};
 use sqlx::Executor as _;
 
-use crate::world::{NAME, World, beside, has, of, pid, pool, put, soon, stamp, why_failed};
+use crate::postgres::world::{NAME, World, beside, has, of, pid, pool, put, soon, stamp, why_failed};
 
 #[tokio::test]
 async fn every_seal_and_write_is_counted_once_by_its_end() {

@@ -5,7 +5,7 @@ use leasehold_fence::{Receiver as _, Stamp};
 use leasehold_kit::{Receiver as _, postgres};
 use sqlx::{Executor as _, PgConnection};
 
-use crate::world::{NAME, World, beside, has, of, put, refused_for, run, soon, stamp, why_failed};
+use crate::postgres::world::{NAME, World, beside, has, of, put, refused_for, run, soon, stamp, why_failed};
 
 /// Where an entry of a mutated fence stands still: until nobody has this advisory lock.
 const PAUSE: &str = "(SELECT pg_advisory_xact_lock_shared(4711)) IS NOT NULL";
@@ -263,7 +263,7 @@ async fn raise_rolled_back_elsewhere(server: &postgres::Server, mutations: &[(&s
     let world = World::at(server.url().parse().unwrap()).await;
     run(&world.pool, "DROP TABLE IF EXISTS leasehold_fence, leasehold_refusal CASCADE").await;
     run(&world.pool, "DROP SEQUENCE IF EXISTS leasehold_raises").await;
-    let mut migration = leasehold_fence::postgres::MIGRATION.to_owned();
+    let mut migration = leasehold_fence::migration::POSTGRES.to_owned();
     for (part, instead) in mutations {
         assert!(migration.contains(part), "{part:?} is not in the migration any more");
         migration = migration.replace(part, instead);

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::world::{World, refused_for, run, stamp};
+use crate::postgres::world::{World, refused_for, run, stamp};
 
 const GUIDE: &str = include_str!("../../../../docs/guides/fence-sql.md");
 /// Printed behind every command: no program prints this character.

@@ -3,7 +3,7 @@
 use leasehold_fence::{Authority, NoAuthority, Receiver as _, Stamp};
 use tokio::sync::oneshot;
 
-use crate::world::{NAME, World, beside, has, of, put, refused_for, soon, stamp, why_failed};
+use crate::postgres::world::{NAME, World, beside, has, of, put, refused_for, soon, stamp, why_failed};
 
 #[tokio::test]
 async fn a_stale_write_is_refused_before_and_after_the_first_write_of_the_new_holder() {

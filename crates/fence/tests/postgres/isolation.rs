@@ -3,7 +3,9 @@
 use leasehold_fence::Receiver as _;
 use sqlx::Executor as _;
 
-use crate::world::{NAME, NO_ROW_LOCK, World, beside, has, put, refused_for, run, soon, stamp, why_failed};
+use crate::postgres::world::{
+    NAME, NO_ROW_LOCK, World, beside, has, put, refused_for, run, soon, stamp, why_failed,
+};
 
 const LEVELS: [&str; 2] = ["REPEATABLE READ", "SERIALIZABLE"];
 

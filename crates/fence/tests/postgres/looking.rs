@@ -2,7 +2,7 @@
 
 use leasehold_fence::{KEPT_REFUSALS, Mark, Receiver as _, Seen};
 
-use crate::world::{NAME, World, pool, run, stamp};
+use crate::postgres::world::{NAME, World, pool, run, stamp};
 
 #[tokio::test]
 async fn an_unknown_name_has_nothing_and_a_known_one_its_token_and_holder() {
@@ -49,13 +49,13 @@ async fn a_refusal_that_cannot_be_noted_is_a_refusal_all_the_same() {
     let world = World::new().await;
     world.fence.seal(&stamp(34)).await.unwrap();
     run(&world.pool, "DROP TABLE leasehold_refusal").await;
-    assert_eq!(crate::world::refused_for(world.write(&stamp(33), "x").await), 34);
-    assert_eq!(crate::world::refused_for(world.fence.seal(&stamp(33)).await), 34);
+    assert_eq!(crate::postgres::world::refused_for(world.write(&stamp(33), "x").await), 34);
+    assert_eq!(crate::postgres::world::refused_for(world.fence.seal(&stamp(33)).await), 34);
     // The pool has no other connection to note it on.
     let alone = pool((*world.pool.connect_options()).clone(), 1).await;
     let fence = leasehold_fence::postgres::Fence::new(alone.clone());
     let mut tx = alone.begin().await.unwrap();
-    assert_eq!(crate::world::refused_for(fence.enter(&mut tx, &stamp(33)).await), 34);
+    assert_eq!(crate::postgres::world::refused_for(fence.enter(&mut tx, &stamp(33)).await), 34);
 }
 
 #[tokio::test]

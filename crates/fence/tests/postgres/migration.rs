@@ -1,9 +1,10 @@
 //! The migration: as often as you like, by many at once, in any schema, for roles that may do little.
 
 use leasehold_fence::Receiver as _;
-use leasehold_fence::postgres::{Fence, MIGRATION};
+use leasehold_fence::migration::POSTGRES as MIGRATION;
+use leasehold_fence::postgres::Fence;
 
-use crate::world::{NAME, World, beside, pool, refused_for, run, soon, stamp};
+use crate::postgres::world::{NAME, World, beside, pool, refused_for, run, soon, stamp};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn it_may_be_run_by_many_at_once_and_keeps_what_is_there() {
@@ -71,7 +72,7 @@ async fn a_role_with_the_listed_rights_can_do_all_that_is_needed() {
     }
     fence.seal(&stamp(34)).await.unwrap();
     fence
-        .transaction(&stamp(34), async |tx| Ok(crate::world::put(tx, &stamp(34), "x").await?))
+        .transaction(&stamp(34), async |tx| Ok(crate::postgres::world::put(tx, &stamp(34), "x").await?))
         .await
         .unwrap();
     assert_eq!(refused_for(fence.seal(&stamp(33)).await), 34);

@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
-use leasehold_fence::postgres::{MIGRATION, WRITE_PATIENCE};
+use leasehold_fence::migration::POSTGRES as MIGRATION;
+use leasehold_fence::postgres::WRITE_PATIENCE;
 use leasehold_fence::{Outcome, Receiver as _};
 use leasehold_kit::{Receiver as _, postgres};
 use sqlx::Executor as _;
 
-use crate::world::{A_WHILE, NAME, SOON, World, beside, has, pid, put, run, soon, stamp, why_failed};
+use crate::postgres::world::{
+    A_WHILE, NAME, SOON, World, beside, has, pid, put, run, soon, stamp, why_failed,
+};
 
 async fn setting(connection: &mut sqlx::PgConnection, name: &str) -> String {
     let setting = "SELECT coalesce(current_setting($1, true), '')";
@@ -41,7 +44,7 @@ async fn an_entry_that_waited_too_long_has_failed_and_names_the_backend() {
     old.commit().await.unwrap();
     let mut raise = world.begin().await;
     world.fence.enter(&mut raise, &next).await.unwrap();
-    let pid = crate::world::pid(&mut raise).await;
+    let pid = crate::postgres::world::pid(&mut raise).await;
     has(why_failed(fence.transaction(&stamp(33), async |_| Ok(())).await), &format!("of backend {pid} for"));
 }
 

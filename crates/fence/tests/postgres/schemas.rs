@@ -4,7 +4,7 @@ use leasehold_fence::postgres::Fence;
 use leasehold_fence::{Outcome, Receiver as _};
 use sqlx::Executor as _;
 
-use crate::world::{A_WHILE, World, has, pid, refused_for, run, stamp, why_failed};
+use crate::postgres::world::{A_WHILE, World, has, pid, refused_for, run, stamp, why_failed};
 
 /// The same database with a fence in each of two schemas, and in each a table that its own fence protects.
 async fn two() -> (World, Fence, Fence) {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use leasehold_fence::{Error, Outcome, Receiver as _};
 
-use crate::world::{
+use crate::postgres::world::{
     A_WHILE, NAME, NO_GATE, SOON, World, beside, has, pid, put, refused_for, run, soon, stamp, why_failed,
 };
 
@@ -138,7 +138,7 @@ async fn a_seal_whose_caller_goes_away_leaves_a_connection_that_works() {
     let world = World::new().await;
     let mut old = world.begin().await;
     world.fence.enter(&mut old, &stamp(33)).await.unwrap();
-    let alone = crate::world::pool((*world.pool.connect_options()).clone(), 1).await;
+    let alone = crate::postgres::world::pool((*world.pool.connect_options()).clone(), 1).await;
     let fence = leasehold_fence::postgres::Fence::new(alone.clone());
     assert!(tokio::time::timeout(A_WHILE, fence.seal(&stamp(34))).await.is_err());
     old.rollback().await.unwrap();

@@ -4,7 +4,7 @@ use leasehold_fence::Receiver as _;
 use leasehold_fence::postgres::Fence;
 use leasehold_kit::{Receiver as _, postgres};
 
-use crate::world::{World, pool, run, stamp};
+use crate::postgres::world::{World, pool, run, stamp};
 
 async fn hazards(world: &World) -> Vec<String> {
     world.fence.hazards().await.unwrap().iter().map(ToString::to_string).collect()

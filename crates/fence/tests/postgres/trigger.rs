@@ -3,7 +3,7 @@
 use leasehold_fence::Receiver as _;
 use sqlx::{Executor as _, PgConnection};
 
-use crate::world::{World, has, of, run, stamp, why_failed};
+use crate::postgres::world::{World, has, of, run, stamp, why_failed};
 
 const WRITES: [&str; 5] = [
     "INSERT INTO report VALUES (2, 'b')",

@@ -6,7 +6,8 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use leasehold_fence::postgres::{Fence, MIGRATION};
+use leasehold_fence::migration::POSTGRES as MIGRATION;
+use leasehold_fence::postgres::Fence;
 use leasehold_fence::{Counts, Error, Stamp};
 use leasehold_kit::{Receiver as _, postgres};
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};

@@ -3,7 +3,7 @@
 use leasehold_fence::Receiver as _;
 use sqlx::Executor as _;
 
-use crate::world::{NAME, World, beside, put, refused_for, run, soon, stamp};
+use crate::postgres::world::{NAME, World, beside, put, refused_for, run, soon, stamp};
 
 /// Old checks, new commits, old writes.
 #[tokio::test]

@@ -3,7 +3,7 @@
 use leasehold_fence::proxy::{FenceProxy, Settings};
 use leasehold_fence::{Counts, Error, Outcome, Receiver};
 
-use crate::stage::{Serving, Stage, Store, head, highest, stamp, write};
+use crate::proxy::stage::{Serving, Stage, Store, head, highest, stamp, write};
 
 #[tokio::test]
 async fn a_stale_write_is_refused_and_never_reaches_the_store() {
@@ -161,5 +161,5 @@ async fn a_service_that_is_no_proxy_is_not_taken_for_sealed() {
     let upstream = Store::default().serve().await;
     let wrong = leasehold_fence::http::Proxy::new(&upstream).unwrap();
     let said = wrong.seal(&stamp(34)).await.unwrap_err();
-    assert!(matches!(said, Error::Failed { .. }) && said.to_string().contains("is no fence-proxy"), "{said}");
+    assert!(matches!(said, Error::Failed { .. }) && said.to_string().contains("is no fence proxy"), "{said}");
 }

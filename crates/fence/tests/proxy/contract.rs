@@ -8,7 +8,7 @@ use leasehold_fence::conformance::{Load, Report, Subject, Trouble, Violation, Wr
 use leasehold_fence::http::{Proxy, stamped};
 use leasehold_fence::{Error, Receiver, Stamp};
 
-use crate::stage::{Stage, Store};
+use crate::proxy::stage::{Stage, Store};
 
 /// How writes reach the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,16 +110,16 @@ async fn wrong_way_check_then_act_is_found_by_the_suite() {
 async fn wrong_way_a_check_at_the_proxy_and_a_write_past_it() {
     let stage = Stage::new().await;
     let past = Proxy::new(&stage.upstream).unwrap();
-    let (old, new) = (crate::stage::stamp(33), crate::stage::stamp(34));
+    let (old, new) = (crate::proxy::stage::stamp(33), crate::proxy::stage::stamp(34));
     stage.proxy.seal(&old).await.unwrap();
     stage.proxy.seal(&new).await.unwrap();
-    crate::stage::write(&past, 34, "/append/a", "new").await.unwrap();
-    crate::stage::write(&past, 33, "/append/a", "old").await.unwrap();
+    crate::proxy::stage::write(&past, 34, "/append/a", "new").await.unwrap();
+    crate::proxy::stage::write(&past, 33, "/append/a", "old").await.unwrap();
     assert_eq!(
         stage.store.order(),
         [(34, "new".to_owned()), (33, "old".to_owned())],
         "this is the corruption"
     );
     // The right way, from the same state.
-    assert_eq!(crate::stage::highest(stage.write(33, "late").await), Some(34));
+    assert_eq!(crate::proxy::stage::highest(stage.write(33, "late").await), Some(34));
 }

@@ -11,7 +11,7 @@ use leasehold_fence::{Outcome, Receiver};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::stage::{Serving, Store, eventually, highest, stamp, write};
+use crate::proxy::stage::{Serving, Store, eventually, highest, stamp, write};
 
 /// A wire to an address. While it is stopped, what was sent into it stays in it, also when the sender goes away.
 struct Wire {

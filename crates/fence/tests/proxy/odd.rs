@@ -5,7 +5,7 @@ use std::time::Duration;
 use leasehold_fence::proxy::{MAX_HEAD_BYTES, MAX_HEADERS, Settings};
 use leasehold_fence::{Error, Outcome, Receiver};
 
-use crate::stage::{Serving, Stage, Store, eventually, head, stamp, write};
+use crate::proxy::stage::{Serving, Stage, Store, eventually, head, stamp, write};
 
 #[tokio::test]
 async fn what_takes_a_connection_over_is_refused() {

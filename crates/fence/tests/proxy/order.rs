@@ -7,7 +7,7 @@ use leasehold_fence::{Error, Outcome, Receiver};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
-use crate::stage::{Stage, Store, eventually, head, highest, stamp};
+use crate::proxy::stage::{Stage, Store, eventually, head, highest, stamp};
 
 async fn kept(stage: &Stage, token: u64) {
     while stage.proxy.look("a").await.unwrap().highest.is_none_or(|mark| mark.token < token) {
@@ -163,8 +163,8 @@ async fn an_upstream_that_dies_in_the_middle_is_unknown() {
         }
     });
     let directory = tempfile::tempdir().unwrap();
-    let serving = crate::stage::Serving::start(Settings::new(upstream, directory.path())).await;
-    let said = crate::stage::write(&serving.proxy(), 33, "/nothing", "x").await.unwrap_err();
+    let serving = crate::proxy::stage::Serving::start(Settings::new(upstream, directory.path())).await;
+    let said = crate::proxy::stage::write(&serving.proxy(), 33, "/nothing", "x").await.unwrap_err();
     assert!(matches!(said, Error::Unknown { .. }) && said.to_string().contains("ended"), "{said}");
     let raw = serving.raw(&head(33, "/half", "Content-Length: 0\r\n\r\n")).await;
     assert!(

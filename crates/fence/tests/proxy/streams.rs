@@ -6,7 +6,7 @@ use leasehold_fence::proxy::Settings;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::stage::{Stage, Store, head};
+use crate::proxy::stage::{Stage, Store, head};
 
 const PIECE: usize = 64 * 1024;
 

@@ -11,7 +11,7 @@ use leasehold_kit::Receiver as _;
 use leasehold_kit::redis::Server;
 use tokio::time::sleep;
 
-use crate::common::{ask, connect, get, highest, stamp};
+use crate::redis::common::{ask, connect, get, highest, stamp};
 
 struct Cluster {
     url: String,

@@ -7,7 +7,7 @@ use leasehold_fence::redis::Fence;
 use leasehold_fence::{Error, Receiver, Stale, Stamp};
 use redis::aio::MultiplexedConnection;
 
-use crate::common::{ask, connect, fence, url};
+use crate::redis::common::{ask, connect, fence, url};
 
 /// How a value is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use leasehold_kit::Receiver as _;
 use leasehold_kit::redis::Server;
 use tokio::time::sleep;
 
-use crate::common::{get, highest, stamp};
+use crate::redis::common::{get, highest, stamp};
 
 #[tokio::test]
 async fn a_server_that_is_killed_between_guard_and_write_keeps_the_fence() {

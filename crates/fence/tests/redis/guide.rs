@@ -5,7 +5,7 @@ use std::process::Command;
 use leasehold_fence::Receiver as _;
 use redis::{RedisError, Value};
 
-use crate::common::{connect, get, highest, stamp, url};
+use crate::redis::common::{connect, get, highest, stamp, url};
 
 // From here to the end of the function.
 use leasehold_fence::redis::Fence;

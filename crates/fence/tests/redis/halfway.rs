@@ -4,7 +4,7 @@ use leasehold_fence::Error;
 use leasehold_fence::redis::{Halfway, Unfit};
 use redis::Pipeline;
 
-use crate::common::{ask, fence, get, stamp, url};
+use crate::redis::common::{ask, fence, get, stamp, url};
 
 async fn failed(commands: &Pipeline) -> String {
     let fence = fence().await;

@@ -7,7 +7,7 @@ use leasehold_fence::{Authority, Counts, Error, KEPT_REFUSALS, NoAuthority, Outc
 use redis::Value;
 use tokio::sync::oneshot;
 
-use crate::common::{ask, fence, get, highest, stamp, url};
+use crate::redis::common::{ask, fence, get, highest, stamp, url};
 
 #[tokio::test]
 async fn a_write_is_made_with_its_replies_and_equal_tokens_pass() {

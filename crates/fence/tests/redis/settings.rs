@@ -4,7 +4,7 @@ use leasehold_fence::redis::Fence;
 use leasehold_fence::{Hazard, Receiver as _};
 use leasehold_kit::{Receiver as _, redis as server};
 
-use crate::common::{ask, fence, stamp};
+use crate::redis::common::{ask, fence, stamp};
 
 async fn hazards(url: &str) -> Vec<String> {
     let fence = Fence::open(url).await.unwrap();

@@ -7,7 +7,7 @@ use leasehold_kit::redis::Server;
 use std::time::Duration;
 use tokio::time::sleep;
 
-use crate::common::{ask, fence, get, highest, stamp, url};
+use crate::redis::common::{ask, fence, get, highest, stamp, url};
 
 #[tokio::test]
 async fn wrong_way_check_first_and_write_afterwards() {
@@ -109,7 +109,7 @@ async fn wrong_way_a_server_that_evicts_any_key_evicts_the_fence() {
         {
             let _: () = ask(&server.url(), redis::cmd("CONFIG").arg("SET").arg(key).arg(value)).await;
         }
-        let mut connection = crate::common::connect(&server.url()).await;
+        let mut connection = crate::redis::common::connect(&server.url()).await;
         let value = "x".repeat(1_000);
         for key in 0..10_000 {
             let mut set = redis::cmd("SET");

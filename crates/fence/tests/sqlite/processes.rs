@@ -22,7 +22,7 @@ struct Other {
 impl Other {
     fn start(directory: &Path, order: &str) -> Self {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "processes::the_other_process", "--nocapture"]);
+        command.args(["--exact", "sqlite::processes::the_other_process", "--nocapture"]);
         command.env(FILE, directory).env(ORDER, order).stdout(Stdio::piped());
         let mut process = command.spawn().unwrap();
         let lines = BufReader::new(process.stdout.take().unwrap()).lines();

@@ -6,7 +6,6 @@ use raft::eraftpb::{Message, MessageType};
 
 use crate::actor::{Actor, look, order};
 use crate::disk::Disk;
-use crate::mistake::Mistake;
 use crate::world::{World, id_of, is_unavailable, member};
 
 /// A node that was added and has noted the term of its leader, and whose snapshot did not arrive.
@@ -56,11 +55,11 @@ fn a_blank_node_that_is_told_to_lead_does_not() {
 #[test]
 fn a_blank_founder_keeps_its_word_when_it_is_started_again() {
     // The others list it as a voter, and may need its vote; it has nothing that they could have lost.
-    let mut world = World::founded(3, Options::default(), 4, Mistake::None);
+    let mut world = World::founded(3, Options::default(), 4);
     for process in 0..3 {
         world.crash(process);
     }
-    world.processes[2].disk = Disk::with(None, Mistake::None);
+    world.processes[2].disk = Disk::with(None);
     world.start(2);
     for candidate in [0, 1] {
         let mut asks = Message { term: 5, log_term: 1, index: 1, ..Message::default() };

@@ -5,13 +5,12 @@ use leasehold_node::payload::NodeSnapshot;
 use leasehold_node::{Fatal, Options};
 
 use crate::actor::{Actor, holder, order};
-use crate::mistake::Mistake;
 use crate::world::{World, id_of, member};
 
 /// Snapshots after a few entries, so that a leader that was started again has a short log.
 fn short_logs() -> World {
     let options = Options { snapshot_entries: 12, ..Options::default() };
-    let mut world = World::founded(3, options, 9, Mistake::None);
+    let mut world = World::founded(3, options, 9);
     world.run_until(3_000, |world| world.leader().is_some());
     world
 }
@@ -202,10 +201,10 @@ fn a_member_whose_committed_entries_were_overwritten_by_those_who_forgot_them_st
 
 #[test]
 fn a_founder_that_is_still_blank_gets_a_snapshot_and_counts() {
-    let mut world = World::founded(3, Options::default(), 4, Mistake::None);
+    let mut world = World::founded(3, Options::default(), 4);
     // It crashed after the others had learnt its id, and before it wrote anything.
     world.crash(2);
-    world.processes[2].disk = crate::disk::Disk::with(None, Mistake::None);
+    world.processes[2].disk = crate::disk::Disk::with(None);
     world.start(2);
     world.run_until(3_000, |world| world.leader().is_some());
     world.run(500);

@@ -1,10 +1,10 @@
 //! Writes that a crash cuts in two, while the members change.
 
+use leasehold_core::planted::{Bug, plant};
 use leasehold_core::protocol::{ClusterCommand, Request};
 use leasehold_node::{CALLS, Fatal, Options};
 
 use crate::actor::{Actor, order};
-use crate::mistake::Mistake;
 use crate::world::{World, member, process_of};
 
 /// Who leads in the schedule below.
@@ -19,8 +19,8 @@ const NEW: [usize; 2] = [3, 4];
 /// Three voters become five, one by one. One of the three has both changes in its log and has not heard that they are committed when it
 /// crashes; of what was on its way to its disk all but the last `lost` batches are there, both changes among them. By
 /// the list from before both it and one other are a majority; by the list behind them the other three are.
-fn two_changes_and_a_crash(mistake: Mistake, lost: usize) -> World {
-    let mut world = World::founded(3, Options::default(), 1, mistake);
+fn two_changes_and_a_crash(lost: usize) -> World {
+    let mut world = World::founded(3, Options::default(), 1);
     world.run_until(5_000, |world| world.leader().is_some());
     for new in NEW {
         assert_eq!(world.add_process(None), new);
@@ -58,7 +58,7 @@ fn two_changes_and_a_crash(mistake: Mistake, lost: usize) -> World {
 
 #[test]
 fn a_member_that_crashed_behind_two_changes_does_not_count_by_the_list_before_them() {
-    let mut world = two_changes_and_a_crash(Mistake::None, 0);
+    let mut world = two_changes_and_a_crash(0);
     world.is_sound();
     let leader = world.leader().expect("three of five are a majority");
     assert!(leader != CRASHES && leader != BESIDE);
@@ -73,15 +73,16 @@ fn a_member_that_crashed_behind_two_changes_does_not_count_by_the_list_before_th
 
 #[test]
 fn a_disk_that_writes_the_commit_behind_the_entries_is_noticed() {
-    assert!(two_changes_and_a_crash(Mistake::EntriesFirst, 0).checks.violations.is_empty());
-    let world = two_changes_and_a_crash(Mistake::EntriesFirst, 1);
+    let _planted = plant(Bug::WritesEntriesFirst);
+    assert!(two_changes_and_a_crash(0).checks.violations.is_empty());
+    let world = two_changes_and_a_crash(1);
     let why = world.checks.violations.concat();
     assert!(why.contains("two leaders in term"), "{why}");
 }
 
 /// A follower that is behind gets many entries and their commit in one write, and crashes when so many batches of it are written.
-fn catches_up_and_crashes(mistake: Mistake, written: usize) -> (World, usize, Result<(), Fatal>) {
-    let mut world = World::founded(3, Options::default(), 1, mistake);
+fn catches_up_and_crashes(written: usize) -> (World, usize, Result<(), Fatal>) {
+    let mut world = World::founded(3, Options::default(), 1);
     world.run_until(5_000, |world| world.leader().is_some());
     let (leader, behind) = (world.the_leader(), world.followers()[0]);
     world.isolate(behind);
@@ -100,7 +101,7 @@ fn catches_up_and_crashes(mistake: Mistake, written: usize) -> (World, usize, Re
 #[test]
 fn a_write_that_is_cut_anywhere_leaves_a_log_that_opens() {
     for written in 0..8 {
-        let (mut world, behind, started) = catches_up_and_crashes(Mistake::None, written);
+        let (mut world, behind, started) = catches_up_and_crashes(written);
         assert_eq!(started, Ok(()), "with {written} batches");
         world.run(1_000);
         assert_eq!(world.node(behind).applied(), world.checks.applied());
@@ -109,7 +110,8 @@ fn a_write_that_is_cut_anywhere_leaves_a_log_that_opens() {
 
 #[test]
 fn a_disk_that_writes_the_commit_before_the_entries_is_noticed() {
-    let (_, _, started) = catches_up_and_crashes(Mistake::VotesFirst, 1);
+    let _planted = plant(Bug::WritesVotesFirst);
+    let (_, _, started) = catches_up_and_crashes(1);
     assert!(
         matches!(&started, Err(Fatal::Invariant(why)) if why.contains("before its commit")),
         "{started:?}"

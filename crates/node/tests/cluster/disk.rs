@@ -3,10 +3,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use leasehold_core::planted::{Bug, planted};
 use leasehold_node::payload::SnapshotImage;
 use leasehold_node::{LogEntry, LogWrite, Recovered, SavedSnapshot, Vote};
-
-use crate::mistake::Mistake;
 
 #[derive(Default)]
 pub(crate) struct Disk {
@@ -19,14 +18,13 @@ pub(crate) struct Disk {
     saving: Option<Box<SnapshotImage>>,
     /// Nothing is synced while this is so.
     pub(crate) stuck: bool,
-    pub(crate) mistake: Mistake,
-    /// Said to be synced and not there: only with a mistake.
+    /// Said to be synced and not there: only with a bug.
     lied: VecDeque<LogWrite>,
 }
 
 impl Disk {
-    pub(crate) fn with(snapshot: Option<SavedSnapshot>, mistake: Mistake) -> Self {
-        Self { snapshot, mistake, ..Self::default() }
+    pub(crate) fn with(snapshot: Option<SavedSnapshot>) -> Self {
+        Self { snapshot, ..Self::default() }
     }
 
     pub(crate) fn take(&mut self, write: LogWrite, synced_at: u64) {
@@ -44,7 +42,7 @@ impl Disk {
         }
         let (_, write) = self.in_flight.pop_front()?;
         let number = write.number;
-        if self.mistake == Mistake::SyncsLate {
+        if planted(Bug::AckBeforeSync) {
             self.lied.push_back(write);
             // Some reach it in the end.
             if self.lied.len() > 1 {
@@ -63,8 +61,7 @@ impl Disk {
             self.snapshot = Some(snapshot);
         }
         if let Some(vote) = write.vote {
-            let forgets = self.mistake == Mistake::ForgetsVotes;
-            self.vote = if forgets { Vote { vote: 0, ..vote } } else { vote };
+            self.vote = vote;
         }
         if let Some(first) = write.entries.first() {
             self.log.split_off(&first.index);
@@ -111,7 +108,7 @@ impl Disk {
     pub(crate) fn crash(&mut self, kept: usize) {
         self.lied.clear();
         let in_flight = std::mem::take(&mut self.in_flight).into_iter();
-        let batches: Vec<LogWrite> = in_flight.flat_map(|(_, write)| batches(write, self.mistake)).collect();
+        let batches: Vec<LogWrite> = in_flight.flat_map(|(_, write)| batches(write)).collect();
         for batch in batches.into_iter().take(kept) {
             self.keep(batch);
         }
@@ -123,8 +120,7 @@ impl Disk {
     pub(crate) fn recovered(&self) -> Recovered {
         let last = self.log.keys().next_back().copied().unwrap_or(0).max(self.covered());
         // A disk that lies about entries lies about the commit beside them as well.
-        let lies = self.mistake == Mistake::SyncsLate;
-        let commit = if lies { self.vote.commit.min(last) } else { self.vote.commit };
+        let commit = if planted(Bug::AckBeforeSync) { self.vote.commit.min(last) } else { self.vote.commit };
         Recovered {
             vote: Vote { commit, ..self.vote },
             entries: self.log.values().filter(|entry| entry.index > self.covered()).cloned().collect(),
@@ -134,19 +130,13 @@ impl Disk {
 
     /// How many batches are on their way.
     pub(crate) fn batches_in_flight(&self) -> usize {
-        let writes = self.in_flight.iter().map(|(_, write)| batches(write.clone(), self.mistake).len());
+        let writes = self.in_flight.iter().map(|(_, write)| batches(write.clone()).len());
         writes.sum()
     }
 
     /// A copy of what is synced, to be put back later.
     pub(crate) fn copy(&self) -> Self {
-        Self {
-            vote: self.vote,
-            log: self.log.clone(),
-            snapshot: self.snapshot.clone(),
-            mistake: self.mistake,
-            ..Self::default()
-        }
+        Self { vote: self.vote, log: self.log.clone(), snapshot: self.snapshot.clone(), ..Self::default() }
     }
 
     /// Replaces the bytes of the snapshot.
@@ -158,22 +148,20 @@ impl Disk {
 
 /// What the log on disk writes of this one after the other, if every entry were as large as a batch may be. Each batch says how far
 /// the log is committed, and none says more than it and those before it hold.
-fn batches(write: LogWrite, mistake: Mistake) -> Vec<LogWrite> {
+fn batches(write: LogWrite) -> Vec<LogWrite> {
     let LogWrite { number, install, vote, entries } = write;
     let batch = |vote: Option<Vote>, entries| LogWrite { number, install: None, vote, entries };
     let capped = |last: u64| vote.map(|vote| Vote { commit: vote.commit.min(last), ..vote });
     let vote_alone = vote.map(|vote| batch(Some(vote), Vec::new()));
     let is_bare = entries.is_empty();
-    let with_entries = entries.into_iter().map(|entry| match mistake {
-        Mistake::EntriesFirst | Mistake::VotesFirst => batch(None, vec![entry]),
-        _ => batch(capped(entry.index), vec![entry]),
-    });
+    let apart = planted(Bug::WritesEntriesFirst) || planted(Bug::WritesVotesFirst);
+    let vote_of = |entry: &LogEntry| if apart { None } else { capped(entry.index) };
+    let with_entries = entries.into_iter().map(|entry| batch(vote_of(&entry), vec![entry]));
     let mut batches: Vec<LogWrite> = with_entries.collect();
-    match mistake {
-        Mistake::EntriesFirst => batches.extend(vote_alone),
-        Mistake::VotesFirst => batches.splice(0..0, vote_alone).for_each(drop),
-        _ if is_bare => batches.extend(vote_alone),
-        _ => {}
+    if planted(Bug::WritesVotesFirst) {
+        batches.splice(0..0, vote_alone).for_each(drop);
+    } else if is_bare || apart {
+        batches.extend(vote_alone);
     }
     let install = install.map(|install| LogWrite { install: Some(install), ..batch(None, Vec::new()) });
     install.into_iter().chain(batches).collect()

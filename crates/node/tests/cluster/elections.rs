@@ -5,7 +5,6 @@ use leasehold_core::{Drift, Millis, Reply};
 use leasehold_node::{CALLS, ConnectionId, Input, Options};
 
 use crate::actor::{Actor, holder, look};
-use crate::mistake::Mistake;
 use crate::world::{World, id_of, is_unknown, millis};
 
 #[test]
@@ -28,7 +27,7 @@ fn a_leader_is_elected_and_every_node_grants() {
 #[test]
 fn one_seed_decides_a_whole_run() {
     let play = || {
-        let mut world = World::founded(5, Options::default(), 77, Mistake::None);
+        let mut world = World::founded(5, Options::default(), 77);
         let mut seen = Vec::new();
         for _ in 0..4 {
             world.run_until(5_000, |world| world.leader().is_some());

@@ -4,7 +4,6 @@
 mod actor;
 mod checks;
 mod disk;
-mod mistake;
 mod net;
 mod random;
 mod world;

@@ -8,7 +8,6 @@ use leasehold_node::payload::NodeSnapshot;
 use leasehold_node::{CALLS, Fatal, Options};
 
 use crate::actor::{Actor, holder, order, plain_grant};
-use crate::mistake::Mistake;
 use crate::world::{World, id_of, is_unknown, member};
 
 fn name(process: usize) -> String {
@@ -288,7 +287,7 @@ fn a_change_whose_leader_is_lost_has_an_unknown_outcome() {
 #[test]
 fn members_survive_restarts_and_snapshots() {
     let options = Options { snapshot_entries: 10, ..Options::default() };
-    let mut world = World::founded(3, options, 3, Mistake::None);
+    let mut world = World::founded(3, options, 3);
     world.run_until(3_000, |world| world.leader().is_some());
     let learner = world.add_process(None);
     changed(&add(&mut world, 0, learner));
@@ -318,7 +317,7 @@ fn members_survive_restarts_and_snapshots() {
 #[test]
 fn a_change_that_is_half_way_survives_a_restart_and_is_completed() {
     // Two members have begun to become three, and all of them stopped: found in a snapshot, or in the log behind one.
-    let mut world = World::founded(3, Options::default(), 5, Mistake::None);
+    let mut world = World::founded(3, Options::default(), 5);
     for process in 0..3 {
         world.crash(process);
         world.processes[process].disk.corrupt(|bytes| {

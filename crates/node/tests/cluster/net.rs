@@ -5,11 +5,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use leasehold_core::planted::{Bug, planted};
 use leasehold_node::{CALLS, PeerMessage};
 use raft::eraftpb::MessageType;
 
 use crate::actor::tag_of;
-use crate::mistake::Mistake;
 use crate::random::Random;
 
 /// On its way.
@@ -43,7 +43,6 @@ pub(crate) struct Net {
     pub(crate) loss: u64,
     /// On this way nothing of the log arrives, everything else does.
     pub(crate) held_up: Option<(usize, usize)>,
-    pub(crate) mistake: Mistake,
     pub(crate) random: Random,
 }
 
@@ -57,14 +56,13 @@ fn brings_entries(message: &PeerMessage) -> bool {
 }
 
 impl Net {
-    pub(crate) fn new(seed: u64, mistake: Mistake) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self {
             links: BTreeMap::new(),
             reports: Vec::new(),
             delay: (1_000_000, 1_000_000),
             loss: 0,
             held_up: None,
-            mistake,
             random: Random::new(seed),
         }
     }
@@ -89,7 +87,7 @@ impl Net {
             return None;
         }
         if matches!(message, PeerMessage::Reply { connection: CALLS, .. })
-            && self.mistake == Mistake::LosesReplies
+            && planted(Bug::ForwardLost)
             && self.random.below(4) == 0
         {
             return None;
@@ -97,7 +95,7 @@ impl Net {
         let takes = self.delay.0 + self.random.below(self.delay.1 - self.delay.0 + 1);
         link.latest = link.latest.max(now + takes);
         let tagged = matches!(&message, PeerMessage::Request { request, .. } if tag_of(request).is_some());
-        if tagged && self.mistake == Mistake::RepeatsRequests {
+        if tagged && planted(Bug::ForwardedTwice) {
             link.queue.push_back((link.latest, Parcel::Message(message.clone())));
         }
         link.queue.push_back((link.latest, Parcel::Message(message)));

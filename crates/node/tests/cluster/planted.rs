@@ -1,12 +1,12 @@
-//! Mistakes planted into disks, network, clocks and clients. Each is found by the same schedules and checks that find nothing
+//! Bugs planted into disks, network, clocks and clients. Each is found by the same schedules and checks that find nothing
 //! without it: `schedule` plays these seeds too.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use leasehold_core::planted::{Bug, plant};
 use leasehold_node::{Input, Options, PeerMessage};
 use raft::eraftpb::{Message, MessageType};
 
-use crate::mistake::Mistake;
 use crate::schedule::play;
 use crate::world::{World, id_of};
 
@@ -20,11 +20,12 @@ const TWO_TRUTHS: [&str; 6] = [
     "which is not in the table",
 ];
 
-/// Plays schedules until the mistake is noticed, by the checks or by a node that stops, and says how.
+/// Plays schedules until the bug is noticed, by the checks or by a node that stops, and says how.
 #[track_caller]
-fn noticed(mistake: Mistake, seeds: u64) -> String {
+fn noticed(bug: Bug, seeds: u64) -> String {
+    let _planted = plant(bug);
     for seed in 0..seeds {
-        match catch_unwind(AssertUnwindSafe(|| play(seed, mistake))) {
+        match catch_unwind(AssertUnwindSafe(|| play(seed))) {
             Ok(Ok(())) => {}
             Ok(Err(why)) => return why,
             Err(panic) => {
@@ -33,7 +34,7 @@ fn noticed(mistake: Mistake, seeds: u64) -> String {
             }
         }
     }
-    panic!("{mistake:?} was not noticed in {seeds} schedules");
+    panic!("{bug:?} was not noticed in {seeds} schedules");
 }
 
 #[track_caller]
@@ -44,16 +45,16 @@ fn is_one_of(why: &str, words: &[&str]) {
 
 #[test]
 fn a_disk_that_reports_too_early_is_noticed() {
-    let why = noticed(Mistake::SyncsLate, 10);
+    let why = noticed(Bug::AckBeforeSync, 10);
     let by_raft = "unexpected error when getting the last term";
     is_one_of(&why, &[&TWO_TRUTHS[..], &[by_raft]].concat());
 }
 
 #[test]
-fn a_disk_that_forgets_votes_is_noticed() {
+fn a_node_that_forgets_votes_is_noticed() {
     // Two candidates of one term ask the same member, which is started again between.
-    let play = |mistake| {
-        let mut world = World::founded(3, Options::default(), 1, mistake);
+    let play = || {
+        let mut world = World::founded(3, Options::default(), 1);
         for candidate in [0, 1] {
             let mut asks = Message { term: 5, log_term: 1, index: 1, ..Message::default() };
             asks.set_msg_type(MessageType::MsgRequestVote);
@@ -66,36 +67,37 @@ fn a_disk_that_forgets_votes_is_noticed() {
         }
         std::mem::take(&mut world.checks.violations)
     };
-    assert!(play(Mistake::None).is_empty());
-    is_one_of(&play(Mistake::ForgetsVotes).concat(), &["voted twice"]);
+    assert!(play().is_empty());
+    let _planted = plant(Bug::VoteNotPersisted);
+    is_one_of(&play().concat(), &["voted twice"]);
 }
 
 #[test]
 fn a_network_that_repeats_a_request_is_noticed() {
-    let why = noticed(Mistake::RepeatsRequests, 10);
+    let why = noticed(Bug::ForwardedTwice, 10);
     is_one_of(&why, &["applied twice", "took effect though"]);
 }
 
 #[test]
 fn answers_that_are_lost_in_silence_are_noticed() {
-    let why = noticed(Mistake::LosesReplies, 10);
+    let why = noticed(Bug::ForwardLost, 10);
     is_one_of(&why, &["never answered", "not answered", "did not come to it"]);
 }
 
 #[test]
 fn a_client_that_counts_from_what_it_hears_is_noticed() {
-    let why = noticed(Mistake::BelievesTooLong, 10);
+    let why = noticed(Bug::DeadlineFromReceipt, 10);
     is_one_of(&why, &["is believed to be held by", "which is not in the table"]);
 }
 
 #[test]
 fn a_wiped_member_with_its_old_id_is_noticed() {
-    let why = noticed(Mistake::WipedKeepsId, 10);
+    let why = noticed(Bug::WipedKeepsId, 10);
     is_one_of(&why, &TWO_TRUTHS);
 }
 
 #[test]
 fn clocks_that_run_too_fast_are_noticed() {
-    let why = noticed(Mistake::FastClock, 10);
+    let why = noticed(Bug::FastClock, 10);
     is_one_of(&why, &["log time moved by"]);
 }

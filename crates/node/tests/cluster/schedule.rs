@@ -13,13 +13,13 @@ mod client;
 use std::collections::{BTreeMap, BTreeSet};
 
 use leasehold_core::holder::Reading;
+use leasehold_core::planted::{Bug, planted};
 use leasehold_core::protocol::RequestId;
 use leasehold_node::{CALLS, Fatal, Options};
 
 use client::Client;
 
 use crate::actor::{Actor, name};
-use crate::mistake::Mistake;
 use crate::random::Random;
 use crate::world::{World, millis, process_of};
 
@@ -46,13 +46,12 @@ pub(crate) struct Play {
     /// Members that are being shut down.
     leaving: BTreeSet<usize>,
     random: Random,
-    mistake: Mistake,
     numbers: u64,
 }
 
 /// Plays a schedule to its end. Says what was violated.
-pub(crate) fn play(seed: u64, mistake: Mistake) -> Result<(), String> {
-    let mut play = Play::new(seed, mistake);
+pub(crate) fn play(seed: u64) -> Result<(), String> {
+    let mut play = Play::new(seed);
     for _ in 0..STEPS {
         play.step();
         play.sound()?;
@@ -61,10 +60,10 @@ pub(crate) fn play(seed: u64, mistake: Mistake) -> Result<(), String> {
 }
 
 impl Play {
-    fn new(seed: u64, mistake: Mistake) -> Self {
+    fn new(seed: u64) -> Self {
         let mut random = Random::new(seed);
         let options = Options { snapshot_entries: 20 + random.below(200), ..Options::default() };
-        let mut world = World::founded(3 + 2 * random.index(2), options, seed, mistake);
+        let mut world = World::founded(3 + 2 * random.index(2), options, seed);
         world.hop = millis(10);
         world.net.delay = (0, [5, 20, 60][random.index(3)] * 1_000_000);
         world.net.loss = [0, 5, 50][random.index(3)];
@@ -72,7 +71,7 @@ impl Play {
         for own in &mut world.processes {
             own.rate = rate(&mut random);
         }
-        if mistake == Mistake::FastClock {
+        if planted(Bug::FastClock) {
             world.processes.iter_mut().for_each(|own| own.rate = 500_000);
         }
         let mut play = Self {
@@ -85,7 +84,6 @@ impl Play {
             later: BTreeMap::new(),
             leaving: BTreeSet::new(),
             random,
-            mistake,
             numbers: 0,
         };
         for _ in 0..CLIENTS {
@@ -226,7 +224,7 @@ fn rate(random: &mut Random) -> i64 {
 fn plays(seeds: std::ops::Range<u64>) {
     for seed in seeds {
         eprintln!("seed {seed}");
-        if let Err(why) = play(seed, Mistake::None) {
+        if let Err(why) = play(seed) {
             panic!("seed {seed}: {why}");
         }
     }

@@ -8,7 +8,6 @@ use leasehold_node::payload::NodeSnapshot;
 use leasehold_node::{Fatal, Input, Options, SavedSnapshot, founding_snapshot};
 
 use crate::actor::{Actor, name, order};
-use crate::mistake::Mistake;
 use crate::world::{World, id_of, member};
 
 /// The version that a node knows, that it has told its driver, and that its leader shows.
@@ -49,7 +48,7 @@ fn a_later_version_is_kept_by_entries_snapshots_and_restarts() {
     let bytes =
         NodeSnapshot::encode(read.voters, &read.roster, read.outcomes, read.stamped, &changes, &read.table);
     let options = Options { snapshot_entries: 10, cluster_version: later, ..Options::default() };
-    let mut world = World::founded(3, options, 3, Mistake::None);
+    let mut world = World::founded(3, options, 3);
     for process in 0..3 {
         world.crash(process);
         world.processes[process].disk.corrupt(|_| bytes.clone());
@@ -134,7 +133,7 @@ fn answers(world: &mut World, client: &Actor) -> Vec<Answer> {
 
 #[test]
 fn what_came_with_a_version_is_kept_out_of_the_log_until_every_member_knows_it() {
-    let mut world = World::founded(3, Options { cluster_version: 1, ..Options::default() }, 7, Mistake::None);
+    let mut world = World::founded(3, Options { cluster_version: 1, ..Options::default() }, 7);
     world.run_until(3_000, |world| world.leader().is_some());
     meet(&mut world, [1; 3]);
     let (leader, follower) = (world.the_leader(), world.followers()[0]);

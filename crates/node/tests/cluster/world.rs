@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use leasehold_core::Config;
 use leasehold_core::holder::Reading;
+use leasehold_core::planted::{Bug, planted};
 use leasehold_core::protocol::{Member, MemberId, ToClient};
 use leasehold_node::payload::SnapshotImage;
 use leasehold_node::{
@@ -16,7 +17,6 @@ use leasehold_node::{
 
 use crate::checks::Checks;
 use crate::disk::Disk;
-use crate::mistake::Mistake;
 use crate::net::{Net, News};
 
 pub(crate) use asking::{is_unavailable, is_unknown};
@@ -72,7 +72,6 @@ pub(crate) struct World {
     seed: u64,
     requests: u64,
     connections: u64,
-    mistake: Mistake,
 }
 
 pub(crate) fn member(process: usize) -> Member {
@@ -90,13 +89,13 @@ pub(crate) fn process_of(id: MemberId) -> usize {
 }
 
 impl World {
-    pub(crate) fn founded(count: usize, options: Options, seed: u64, mistake: Mistake) -> Self {
+    pub(crate) fn founded(count: usize, options: Options, seed: u64) -> Self {
         let config = Config::default();
         let founding = founding_snapshot(&config, (0..count).map(member).collect());
         let mut world = Self {
             now: 0,
             processes: Vec::new(),
-            net: Net::new(seed, mistake),
+            net: Net::new(seed),
             checks: Checks::new(config.clone()),
             sent: Vec::new(),
             closed: Vec::new(),
@@ -108,7 +107,6 @@ impl World {
             seed,
             requests: 0,
             connections: 0,
-            mistake,
         };
         for _ in 0..count {
             world.add_process(Some(founding.clone()));
@@ -118,7 +116,7 @@ impl World {
 
     /// A cluster that serves.
     pub(crate) fn cluster(count: usize) -> Self {
-        let mut world = Self::founded(count, Options::default(), 1, Mistake::None);
+        let mut world = Self::founded(count, Options::default(), 1);
         world.run_until(5_000, |world| world.leader().is_some());
         world
     }
@@ -129,7 +127,7 @@ impl World {
         let offset = 7_000_000_000 * (number as u64 + 1);
         self.processes.push(Process {
             node: None,
-            disk: Disk::with(snapshot, self.mistake),
+            disk: Disk::with(snapshot),
             // Clocks of machines do not begin together, nor do the two of one machine.
             clock: Reading { boot: 9_000_000_123 + offset, raw: 5_000_000_777 + offset / 2 },
             rate: 0,
@@ -435,7 +433,8 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
-        if self.mistake == Mistake::None && !std::thread::panicking() {
+        let has_bug = Bug::ALL.iter().any(|bug| planted(*bug));
+        if !has_bug && !std::thread::panicking() {
             self.is_sound();
         }
     }

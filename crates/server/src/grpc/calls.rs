@@ -13,10 +13,10 @@ use tonic::Request;
 
 use super::{Answered, deadline, fields, status};
 use crate::metrics::Metrics;
-use crate::plain::{Acquired, Cancelled, Fault, Plain};
+use crate::plain::{Acquired, ApiError, Cancelled, Plain};
 
 /// What a call gives.
-type Outcome<T> = Result<T, Fault>;
+type Outcome<T> = Result<T, ApiError>;
 
 /// Answers a call: within its caller's deadline, and in a message that its caller takes.
 pub(super) async fn unary<M, A: Message, F: Future<Output = Outcome<A>>>(

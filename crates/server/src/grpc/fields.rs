@@ -13,14 +13,14 @@ use leasehold_wire::Wire;
 use leasehold_wire::messages as pb;
 use pb::write_register_request::Content;
 
-use crate::plain::{ClearAlarm, Fault, OpenSession, OwnNumbers, RegisterWrite, Revoke, SessionKey};
+use crate::plain::{ApiError, ClearAlarm, OpenSession, OwnNumbers, RegisterWrite, Revoke, SessionKey};
 
 /// Entries of a page when nobody says how many.
 const PAGE: usize = 100;
 /// Who did it, when nobody says who.
 const NAMELESS: &str = "grpc";
 
-type Checked<T> = Result<T, Fault>;
+type Checked<T> = Result<T, ApiError>;
 
 pub(super) fn key(text: &str) -> Checked<SessionKey> {
     text.parse().map_err(|why| bad("session_key", why))
@@ -107,13 +107,13 @@ pub(super) fn acquire(m: pb::AcquireRequest) -> Checked<Acquire> {
         // Only a mode that was left out is the usual one. A mode of a kind that is not known here is there, and is refused.
         let mode = request.mode.map_or(Ok(Mode::Exclusive), Mode::from_wire);
         let field = format!("requests[{i}].mode");
-        let mode = Fault::check_slots(&field, mode.map_err(|why| bad(&field, why))?)?;
+        let mode = ApiError::check_slots(&field, mode.map_err(|why| bad(&field, why))?)?;
         Ok(Request { resource, mode })
     });
     Ok(Acquire {
         requests: requests.collect::<Checked<_>>()?,
         value: value(m.value)?,
-        wait: Fault::check_wait("wait_ms", m.wait_ms.map(Millis::new))?,
+        wait: ApiError::check_wait("wait_ms", m.wait_ms.map(Millis::new))?,
     })
 }
 
@@ -167,8 +167,8 @@ fn label(field: &str, text: &str) -> Checked<Label> {
     Label::new(text).map_err(|why| bad(field, why))
 }
 
-fn bad(field: &str, why: impl Display) -> Fault {
-    Fault::BadField { field: field.to_owned(), why: why.to_string() }
+fn bad(field: &str, why: impl Display) -> ApiError {
+    ApiError::BadField { field: field.to_owned(), why: why.to_string() }
 }
 
 #[cfg(test)]
@@ -177,7 +177,7 @@ mod tests {
 
     fn field_of<T: std::fmt::Debug>(checked: Checked<T>) -> String {
         match checked {
-            Err(Fault::BadField { field, .. }) => field,
+            Err(ApiError::BadField { field, .. }) => field,
             other => panic!("{other:?}"),
         }
     }

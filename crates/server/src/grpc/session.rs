@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 use tonic::{Status, Streaming};
 
 use super::{Answers, status};
-use crate::plain::Fault;
+use crate::plain::ApiError;
 
 /// A client says who it is within this time, or is sent away.
 const OPENING_TIME: Duration = Duration::from_secs(5);
@@ -143,7 +143,7 @@ fn frames(messages: &[ToClient]) -> Vec<SessionOut> {
 /// The end of a connection that the service has let go of.
 fn let_go() -> Status {
     let why = "the connection is let go of: the service stops, or its client did not read".into();
-    status::of("session", &Fault::Failed(Failure::Unavailable { why }))
+    status::of("session", &ApiError::Failed(Failure::Unavailable { why }))
 }
 
 #[cfg(test)]

@@ -7,7 +7,8 @@ use prost::Message;
 use tonic::metadata::{BinaryMetadataKey, BinaryMetadataValue, MetadataMap, MetadataValue};
 use tonic::{Code, Status};
 
-use crate::plain::{Fault, FaultKind};
+use leasehold_api::ApiError;
+use leasehold_api::code::Kind;
 
 /// The fault's code, one word.
 pub(super) const CODE: &str = "leasehold-code";
@@ -21,13 +22,13 @@ const FAILURE: &str = "leasehold-failure-bin";
 const WAIT_ENDED: &str = "leasehold-wait-ended-bin";
 
 /// The status that a call ends with, told to the log as well.
-pub(super) fn of(call: &'static str, fault: &Fault) -> Status {
+pub(super) fn of(call: &'static str, fault: &ApiError) -> Status {
     let (code, message) = (fault.code(), fault.message());
     match fault.kind() {
-        FaultKind::Refused => tracing::info!(call, code, "refused"),
+        Kind::Refused => tracing::info!(call, code, "refused"),
         // What the caller did wrong is not worth more than what the table refuses.
-        FaultKind::Failed if fault.http_status() < 500 => tracing::info!(call, code, "not taken in"),
-        FaultKind::Failed | FaultKind::Unknown => tracing::warn!(call, code, message, "failed"),
+        Kind::Failed if fault.http_status() < 500 => tracing::info!(call, code, "not taken in"),
+        Kind::Failed | Kind::Unknown => tracing::warn!(call, code, message, "failed"),
     }
     let mut metadata = words(code, fault.kind());
     if let Some((key, bytes)) = facts(fault) {
@@ -40,12 +41,12 @@ pub(super) fn of(call: &'static str, fault: &Fault) -> Status {
 pub(super) fn too_late(call: &'static str) -> Status {
     tracing::info!(call, "the deadline has passed");
     let message = "the deadline has passed before an answer came: the outcome is unknown";
-    let metadata = words("outcome-unknown", FaultKind::Unknown);
+    let metadata = words("outcome-unknown", Kind::Unknown);
     Status::with_metadata(Code::DeadlineExceeded, message, metadata)
 }
 
 /// The machine's words for a fault.
-fn words(code: &'static str, kind: FaultKind) -> MetadataMap {
+fn words(code: &'static str, kind: Kind) -> MetadataMap {
     let mut metadata = MetadataMap::new();
     metadata.insert(CODE, MetadataValue::from_static(code));
     metadata.insert(KIND, MetadataValue::from_static(kind.as_str()));
@@ -53,11 +54,11 @@ fn words(code: &'static str, kind: FaultKind) -> MetadataMap {
 }
 
 /// What a fault knows beyond its code, and under which key it travels.
-fn facts(fault: &Fault) -> Option<(&'static str, Vec<u8>)> {
+fn facts(fault: &ApiError) -> Option<(&'static str, Vec<u8>)> {
     match fault {
-        Fault::Refused(refusal) => Some((REFUSAL, refusal.to_wire().encode_to_vec())),
-        Fault::Failed(failure) => Some((FAILURE, failure.to_wire().encode_to_vec())),
-        Fault::WaitEnded { acquire, why } => {
+        ApiError::Refused(refusal) => Some((REFUSAL, refusal.to_wire().encode_to_vec())),
+        ApiError::Failed(failure) => Some((FAILURE, failure.to_wire().encode_to_vec())),
+        ApiError::WaitEnded { acquire, why } => {
             match (Reply::PlainWaitEnded { number: *acquire, why: *why }).to_wire().reply {
                 Some(pb::reply::Reply::PlainWaitEnded(ended)) => Some((WAIT_ENDED, ended.encode_to_vec())),
                 _ => None,
@@ -84,7 +85,7 @@ mod tests {
     #[test]
     fn a_refusal_is_told_to_people_and_to_programs() {
         let refusal = Refusal::SessionOverdue;
-        let status = of("acquire", &Fault::Refused(refusal.clone()));
+        let status = of("acquire", &ApiError::Refused(refusal.clone()));
         assert_eq!(status.code(), Code::FailedPrecondition);
         assert_eq!(status.message(), refusal.to_string());
         assert_eq!((word(&status, CODE), word(&status, KIND)), ("session-overdue", "refused"));
@@ -95,7 +96,7 @@ mod tests {
     #[test]
     fn a_failure_carries_its_numbers() {
         let failure = Failure::RevisionTooOld { after: Revision::new(3), oldest: Revision::new(7) };
-        let status = of("watch", &Fault::Failed(failure.clone()));
+        let status = of("watch", &ApiError::Failed(failure.clone()));
         assert_eq!((word(&status, CODE), word(&status, KIND)), ("revision-too-old", "failed"));
         let told = pb::Failure::decode(&fact(&status, FAILURE)[..]).unwrap();
         assert_eq!(Failure::from_wire(told), Ok(failure));
@@ -103,7 +104,7 @@ mod tests {
 
     #[test]
     fn a_wait_that_ended_carries_why() {
-        let fault = Fault::WaitEnded { acquire: CommandNumber::new(4), why: WaitEnding::TimedOut };
+        let fault = ApiError::WaitEnded { acquire: CommandNumber::new(4), why: WaitEnding::TimedOut };
         let status = of("acquire", &fault);
         assert_eq!((status.code(), word(&status, CODE)), (Code::Aborted, "wait-ended"));
         let told = pb::PlainWaitEnded::decode(&fact(&status, WAIT_ENDED)[..]).unwrap();

@@ -16,7 +16,7 @@ use leasehold_wire::messages as pb;
 use tonic::Status;
 
 use super::{Answers, fields, status};
-use crate::plain::{Fault, Plain};
+use crate::plain::{ApiError, Plain};
 use crate::running::Counts;
 use crate::tcp::Counted;
 use crate::web::{ConnectionWatch, ConnectionWatches};
@@ -33,7 +33,7 @@ pub(super) fn begin(
     counts: &Arc<Counts>,
     limit: usize,
     of_connection: Option<&ConnectionWatches>,
-) -> Result<Answers<pb::WatchResponse>, Fault> {
+) -> Result<Answers<pb::WatchResponse>, ApiError> {
     let watch = fields::watch(m)?;
     // Counted before it is judged: two that begin at once may both be refused, but never both be let in.
     let counted = Counted::new(counts, |counts| &counts.watches);

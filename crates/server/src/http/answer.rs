@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::plain::Fault;
+use crate::plain::ApiError;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
@@ -26,10 +26,10 @@ impl<T: Serialize> IntoResponse for Answered<T> {
 
 /// Why there is no answer. The response has no body yet: see [`render`].
 #[derive(Debug)]
-pub(crate) struct Refused(pub(crate) Fault);
+pub(crate) struct Refused(pub(crate) ApiError);
 
-impl From<Fault> for Refused {
-    fn from(fault: Fault) -> Self {
+impl From<ApiError> for Refused {
+    fn from(fault: ApiError) -> Self {
         Self(fault)
     }
 }
@@ -42,12 +42,12 @@ impl IntoResponse for Refused {
     }
 }
 
-fn status(fault: &Fault) -> StatusCode {
+fn status(fault: &ApiError) -> StatusCode {
     StatusCode::from_u16(fault.http_status()).expect("faults have statuses that exist")
 }
 
 /// A fault as everybody sees it.
-pub(crate) fn error_json(fault: &Fault, request_id: &str) -> Value {
+pub(crate) fn error_json(fault: &ApiError, request_id: &str) -> Value {
     json!({
         "error": {
             "code": fault.code(),
@@ -60,11 +60,11 @@ pub(crate) fn error_json(fault: &Fault, request_id: &str) -> Value {
 }
 
 /// Gives a response that carries a fault its body, and gives the fault back.
-pub(crate) fn render(response: &mut Response, request_id: &str) -> Option<Arc<Fault>> {
-    let fault = response.extensions_mut().remove::<Arc<Fault>>()?;
+pub(crate) fn render(response: &mut Response, request_id: &str) -> Option<Arc<ApiError>> {
+    let fault = response.extensions_mut().remove::<Arc<ApiError>>()?;
     *response.body_mut() = Body::from(error_json(&fault, request_id).to_string());
     response.headers_mut().insert(CONTENT_TYPE, JSON);
-    if let Fault::WrongMethod { allowed } = *fault {
+    if let ApiError::WrongMethod { allowed } = *fault {
         response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
     }
     Some(fault)

@@ -12,28 +12,24 @@ use super::input::{
     OpenFields, ReadyFields, RegisterFields, ReleaseFields, ResourceFields, RevokeFields, SessionFields,
     SessionsFields, SetValueFields, TokenFields, WriteFields,
 };
-use super::output::{
-    AcquiredJson, AlarmsAnswer, AskedJson, CancelledJson, CheckAnswer, Done, GapsAnswer, HistoryAnswer,
-    LeaseAnswer, LeasesAnswer, OpenedJson, RegisterAnswer, RenewedJson, RevokedJson, SessionsAnswer,
-    StatusJson,
-};
+use leasehold_api::view::*;
 
 type Answer<T> = Result<Answered<T>, Refused>;
 
 pub(super) async fn open(
     State(state): State<HttpState>,
     Fields(fields): Fields<OpenFields>,
-) -> Answer<OpenedJson> {
+) -> Answer<Opened> {
     let opened = state.plain().open(fields.session()).await?;
-    Ok(Answered((&opened).into()))
+    Ok(Answered(opened.into()))
 }
 
 pub(super) async fn renew(
     State(state): State<HttpState>,
     Fields(fields): Fields<SessionFields>,
-) -> Answer<RenewedJson> {
+) -> Answer<Renewed> {
     let renewed = state.plain().renew(fields.session_key.0).await?;
-    Ok(Answered((&renewed).into()))
+    Ok(Answered(renewed.into()))
 }
 
 pub(super) async fn close(
@@ -41,26 +37,26 @@ pub(super) async fn close(
     Fields(fields): Fields<SessionFields>,
 ) -> Answer<Done> {
     state.plain().close(fields.session_key.0).await?;
-    Ok(Answered(Done {}))
+    Ok(Answered(().into()))
 }
 
 pub(super) async fn sessions(
     State(state): State<HttpState>,
     Fields(fields): Fields<SessionsFields>,
-) -> Answer<SessionsAnswer> {
+) -> Answer<Sessions> {
     let (after, limit) = fields.page()?;
     let seen = state.plain().sessions(after, limit).await?;
-    Ok(Answered((&seen).into()))
+    Ok(Answered(seen.into()))
 }
 
 pub(super) async fn acquire(
     State(state): State<HttpState>,
     Fields(fields): Fields<AcquireFields>,
-) -> Answer<AcquiredJson> {
+) -> Answer<Acquired> {
     let key = fields.session_key.0;
     let (acquire, hold) = fields.acquire()?;
     let acquired = state.plain().acquire(key, acquire, hold).await?;
-    Ok(Answered((&acquired).into()))
+    Ok(Answered(acquired.into()))
 }
 
 pub(super) async fn release(
@@ -69,7 +65,7 @@ pub(super) async fn release(
 ) -> Answer<Done> {
     let (key, token) = (fields.session_key.0, fields.token());
     state.plain().release(key, fields.resource, token, fields.drained.unwrap_or(false)).await?;
-    Ok(Answered(Done {}))
+    Ok(Answered(().into()))
 }
 
 pub(super) async fn set_value(
@@ -79,7 +75,7 @@ pub(super) async fn set_value(
     let value = fields.value()?;
     let (key, token) = (fields.session_key.0, Token::from_u64(fields.token.0));
     state.plain().set_value(key, fields.resource, token, value).await?;
-    Ok(Answered(Done {}))
+    Ok(Answered(().into()))
 }
 
 pub(super) async fn drain(
@@ -89,7 +85,7 @@ pub(super) async fn drain(
     let (key, token) = (fields.session_key.0, Token::from_u64(fields.token.0));
     let shown = (fields.in_flight, Millis::new(fields.within_ms));
     state.plain().drain(key, fields.resource, token, shown).await?;
-    Ok(Answered(Done {}))
+    Ok(Answered(().into()))
 }
 
 pub(super) async fn ready(
@@ -98,15 +94,15 @@ pub(super) async fn ready(
 ) -> Answer<Done> {
     let (key, token) = (fields.session_key.0, Token::from_u64(fields.token.0));
     state.plain().ready(key, fields.resource, token, fields.ready.unwrap_or(true)).await?;
-    Ok(Answered(Done {}))
+    Ok(Answered(().into()))
 }
 
 pub(super) async fn cancel(
     State(state): State<HttpState>,
     Fields(fields): Fields<CancelFields>,
-) -> Answer<CancelledJson> {
+) -> Answer<Cancelled> {
     let cancelled = state.plain().cancel(fields.session_key.0, fields.acquire()).await?;
-    Ok(Answered((&cancelled).into()))
+    Ok(Answered(cancelled.into()))
 }
 
 pub(super) async fn get(
@@ -114,57 +110,54 @@ pub(super) async fn get(
     Fields(fields): Fields<ResourceFields>,
 ) -> Answer<LeaseAnswer> {
     let seen = state.plain().get(fields.resource).await?;
-    Ok(Answered((&seen).into()))
+    Ok(Answered(seen.into()))
 }
 
 pub(super) async fn list(
     State(state): State<HttpState>,
     Fields(fields): Fields<LeasesFields>,
-) -> Answer<LeasesAnswer> {
+) -> Answer<Leases> {
     let (prefix, after, limit) = fields.page()?;
     let seen = state.plain().list(prefix, after, limit).await?;
-    Ok(Answered((&seen).into()))
+    Ok(Answered(seen.into()))
 }
 
 pub(super) async fn check(
     State(state): State<HttpState>,
     Fields(fields): Fields<TokenFields>,
-) -> Answer<CheckAnswer> {
+) -> Answer<Check> {
     let seen = state.plain().check(fields.resource, Token::from_u64(fields.token.0)).await?;
-    Ok(Answered((&seen).into()))
+    Ok(Answered(seen.into()))
 }
 
 pub(super) async fn history(
     State(state): State<HttpState>,
     Fields(fields): Fields<ResourceFields>,
-) -> Answer<HistoryAnswer> {
+) -> Answer<History> {
     let seen = state.plain().history(fields.resource).await?;
-    Ok(Answered((&seen).into()))
+    Ok(Answered(seen.into()))
 }
 
-pub(super) async fn gaps(
-    State(state): State<HttpState>,
-    Fields(fields): Fields<GapsFields>,
-) -> Answer<GapsAnswer> {
+pub(super) async fn gaps(State(state): State<HttpState>, Fields(fields): Fields<GapsFields>) -> Answer<Gaps> {
     let (of, last) = fields.of()?;
     let seen = state.plain().gaps(of, last).await?;
-    Ok(Answered((&seen).into()))
+    Ok(Answered(seen.into()))
 }
 
 pub(super) async fn revoke(
     State(state): State<HttpState>,
     Fields(fields): Fields<RevokeFields>,
-) -> Answer<RevokedJson> {
+) -> Answer<Revoked> {
     let held_back = state.plain().revoke(fields.revoke()).await?;
-    Ok(Answered(RevokedJson { held_back_ms: held_back.get() }))
+    Ok(Answered(held_back.into()))
 }
 
 pub(super) async fn alarms(
     State(state): State<HttpState>,
     Fields(NoFields {}): Fields<NoFields>,
-) -> Answer<AlarmsAnswer> {
+) -> Answer<Alarms> {
     let seen = state.plain().alarms().await?;
-    Ok(Answered((&seen).into()))
+    Ok(Answered(seen.into()))
 }
 
 pub(super) async fn clear_alarm(
@@ -172,16 +165,16 @@ pub(super) async fn clear_alarm(
     Fields(fields): Fields<ClearFields>,
 ) -> Answer<Done> {
     state.plain().clear_alarm(fields.clear()).await?;
-    Ok(Answered(Done {}))
+    Ok(Answered(().into()))
 }
 
 pub(super) async fn ask_release(
     State(state): State<HttpState>,
     Fields(fields): Fields<AskFields>,
-) -> Answer<AskedJson> {
+) -> Answer<Asked> {
     let (resource, token, by) = fields.split();
     let asked = state.plain().ask_release(resource, token, by).await?;
-    Ok(Answered((&asked).into()))
+    Ok(Answered(asked.into()))
 }
 
 pub(super) async fn write_register(
@@ -190,7 +183,7 @@ pub(super) async fn write_register(
 ) -> Answer<Done> {
     let key = fields.session_key.0;
     state.plain().write_register(key, fields.write()?).await?;
-    Ok(Answered(Done {}))
+    Ok(Answered(().into()))
 }
 
 pub(super) async fn read_register(
@@ -198,13 +191,13 @@ pub(super) async fn read_register(
     Fields(fields): Fields<RegisterFields>,
 ) -> Answer<RegisterAnswer> {
     let seen = state.plain().read_register(fields.resource, fields.key).await?;
-    Ok(Answered((&seen).into()))
+    Ok(Answered(seen.into()))
 }
 
 pub(super) async fn status(
     State(state): State<HttpState>,
     Fields(NoFields {}): Fields<NoFields>,
-) -> Answer<StatusJson> {
+) -> Answer<Status> {
     let status = state.plain().status().await?;
-    Ok(Answered((&status).into()))
+    Ok(Answered(status.into()))
 }

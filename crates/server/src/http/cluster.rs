@@ -13,8 +13,9 @@ use super::HttpState;
 use super::answer::{Answered, Refused};
 use super::fields::Fields;
 use super::input::{AddFields, BackupFields, MemberFields, NoFields, TransferFields};
-use super::output::{ChangedJson, ClusterJson, LocalJson, TransferredJson};
-use crate::plain::Fault;
+use crate::plain::ApiError;
+use leasehold_api::answer;
+use leasehold_api::view::{Changed, Cluster, LocalCluster, Transferred};
 
 type Answer<T> = Result<Answered<T>, Refused>;
 
@@ -28,32 +29,45 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 pub(super) async fn status(
     State(state): State<HttpState>,
     Fields(NoFields {}): Fields<NoFields>,
-) -> Answer<ClusterJson> {
+) -> Answer<Cluster> {
     let view = state.plain().cluster().await?;
     let look = state.plain().caller().inspect().await;
-    Ok(Answered(ClusterJson::new(&view, look.and_then(|look| look.restore_wait))))
+    Ok(Answered(answer::ClusterState { view, restore_wait: look.and_then(|look| look.restore_wait) }.into()))
 }
 
 /// What this node knows without asking anybody.
 pub(super) async fn local(
     State(state): State<HttpState>,
     Fields(NoFields {}): Fields<NoFields>,
-) -> Answer<LocalJson> {
+) -> Answer<LocalCluster> {
     let look = state.plain().caller().inspect().await.ok_or_else(|| not_now("the service has stopped"))?;
-    Ok(Answered(LocalJson::new(&look, state.asking().advertised())))
+    Ok(Answered(
+        answer::LocalNode {
+            me: look.membership.me,
+            members: look.membership.members.clone(),
+            advertised: state.asking().advertised().to_owned(),
+            incarnation: look.membership.incarnation,
+            epoch: look.membership.epoch,
+            leader: look.leader,
+            ready: look.ready,
+            applied: look.applied,
+            restore_wait: look.restore_wait,
+        }
+        .into(),
+    ))
 }
 
 pub(super) async fn add(
     State(state): State<HttpState>,
     Fields(fields): Fields<AddFields>,
-) -> Answer<ChangedJson> {
+) -> Answer<Changed> {
     let (name, address) = fields.node()?;
     let (me, _, membership) = state.asking().known();
     let advertised = state.asking().advertised();
     // The new node would dial what is recorded, for ever and in vain.
     if let Some(recorded) = membership.member(me).filter(|member| member.address != advertised) {
         let (recorded, advertised) = (recorded.address.clone(), advertised.to_owned());
-        return Err(Refused(Fault::AddressDiffers { recorded, advertised }));
+        return Err(Refused(ApiError::AddressDiffers { recorded, advertised }));
     }
     let revision = state.plain().add_member(state.asking(), &name, &address).await?;
     Ok(Answered(revision.into()))
@@ -62,7 +76,7 @@ pub(super) async fn add(
 pub(super) async fn promote(
     State(state): State<HttpState>,
     Fields(fields): Fields<MemberFields>,
-) -> Answer<ChangedJson> {
+) -> Answer<Changed> {
     let revision = state.plain().change(ClusterCommand::Promote { name: fields.name()? }).await?;
     Ok(Answered(revision.into()))
 }
@@ -70,7 +84,7 @@ pub(super) async fn promote(
 pub(super) async fn remove(
     State(state): State<HttpState>,
     Fields(fields): Fields<MemberFields>,
-) -> Answer<ChangedJson> {
+) -> Answer<Changed> {
     let revision = state.plain().change(ClusterCommand::Remove { name: fields.name()? }).await?;
     Ok(Answered(revision.into()))
 }
@@ -78,10 +92,13 @@ pub(super) async fn remove(
 pub(super) async fn transfer(
     State(state): State<HttpState>,
     Fields(fields): Fields<TransferFields>,
-) -> Answer<TransferredJson> {
+) -> Answer<Transferred> {
     let leader = state.plain().transfer(fields.to()?).await?;
     let (_, _, membership) = state.asking().known();
-    Ok(Answered(TransferredJson::new(leader, &membership)))
+    Ok(Answered(
+        answer::Transferred { leader, name: membership.member(leader).map(|member| member.name.clone()) }
+            .into(),
+    ))
 }
 
 /// Everything that this node has applied, as a file. It is put together off the thread that answers others.
@@ -130,5 +147,5 @@ async fn until_current(state: &HttpState) -> Result<(), Refused> {
 }
 
 fn not_now(why: &str) -> Refused {
-    Refused(Fault::Failed(Failure::Unavailable { why: why.to_owned() }))
+    Refused(ApiError::Failed(Failure::Unavailable { why: why.to_owned() }))
 }

@@ -20,7 +20,7 @@ use self::node::Node;
 pub(crate) use self::read::quoted;
 use super::HttpState;
 use super::answer::Refused;
-use crate::plain::Fault;
+use crate::plain::ApiError;
 
 /// Of a body that is too large, so many times the limit is read and thrown away before it is refused.
 const DISCARDED_BODIES: usize = 4;
@@ -49,12 +49,12 @@ impl<T: DeserializeOwned> FromRequest<HttpState> for Fields<T> {
 }
 
 /// Where a body is expected, a parameter would be overlooked.
-fn refuse_parameters(query: Node) -> Result<(), Fault> {
+fn refuse_parameters(query: Node) -> Result<(), ApiError> {
     match query {
         Node::Map(fields) => match fields.into_iter().next() {
             None => Ok(()),
             Some((field, _)) => {
-                Err(Fault::BadField { field, why: "a POST has its fields in the body".to_owned() })
+                Err(ApiError::BadField { field, why: "a POST has its fields in the body".to_owned() })
             }
         },
         _ => Ok(()),
@@ -62,12 +62,12 @@ fn refuse_parameters(query: Node) -> Result<(), Fault> {
 }
 
 impl HttpState {
-    async fn read_body(&self, headers: &HeaderMap, body: Body) -> Result<Vec<u8>, Fault> {
+    async fn read_body(&self, headers: &HeaderMap, body: Body) -> Result<Vec<u8>, ApiError> {
         let limit = self.limits().max_body_bytes;
         let said = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
         let too_large = said.is_some_and(|said: usize| said > limit);
         if too_large && headers.contains_key(EXPECT) {
-            return Err(Fault::BodyTooLarge { limit });
+            return Err(ApiError::BodyTooLarge { limit });
         }
         let mut chunks = body.into_data_stream();
         let time = self.limits().request_timeout;
@@ -75,11 +75,11 @@ impl HttpState {
             None
         } else {
             let collecting = tokio::time::timeout(time, collect(&mut chunks, limit));
-            collecting.await.map_err(|_| Fault::RequestTimeout { limit: time })??
+            collecting.await.map_err(|_| ApiError::RequestTimeout { limit: time })??
         };
         let Some(body) = collected else {
             let _ = tokio::time::timeout(DISCARD_TIME, discard(&mut chunks, limit)).await;
-            return Err(Fault::BodyTooLarge { limit });
+            return Err(ApiError::BodyTooLarge { limit });
         };
         if !body.is_empty() || headers.contains_key(CONTENT_TYPE) {
             check_content_type(headers)?;
@@ -89,10 +89,10 @@ impl HttpState {
 }
 
 /// The whole body; nothing if it is longer than that.
-async fn collect(chunks: &mut BodyDataStream, limit: usize) -> Result<Option<Vec<u8>>, Fault> {
+async fn collect(chunks: &mut BodyDataStream, limit: usize) -> Result<Option<Vec<u8>>, ApiError> {
     let mut whole = Vec::new();
     while let Some(chunk) = chunks.next().await {
-        let chunk = chunk.map_err(|error| Fault::BadJson { why: format!("it broke off: {error}") })?;
+        let chunk = chunk.map_err(|error| ApiError::BadJson { why: format!("it broke off: {error}") })?;
         if whole.len() + chunk.len() > limit {
             return Ok(None);
         }
@@ -113,14 +113,14 @@ async fn discard(chunks: &mut BodyDataStream, limit: usize) {
     }
 }
 
-fn check_content_type(headers: &HeaderMap) -> Result<(), Fault> {
+fn check_content_type(headers: &HeaderMap) -> Result<(), ApiError> {
     let mut given = headers.get_all(CONTENT_TYPE).iter();
     let (first, second) = (given.next(), given.next());
     let text = first.map_or("", |value| value.to_str().unwrap_or("unreadable"));
     if second.is_none() && is_json(text) {
         return Ok(());
     }
-    Err(Fault::WrongContentType { found: text.chars().take(100).collect() })
+    Err(ApiError::WrongContentType { found: text.chars().take(100).collect() })
 }
 
 fn is_json(content_type: &str) -> bool {

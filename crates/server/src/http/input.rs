@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 pub(crate) use self::cluster::{AddFields, BackupFields, MemberFields, TransferFields};
 pub(crate) use self::types::{Hex, Key, NonceDigits, Number};
-use crate::plain::{ClearAlarm, Fault, OpenSession, OwnNumbers, RegisterWrite, Revoke};
+use crate::plain::{ApiError, ClearAlarm, OpenSession, OwnNumbers, RegisterWrite, Revoke};
 
 /// Items of a page when nobody says how many.
 pub(crate) const DEFAULT_PAGE: usize = 100;
@@ -242,14 +242,14 @@ impl OpenFields {
 }
 
 impl SessionsFields {
-    pub(crate) fn page(&self) -> Result<(Option<SessionId>, usize), Fault> {
+    pub(crate) fn page(&self) -> Result<(Option<SessionId>, usize), ApiError> {
         Ok((self.after.map(|after| SessionId::from_u64(after.0)), page_size(self.limit)?))
     }
 }
 
 impl AcquireFields {
     /// What is asked for, and whether the answer waits until the wait is over.
-    pub(crate) fn acquire(self) -> Result<(Acquire, bool), Fault> {
+    pub(crate) fn acquire(self) -> Result<(Acquire, bool), ApiError> {
         let requests = match (self.resource, self.resources) {
             (Some(resource), None) => vec![Request { resource, mode: mode("", self.mode, self.slots)? }],
             (None, Some(_)) if self.mode.is_some() || self.slots.is_some() => {
@@ -262,33 +262,33 @@ impl AcquireFields {
                     let mode = mode(&format!("resources[{i}]."), wanted.mode, wanted.slots)?;
                     Ok(Request { resource: wanted.resource, mode })
                 })
-                .collect::<Result<_, Fault>>()?,
+                .collect::<Result<_, ApiError>>()?,
             (Some(_), Some(_)) => return Err(bad("resources", "give resource or resources, not both")),
             (None, None) => return Err(bad("resource", "it is missing; give resource or resources")),
         };
         let value = value(self.value, self.value_hex)?.unwrap_or_default();
-        let wait = Fault::check_wait("wait_ms", self.wait_ms.map(Millis::new))?;
+        let wait = ApiError::check_wait("wait_ms", self.wait_ms.map(Millis::new))?;
         let hold = self.when_queued != Some(WhenQueued::Return);
         Ok((Acquire { requests, value, wait }, hold))
     }
 }
 
 impl SetValueFields {
-    pub(crate) fn value(&mut self) -> Result<Value, Fault> {
+    pub(crate) fn value(&mut self) -> Result<Value, ApiError> {
         value(self.value.take(), self.value_hex.take())?
             .ok_or_else(|| bad("value", "it is missing; give value or value_hex"))
     }
 }
 
 impl LeasesFields {
-    pub(crate) fn page(self) -> Result<(String, Option<ResourceName>, usize), Fault> {
+    pub(crate) fn page(self) -> Result<(String, Option<ResourceName>, usize), ApiError> {
         Ok((prefix(self.prefix)?, self.after, page_size(self.limit)?))
     }
 }
 
 impl GapsFields {
     /// Whose gaps, and how far back.
-    pub(crate) fn of(self) -> Result<(GapsOf, Option<Millis>), Fault> {
+    pub(crate) fn of(self) -> Result<(GapsOf, Option<Millis>), ApiError> {
         let paged = [("prefix", self.prefix.is_some()), ("after", self.after.is_some())];
         let paged = paged.into_iter().chain([("limit", self.limit.is_some())]);
         let of = match self.resource {
@@ -337,7 +337,7 @@ impl AskFields {
 }
 
 impl WriteFields {
-    pub(crate) fn write(self) -> Result<RegisterWrite, Fault> {
+    pub(crate) fn write(self) -> Result<RegisterWrite, ApiError> {
         let remove = self.remove.unwrap_or(false);
         let value = value(self.value, self.value_hex)?;
         match (&value, remove) {
@@ -357,7 +357,7 @@ impl WriteFields {
 
 impl WatchFields {
     /// What to watch; `resume` is what a client that connects again says it has seen, and is later than what it began with.
-    pub(crate) fn watch(self, resume: Option<Number>) -> Result<Watch, Fault> {
+    pub(crate) fn watch(self, resume: Option<Number>) -> Result<Watch, ApiError> {
         let after = resume.or(self.after).map(|after| Revision::new(after.0));
         Ok(Watch { prefix: prefix(self.prefix)?, after })
     }
@@ -375,12 +375,12 @@ impl CancelFields {
     }
 }
 
-fn mode(place: &str, mode: Option<ModeWord>, slots: Option<u32>) -> Result<Mode, Fault> {
+fn mode(place: &str, mode: Option<ModeWord>, slots: Option<u32>) -> Result<Mode, ApiError> {
     match (mode, slots) {
         (None | Some(ModeWord::Exclusive), None) => Ok(Mode::Exclusive),
         (Some(ModeWord::Shared), None) => Ok(Mode::Shared),
         (None | Some(ModeWord::Slots), Some(of)) => {
-            Fault::check_slots(&format!("{place}slots"), Mode::Slot { of })
+            ApiError::check_slots(&format!("{place}slots"), Mode::Slot { of })
         }
         (Some(ModeWord::Slots), None) => {
             Err(bad(&format!("{place}slots"), "it is missing; mode slots needs their number"))
@@ -389,7 +389,7 @@ fn mode(place: &str, mode: Option<ModeWord>, slots: Option<u32>) -> Result<Mode,
     }
 }
 
-fn value(text: Option<String>, hex: Option<Hex>) -> Result<Option<Value>, Fault> {
+fn value(text: Option<String>, hex: Option<Hex>) -> Result<Option<Value>, ApiError> {
     let (field, bytes) = match (text, hex) {
         (Some(_), Some(_)) => return Err(bad("value_hex", "give value or value_hex, not both")),
         (Some(text), None) => ("value", text.into_bytes()),
@@ -399,7 +399,7 @@ fn value(text: Option<String>, hex: Option<Hex>) -> Result<Option<Value>, Fault>
     Value::new(bytes).map(Some).map_err(|error| bad(field, &error.to_string()))
 }
 
-fn prefix(prefix: Option<String>) -> Result<String, Fault> {
+fn prefix(prefix: Option<String>) -> Result<String, ApiError> {
     let prefix = prefix.unwrap_or_default();
     if prefix.len() > MAX_NAME_BYTES {
         let why = format!("prefix of {} bytes is above the maximum of {MAX_NAME_BYTES} bytes", prefix.len());
@@ -408,7 +408,7 @@ fn prefix(prefix: Option<String>) -> Result<String, Fault> {
     Ok(prefix)
 }
 
-fn page_size(limit: Option<u64>) -> Result<usize, Fault> {
+fn page_size(limit: Option<u64>) -> Result<usize, ApiError> {
     let Some(limit) = limit else { return Ok(DEFAULT_PAGE) };
     let fitting = usize::try_from(limit).ok().filter(|limit| (1..=MAX_PAGE).contains(limit));
     fitting.ok_or_else(|| bad("limit", &format!("limit of {limit} is outside 1 to {MAX_PAGE}")))
@@ -418,8 +418,8 @@ fn nameless(name: &str) -> Label {
     Label::new(name).expect("a short word is a label")
 }
 
-fn bad(field: &str, why: &str) -> Fault {
-    Fault::BadField { field: field.to_owned(), why: why.to_owned() }
+fn bad(field: &str, why: &str) -> ApiError {
+    ApiError::BadField { field: field.to_owned(), why: why.to_owned() }
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use std::sync::LazyLock;
 use serde_json::{Map, Value, json};
 
 use self::calls::{Answer, Call, Methods};
-use crate::plain::{CODES, FaultKind};
+use leasehold_api::code::{CODES, Kind};
 
 /// The document, as it is sent.
 pub(super) fn document() -> &'static str {
@@ -148,7 +148,7 @@ fn by_status(call: &Call, method: Methods) -> BTreeMap<u16, BTreeSet<&'static st
 
 fn error() -> Value {
     let codes: Vec<&str> = CODES.iter().map(|code| code.name).collect();
-    let kinds = FaultKind::ALL.map(FaultKind::as_str);
+    let kinds = Kind::ALL.map(Kind::as_str);
     let error = schema::object([
         ("code", json!({ "type": "string", "enum": codes })),
         (

@@ -14,7 +14,8 @@ use tracing::Instrument;
 
 use super::HttpState;
 use super::answer::{Refused, render};
-use crate::plain::{Fault, FaultKind};
+use leasehold_api::ApiError;
+use leasehold_api::code::Kind;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
@@ -60,7 +61,7 @@ pub(super) async fn every(State(state): State<HttpState>, mut request: Request, 
     let limit = state.limits().max_header_bytes;
     let span = tracing::debug_span!("http", request_id = name.as_str());
     let mut response = if head_bytes(&request) > limit {
-        Refused(Fault::HeadersTooLarge { limit }).into_response()
+        Refused(ApiError::HeadersTooLarge { limit }).into_response()
     } else {
         next.run(request).instrument(span).await
     };
@@ -79,11 +80,11 @@ pub(super) async fn every(State(state): State<HttpState>, mut request: Request, 
     let (request_id, method) = (name.as_str(), method.as_str());
     match kind {
         None => tracing::debug!(request_id, method, path, status, micros, code, "answered"),
-        Some(FaultKind::Refused) => {
+        Some(Kind::Refused) => {
             tracing::info!(request_id, method, path, status, micros, code, "refused");
         }
         // What the caller did wrong is not worth more than what the table refuses.
-        Some(FaultKind::Failed) if status < 500 => {
+        Some(Kind::Failed) if status < 500 => {
             tracing::info!(request_id, method, path, status, micros, code, "not taken in");
         }
         // Whoever looks whether a node is ready does so all the time.

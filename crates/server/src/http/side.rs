@@ -11,7 +11,7 @@ use super::HttpState;
 use super::answer::Refused;
 use super::openapi;
 use crate::metrics;
-use crate::plain::Fault;
+use crate::plain::ApiError;
 
 /// The process is there and answers; nothing else is asked.
 pub(super) async fn health() -> &'static str {
@@ -60,5 +60,5 @@ pub(super) async fn openapi() -> Response {
 }
 
 fn not_now(why: &str) -> Refused {
-    Refused(Fault::Failed(Failure::Unavailable { why: why.to_owned() }))
+    Refused(ApiError::Failed(Failure::Unavailable { why: why.to_owned() }))
 }

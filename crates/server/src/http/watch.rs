@@ -23,11 +23,11 @@ use super::HttpState;
 use super::answer::{Refused, error_json};
 use super::fields::Fields;
 use super::input::{Number, WatchFields};
-use super::output::event_json;
 use super::request::RequestName;
-use crate::plain::Fault;
+use crate::plain::ApiError;
 use crate::tcp::Counted;
 use crate::web::{ConnectionWatch, ConnectionWatches};
+use leasehold_api::view::Event;
 
 /// So long without anything to tell, a watcher is told how far the log has come. It also keeps the connection from looking dead.
 const PROGRESS_EVERY: Duration = Duration::from_secs(10);
@@ -45,8 +45,8 @@ pub(super) async fn watch(
     Fields(fields): Fields<WatchFields>,
 ) -> Result<Response, Refused> {
     let watch = fields.watch(resume(&headers)?)?;
-    let counted = (state.count_watch()?, of_connection.count().map_err(Fault::Failed)?);
-    let watcher = state.plain().caller().hub().watch(&watch).map_err(Fault::Failed)?;
+    let counted = (state.count_watch()?, of_connection.count().map_err(ApiError::Failed)?);
+    let watcher = state.plain().caller().hub().watch(&watch).map_err(ApiError::Failed)?;
     let telling = Telling { watcher, name, begun: false, taken: VecDeque::new(), at: 0, _counted: counted };
     let pieces = stream::unfold(Some(telling), |telling| async move {
         let (piece, telling) = telling?.tell().await;
@@ -58,10 +58,10 @@ pub(super) async fn watch(
 }
 
 /// What a client that connects again says it has seen.
-fn resume(headers: &HeaderMap) -> Result<Option<Number>, Fault> {
+fn resume(headers: &HeaderMap) -> Result<Option<Number>, ApiError> {
     let Some(given) = headers.get(LAST_EVENT_ID) else { return Ok(None) };
     let number = given.to_str().map_err(|_| "it is not a text".to_owned()).and_then(Number::parse);
-    number.map(Some).map_err(|why| Fault::BadField { field: LAST_EVENT_ID.to_string(), why })
+    number.map(Some).map_err(|why| ApiError::BadField { field: LAST_EVENT_ID.to_string(), why })
 }
 
 /// A watch under way.
@@ -89,7 +89,7 @@ impl Telling {
             match self.watcher.next(PROGRESS_EVERY).await {
                 Ok(taken) => self.taken = taken.into(),
                 Err(failure) => {
-                    let error = error_json(&Fault::Failed(failure), self.name.as_str());
+                    let error = error_json(&ApiError::Failed(failure), self.name.as_str());
                     message(&mut piece, "error", None, &error.to_string());
                     return (piece.into(), None);
                 }
@@ -113,7 +113,8 @@ impl Telling {
     /// pieces anywhere, and its client still gets it whole. The texts are made once for all watchers.
     fn add(&mut self, piece: &mut String, kept: &Kept) -> bool {
         let changes = &kept.changes.changes;
-        let texts = kept.texts.get_or_init(|| Texts::new(changes.iter().map(event_json)));
+        let texts =
+            kept.texts.get_or_init(|| Texts::new(changes.iter().map(|change| Event::new(change).line())));
         let revision = kept.changes.revision;
         let mut first = self.at == 0;
         if first {

@@ -6,14 +6,14 @@ use leasehold_core::protocol::{
 };
 use leasehold_host::Asking;
 
-use super::{Fault, Plain, misfit};
+use super::{ApiError, Plain, misfit};
 
 impl Plain {
     /// How the cluster stands, as its leader sees it.
     ///
     /// # Errors
     /// When nobody leads.
-    pub async fn cluster(&self) -> Result<ClusterView, Fault> {
+    pub async fn cluster(&self) -> Result<ClusterView, ApiError> {
         let seen = self.read(Query::Cluster, |answer| match answer {
             ReadAnswer::Cluster(view) => Some(view),
             _ => None,
@@ -25,12 +25,12 @@ impl Plain {
     ///
     /// # Errors
     /// When nobody answers there, when it is another node or no blank one, or when the cluster refuses it.
-    pub async fn add_member(&self, asking: &Asking, name: &str, address: &str) -> Result<Revision, Fault> {
+    pub async fn add_member(&self, asking: &Asking, name: &str, address: &str) -> Result<Revision, ApiError> {
         let asked = asking.ask(address).await;
-        let unreachable = |why| Fault::NodeUnreachable { address: address.to_owned(), why };
+        let unreachable = |why| ApiError::NodeUnreachable { address: address.to_owned(), why };
         let there = asked.map_err(unreachable)?.hello;
         if there.name != name {
-            return Err(Fault::WrongNode {
+            return Err(ApiError::WrongNode {
                 address: address.to_owned(),
                 asked: name.to_owned(),
                 found: there.name,
@@ -39,9 +39,9 @@ impl Plain {
         let (_, ours, _) = asking.known();
         // One of this very cluster is refused by the cluster itself, which knows why.
         if there.incarnation.is_known() && there.incarnation != ours {
-            return Err(Fault::NodeNotBlank { name: name.to_owned(), address: address.to_owned() });
+            return Err(ApiError::NodeNotBlank { name: name.to_owned(), address: address.to_owned() });
         }
-        let bad = |error: leasehold_core::protocol::MemberError| Fault::BadField {
+        let bad = |error: leasehold_core::protocol::MemberError| ApiError::BadField {
             field: "address".to_owned(),
             why: error.to_string(),
         };
@@ -53,7 +53,7 @@ impl Plain {
     ///
     /// # Errors
     /// When the cluster refuses it.
-    pub async fn change(&self, command: ClusterCommand) -> Result<Revision, Fault> {
+    pub async fn change(&self, command: ClusterCommand) -> Result<Revision, ApiError> {
         match self.cluster_reply(command).await? {
             ClusterReply::Changed { revision } => Ok(revision),
             ClusterReply::Transferred { .. } | ClusterReply::Refused(_) => Err(misfit()),
@@ -64,16 +64,16 @@ impl Plain {
     ///
     /// # Errors
     /// When there is nobody to hand over to.
-    pub async fn transfer(&self, to: Option<String>) -> Result<MemberId, Fault> {
+    pub async fn transfer(&self, to: Option<String>) -> Result<MemberId, ApiError> {
         match self.cluster_reply(ClusterCommand::Transfer { to }).await? {
             ClusterReply::Transferred { to } => Ok(to),
             ClusterReply::Changed { .. } | ClusterReply::Refused(_) => Err(misfit()),
         }
     }
 
-    async fn cluster_reply(&self, command: ClusterCommand) -> Result<ClusterReply, Fault> {
+    async fn cluster_reply(&self, command: ClusterCommand) -> Result<ClusterReply, ApiError> {
         match self.caller().call(Request::Cluster(command)).await {
-            Response::Cluster(ClusterReply::Refused(refusal)) => Err(Fault::Cluster(refusal)),
+            Response::Cluster(ClusterReply::Refused(refusal)) => Err(ApiError::Cluster(refusal)),
             Response::Cluster(reply) => Ok(reply),
             Response::Failed(failure) => Err(failure.into()),
             Response::Reply(_) | Response::Read { .. } => Err(misfit()),

@@ -58,7 +58,7 @@ pub(super) fn warn_of_another_address(membership: &Membership, advertised: &str)
                 "`leasehold cluster remove {name}`, and add it with an empty directory at its new address"
             )
         } else {
-            "stop it and use `leasehold recover --listen-address`".to_owned()
+            "stop it and use `leasehold data recover --listen-address`".to_owned()
         };
         tracing::warn!(
             "this node says that it is reached at {advertised}, but is recorded at {address}: its peers, clients and nodes that are added look for \

@@ -4,6 +4,7 @@ mod alarms;
 mod client;
 mod cluster;
 mod ending;
+mod golden;
 mod hostile;
 mod leases;
 mod limits;

@@ -1,20 +1,15 @@
 //! Model replay: what clients heard is what replaying the committed log gives, and what the table did is what a naive table does.
 //!
-//! The naive table is the one that the core's own properties use: the rules written down a second time, without indexes. It is
-//! included from there, so that there is one of it.
-
-#[path = "../../../core/tests/model/naive.rs"]
-#[expect(dead_code, reason = "the core's tests compare states too; here only outcomes are compared")]
-mod naive;
+//! The naive table is the one that the core's own properties use: the rules written down a second time, without indexes.
 
 use std::collections::{HashMap, HashSet};
 
 use leasehold_core::{Answer, Event as TableEvent, Item, Refusal, Reply, SessionId, WaitEnding};
+use leasehold_oracle::Naive;
 
 use super::story::inherited;
 use super::{Id, Run, Violation};
 use crate::record::{Event, LogId, Replied, RequestKey, TrueTime};
-use naive::Naive;
 
 /// Compares every reply and item that reached a client with the replay by a fresh table.
 pub fn check_replies(run: Run<'_>) -> Vec<Violation> {

@@ -1,10 +1,11 @@
 //! The files under a log: writing a batch, changing segments, making and removing files.
 
 use super::{CLOSE_BLOCKS, End, SNAPSHOT_BLOCKS, Spare, Wal};
+use leasehold_core::planted::{Bug, planted};
+
 use crate::block::{BLOCK_BYTES, SegmentNumber, blocks_for, seal_batch};
 use crate::disk::Disk;
 use crate::error::{WriteError, is_no_space};
-use crate::planted::Planted;
 use crate::record::{Head, SnapshotMeta, put_close, put_head};
 use crate::segment::{Chain, SNAPSHOT_ASIDE, segment_name, snapshot_name};
 use std::io;
@@ -34,7 +35,7 @@ impl<D: Disk> Wal<D> {
         let chain = self.end.chain;
         self.end = End { segment, name: segment_name(segment), blocks, position: 0, chain };
         let mut hard_state = self.state.hard_state;
-        if self.options.is_planted(Planted::HeadForgetsVote) {
+        if planted(Bug::HeadForgetsVote) {
             hard_state.vote = None;
         }
         let head = Head {
@@ -57,7 +58,7 @@ impl<D: Disk> Wal<D> {
         let offset = u64::from(position) * BLOCK_BYTES as u64;
         let written = self.disk.write_at(&self.end.name, offset, &self.blocks);
         written.map_err(|source| self.stop("writing to", source))?;
-        if !self.options.is_planted(Planted::AckBeforeSync) {
+        if !planted(Bug::AckBeforeSync) {
             let synced = self.disk.sync_data(&self.end.name);
             synced.map_err(|source| self.stop("syncing", source))?;
         }
@@ -101,7 +102,7 @@ impl<D: Disk> Wal<D> {
         create_anew(&mut self.disk, name)?;
         write_zeros(&mut self.disk, name, 0, bytes)?;
         self.disk.sync_all(name)?;
-        if self.options.is_planted(Planted::SegmentBeforeDirSync) {
+        if planted(Bug::SegmentBeforeDirSync) {
             return Ok(());
         }
         self.disk.sync_dir()
@@ -113,7 +114,7 @@ impl<D: Disk> Wal<D> {
         self.disk.write_at(SNAPSHOT_ASIDE, header.len() as u64, bytes)?;
         self.disk.sync_all(SNAPSHOT_ASIDE)?;
         self.disk.rename(SNAPSHOT_ASIDE, name)?;
-        if self.options.is_planted(Planted::NoDirSyncAfterRename) {
+        if planted(Bug::NoDirSyncAfterRename) {
             return Ok(());
         }
         self.disk.sync_dir()

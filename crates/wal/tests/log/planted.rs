@@ -3,8 +3,9 @@
 use crate::checker::Checker;
 use crate::damage::{flip_in_last_batch, transplant};
 use crate::model::{Step, entry, everything, small};
+use leasehold_core::planted::{Bug, plant};
 use leasehold_wal::mem::Fault;
-use leasehold_wal::{Options, Planted, SnapshotKind};
+use leasehold_wal::{Options, SnapshotKind};
 
 fn crash_finds(options: Options) -> Result<(), String> {
     Checker::new(options, &everything()).every_crash()
@@ -25,26 +26,27 @@ fn install_finds(options: Options) -> Result<(), String> {
 #[test]
 fn every_planted_bug_is_found() {
     type Check = fn(Options) -> Result<(), String>;
-    let table: [(Planted, &str, Check); 15] = [
-        (Planted::AckBeforeSync, "crash", crash_finds),
-        (Planted::SegmentBeforeDirSync, "crash", crash_finds),
-        (Planted::HeadForgetsVote, "crash", crash_finds),
-        (Planted::NoDirSyncAfterRename, "crash", crash_finds),
-        (Planted::RemoveBeforeRecord, "crash", crash_finds),
-        (Planted::InstalledKeepsEntries, "crash", install_finds),
-        (Planted::TornTailIsDamage, "crash", crash_finds),
-        (Planted::CutOnDamage, "flipped byte", flip_in_last_batch),
-        (Planted::ChainUnchecked, "transplant", transplant),
-        (Planted::CutLeavesRest, "crash", crash_finds),
-        (Planted::ClosedSuccessorRemoved, "crash", crash_finds),
-        (Planted::SpareKept, "fault", fault_finds),
-        (Planted::CutNotSynced, "crash", crash_finds),
-        (Planted::LastBatchNotRewritten, "fault", fault_finds),
-        (Planted::TidyBeforeSync, "crash", crash_finds),
+    let table: [(Bug, &str, Check); 15] = [
+        (Bug::AckBeforeSync, "crash", crash_finds),
+        (Bug::SegmentBeforeDirSync, "crash", crash_finds),
+        (Bug::HeadForgetsVote, "crash", crash_finds),
+        (Bug::NoDirSyncAfterRename, "crash", crash_finds),
+        (Bug::RemoveBeforeRecord, "crash", crash_finds),
+        (Bug::InstalledKeepsEntries, "crash", install_finds),
+        (Bug::TornTailIsDamage, "crash", crash_finds),
+        (Bug::CutOnDamage, "flipped byte", flip_in_last_batch),
+        (Bug::ChainUnchecked, "transplant", transplant),
+        (Bug::CutLeavesRest, "crash", crash_finds),
+        (Bug::ClosedSuccessorRemoved, "crash", crash_finds),
+        (Bug::SpareKept, "fault", fault_finds),
+        (Bug::CutNotSynced, "crash", crash_finds),
+        (Bug::LastBatchNotRewritten, "fault", fault_finds),
+        (Bug::TidyBeforeSync, "crash", crash_finds),
     ];
     let mut missed = Vec::new();
     for (bug, by, check) in table {
-        match check(small().with_planted(bug)) {
+        let _planted = plant(bug);
+        match check(small()) {
             Err(why) => println!("{bug:?} found by {by}: {}", why.lines().next().unwrap_or_default()),
             Ok(()) => missed.push(bug),
         }

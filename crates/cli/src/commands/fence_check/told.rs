@@ -1,4 +1,4 @@
-//! What `fence-check` says: where each receiver stands beside the present holder, who was refused, and which token a new store must pass.
+//! What `fence check` says: where each receiver stands beside the present holder, who was refused, and which token a new store must pass.
 
 use std::path::PathBuf;
 
@@ -121,7 +121,7 @@ impl Report {
         }
         if let (Some(_), Some(greatest)) = (self.seen().max(), self.greatest()) {
             text.push_str(&format!(
-                "\nto use another store with these receivers: leasehold recover --data DIR --above {greatest}\n"
+                "\nto use another store with these receivers: leasehold data recover --data DIR --above {greatest}\n"
             ));
         }
         text
@@ -313,10 +313,11 @@ mod tests {
         let ahead = report(None, Some(7), Some(9));
         assert_eq!(
             ahead.words(&ahead.asked[0]),
-            "AHEAD of the store: its grants are refused here; raise them: leasehold recover --data /srv/leases --above 9 \
+            "AHEAD of the store: its grants are refused here; raise them: leasehold data recover --data /srv/leases --above 9 \
              (add --holders-are-stopped if no holder runs, else nothing is granted for 5m)"
         );
-        let another = "\nto use another store with these receivers: leasehold recover --data DIR --above 9\n";
+        let another =
+            "\nto use another store with these receivers: leasehold data recover --data DIR --above 9\n";
         assert_eq!(ahead.below(), another);
         // Receivers that have seen nothing refuse nothing.
         assert_eq!(report(None, Some(7), None).below(), "");

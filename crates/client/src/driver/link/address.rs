@@ -57,7 +57,9 @@ fn directory(path: &str) -> Result<Address, String> {
         let (path, query) = path.split_at(at);
         let path = if path.is_empty() { "PATH" } else { path };
         let next = match query.starts_with("?token_floor") {
-            true => format!("its tokens are raised with `leasehold recover --data {path} --above TOKEN`"),
+            true => {
+                format!("its tokens are raised with `leasehold data recover --data {path} --above TOKEN`")
+            }
             false => format!("write dir:{path}"),
         };
         return Err(format!("it has a query, {query:?}; a directory has none: {next}"));
@@ -237,11 +239,11 @@ mod tests {
         for (url, why) in [
             (
                 "dir:?token_floor",
-                "\"?token_floor\"; a directory has none: its tokens are raised with `leasehold recover --data PATH --above TOKEN`",
+                "\"?token_floor\"; a directory has none: its tokens are raised with `leasehold data recover --data PATH --above TOKEN`",
             ),
             (
                 "dir:/a?token_floor=8",
-                "\"?token_floor=8\"; a directory has none: its tokens are raised with `leasehold recover --data /a --above TOKEN`",
+                "\"?token_floor=8\"; a directory has none: its tokens are raised with `leasehold data recover --data /a --above TOKEN`",
             ),
             ("dir:/a?x=1?", "\"?x=1?\"; a directory has none: write dir:/a"),
         ] {

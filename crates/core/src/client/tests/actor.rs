@@ -8,7 +8,6 @@ use crate::answer::Answer;
 use crate::client::{ClientSession, EndedWhy, Event, LeaseState, Outcome, Profile};
 use crate::command::{Acquire, Mode, Op, Policies, Request};
 use crate::holder::Reading;
-use crate::holder::mistake::Mistake;
 use crate::id::{CommandNumber, Nonce, Token};
 use crate::name::{Label, ResourceName, Value};
 use crate::numbers::{Ask, Numbers};
@@ -67,12 +66,11 @@ pub(super) struct Actor {
     unacknowledged: BTreeSet<(ResourceName, Token)>,
     pub(super) over: bool,
     pub(super) policies: Policies,
-    mistake: Option<Mistake>,
 }
 
 impl Actor {
-    pub(super) fn new(clocks: Clocks, policies: Policies, nonce: Nonce, mistake: Option<Mistake>) -> Self {
-        let mut actor = Self {
+    pub(super) fn new(clocks: Clocks, policies: Policies, nonce: Nonce) -> Self {
+        Self {
             machine: ClientSession::new(profile(policies), nonce),
             clocks,
             connection: None,
@@ -84,16 +82,12 @@ impl Actor {
             unacknowledged: BTreeSet::new(),
             over: false,
             policies,
-            mistake,
-        };
-        actor.machine.planted.mistake = mistake;
-        actor
+        }
     }
 
     /// A new machine after the session of the last one has ended.
     pub(super) fn begin_anew(&mut self, nonce: Nonce) {
         self.machine = ClientSession::new(profile(self.policies), nonce);
-        self.machine.planted.mistake = self.mistake;
         (self.wanted, self.cancelled, self.over) = (None, false, false);
         self.held.clear();
         self.unacknowledged.clear();

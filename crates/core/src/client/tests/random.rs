@@ -1,19 +1,20 @@
-//! Machines at play: no schedule may break a promise, and each planted mistake must be found by some schedule.
+//! Machines at play: no schedule may break a promise, and each planted bug must be found by some schedule.
 
 use alloc::string::String;
 
 use proptest::prelude::*;
 
 use super::world::World;
-use crate::holder::mistake::Mistake;
+use crate::planted::{Bug, plant};
 
-/// Schedules in which a planted mistake must show. The rarest shows in about one of a hundred.
+/// Schedules in which a planted bug must show. The rarest shows in about one of a hundred.
 const SCHEDULES: u64 = 2_000;
 
-/// The first schedule in which a mistake makes two clients believe in one lease.
-fn found(mistake: Mistake) -> Option<u64> {
+/// The first schedule in which a bug makes two clients believe in one lease.
+fn found(bug: Bug) -> Option<u64> {
+    let _planted = plant(bug);
     let breaks_exclusion = |words: String| words.contains("clients believe in");
-    (0..SCHEDULES).find(|seed| World::new(*seed, Some(mistake)).run().is_err_and(breaks_exclusion))
+    (0..SCHEDULES).find(|seed| World::new(*seed).run().is_err_and(breaks_exclusion))
 }
 
 proptest! {
@@ -21,7 +22,7 @@ proptest! {
 
     #[test]
     fn no_schedule_breaks_a_promise(seed: u64) {
-        let mut world = World::new(seed, None);
+        let mut world = World::new(seed);
         prop_assert_eq!(world.run(), Ok(()), "seed {}", seed);
     }
 }
@@ -30,7 +31,7 @@ proptest! {
 fn the_schedules_are_not_idle() {
     let (mut resolved, mut unknown) = (0, 0);
     for seed in 0..50 {
-        let mut world = World::new(seed, None);
+        let mut world = World::new(seed);
         world.run().unwrap();
         resolved += world.judge.resolved;
         unknown += world.judge.unknown;
@@ -41,35 +42,35 @@ fn the_schedules_are_not_idle() {
 
 #[test]
 fn a_deadline_from_receipt_is_found() {
-    assert!(found(Mistake::DeadlineFromReceipt).is_some());
+    assert!(found(Bug::DeadlineFromReceipt).is_some());
 }
 
 #[test]
 fn a_grant_that_moves_the_deadline_is_found() {
-    assert!(found(Mistake::GrantMovesDeadline).is_some());
+    assert!(found(Bug::GrantMovesDeadline).is_some());
 }
 
 #[test]
 fn a_hint_that_counts_as_a_renewal_is_found() {
-    assert!(found(Mistake::HintCountsAsRenewal).is_some());
+    assert!(found(Bug::HintCountsAsRenewal).is_some());
 }
 
 #[test]
 fn one_number_for_repeated_renewals_is_found() {
-    assert!(found(Mistake::OneRenewalNumber).is_some());
+    assert!(found(Bug::OneRenewalNumber).is_some());
 }
 
 #[test]
 fn an_answer_that_counts_before_its_items_is_found() {
-    assert!(found(Mistake::CountedBeforeItems).is_some());
+    assert!(found(Bug::CountedBeforeItems).is_some());
 }
 
 #[test]
 fn belief_until_the_release_is_answered_is_found() {
-    assert!(found(Mistake::BeliefUntilReleaseAnswered).is_some());
+    assert!(found(Bug::BeliefUntilReleaseAnswered).is_some());
 }
 
 #[test]
 fn an_open_that_counts_from_its_last_sending_is_found() {
-    assert!(found(Mistake::OpenFromLastSending).is_some());
+    assert!(found(Bug::OpenFromLastSending).is_some());
 }

@@ -17,7 +17,6 @@ use crate::answer::{Refusal, Reply};
 use crate::client::{Frame, Incoming, Input, LeaseState, Output};
 use crate::command::{Command, Entry, Operator, Policies};
 use crate::holder::Fraction;
-use crate::holder::mistake::Mistake;
 use crate::id::SessionId;
 use crate::name::{Label, Reason, ResourceName};
 use crate::table::{Config, HoldingState, LeaseTable};
@@ -62,7 +61,7 @@ pub(super) struct World {
 }
 
 impl World {
-    pub(super) fn new(seed: u64, mistake: Option<Mistake>) -> Self {
+    pub(super) fn new(seed: u64) -> Self {
         let mut random = Random(seed);
         let (weather, tight) = Weather::draw(&mut random);
         let (slow, fast) = (1_000_000 - u64::from(DRIFT_PPM), 1_000_000 + u64::from(DRIFT_PPM));
@@ -76,7 +75,7 @@ impl World {
             .map(|_| {
                 let clocks =
                     Clocks { boot_ppm: extreme(&mut random), raw_ppm: extreme(&mut random), suspended: 0 };
-                Actor::new(clocks, policies, random.nonce(), mistake)
+                Actor::new(clocks, policies, random.nonce())
             })
             .collect();
         let service_ppm = if tight || random.one_in(2) { fast } else { slow };

@@ -1,5 +1,6 @@
 //! What clients of a schedule send, and what they make of what they hear.
 
+use leasehold_core::planted::{Bug, planted};
 use leasehold_core::protocol::{Failure, RequestId, Response, ToClient};
 use leasehold_core::{Answer, CommandNumber, Op, Refusal, Reply, SessionKind};
 use leasehold_node::{CALLS, Input};
@@ -7,7 +8,6 @@ use leasehold_node::{CALLS, Input};
 use super::client::Client;
 use super::{Play, RESOURCES};
 use crate::actor::{Actor, look};
-use crate::mistake::Mistake;
 
 impl Play {
     fn number(&mut self) -> u64 {
@@ -196,7 +196,7 @@ impl Play {
             ToClient::Hint { .. } | ToClient::Watched { .. } => {}
         }
         self.clients[client].count_kept();
-        if self.mistake == Mistake::BelievesTooLong {
+        if planted(Bug::DeadlineFromReceipt) {
             let now = self.clocks[client].0;
             self.clients[client].sent.values_mut().for_each(|sent| *sent = now);
         }

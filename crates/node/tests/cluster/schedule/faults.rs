@@ -1,11 +1,11 @@
 //! What goes wrong in a schedule, and when it is over.
 
+use leasehold_core::planted::{Bug, planted};
 use leasehold_core::protocol::{ClusterCommand, Request};
 use leasehold_node::{CALLS, Fatal, Input};
 
 use super::{MAX_PROCESSES, Play, rate};
 use crate::disk::Disk;
-use crate::mistake::Mistake;
 use crate::world::member;
 
 /// The end of something.
@@ -80,13 +80,13 @@ impl Play {
         }
         let kept = self.random.index(4);
         self.world.crash_keeping(process, kept);
-        if self.mistake == Mistake::WipedKeepsId {
+        if planted(Bug::WipedKeepsId) {
             // As it was when it was founded: it has forgotten what it said.
             let founding = leasehold_node::founding_snapshot(
                 self.world.checks.table.config(),
                 (0..self.world.founders).map(member).collect(),
             );
-            self.world.processes[process].disk = Disk::with(Some(founding), self.mistake);
+            self.world.processes[process].disk = Disk::with(Some(founding));
         }
         self.leave(process);
         self.later(1_500, Later::Restart(process));
@@ -124,7 +124,9 @@ impl Play {
         // Whoever has stopped is started again.
         for process in 0..self.world.processes.len() {
             if let Some(fatal) = &self.world.processes[process].fatal {
-                if self.mistake.is_forgetful() && *fatal != Fatal::Removed {
+                // A node that notices by itself comes back, so that the checks are tried as well.
+                let is_forgetful = planted(Bug::AckBeforeSync) || planted(Bug::WipedKeepsId);
+                if is_forgetful && *fatal != Fatal::Removed {
                     self.world.processes[process].fatal = None;
                     self.later(1_000, Later::Restart(process));
                 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
-use crate::plain::Fault;
+use crate::plain::ApiError;
 
 /// A value as it came. Fields that are given twice are there twice, so that whoever reads them notices.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,19 +23,19 @@ pub(crate) enum Node {
 
 impl Node {
     /// Reads a body. No body at all says as much as an empty object.
-    pub(crate) fn from_json(body: &[u8]) -> Result<Self, Fault> {
+    pub(crate) fn from_json(body: &[u8]) -> Result<Self, ApiError> {
         if body.is_empty() {
             return Ok(Self::Map(Vec::new()));
         }
         match serde_json::from_slice(body) {
             Ok(node @ Self::Map(_)) => Ok(node),
-            Ok(_) => Err(Fault::BadJson { why: "it is not an object".to_owned() }),
-            Err(error) => Err(Fault::BadJson { why: error.to_string() }),
+            Ok(_) => Err(ApiError::BadJson { why: "it is not an object".to_owned() }),
+            Err(error) => Err(ApiError::BadJson { why: error.to_string() }),
         }
     }
 
     /// Reads a query: `name=value` joined by `&`, with percent signs and plus signs as forms have them.
-    pub(crate) fn from_query(query: &str) -> Result<Self, Fault> {
+    pub(crate) fn from_query(query: &str) -> Result<Self, ApiError> {
         let pairs = query.split('&').filter(|pair| !pair.is_empty());
         let fields = pairs.map(|pair| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -43,12 +43,12 @@ impl Node {
             let value = decode(value).ok_or_else(|| badly_encoded(&name))?;
             Ok((name, Self::Raw(value)))
         });
-        fields.collect::<Result<_, Fault>>().map(Self::Map)
+        fields.collect::<Result<_, ApiError>>().map(Self::Map)
     }
 }
 
-fn badly_encoded(field: &str) -> Fault {
-    Fault::BadField { field: field.to_owned(), why: "it is not percent-encoded UTF-8".to_owned() }
+fn badly_encoded(field: &str) -> ApiError {
+    ApiError::BadField { field: field.to_owned(), why: "it is not percent-encoded UTF-8".to_owned() }
 }
 
 fn decode(text: &str) -> Option<String> {

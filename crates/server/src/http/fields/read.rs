@@ -10,7 +10,7 @@ use serde::de::{
 use serde::forward_to_deserialize_any;
 
 use super::node::Node;
-use crate::plain::Fault;
+use crate::plain::ApiError;
 
 /// Why fields could not be read.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl ReadError {
     }
 }
 
-impl From<ReadError> for Fault {
+impl From<ReadError> for ApiError {
     fn from(error: ReadError) -> Self {
         match error {
             ReadError::Unknown { path, known } => Self::UnknownField { field: shortened(path), known },

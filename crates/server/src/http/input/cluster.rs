@@ -4,7 +4,7 @@ use leasehold_core::cluster::{check_address, check_member_name};
 use serde::Deserialize;
 
 use super::bad;
-use crate::plain::Fault;
+use crate::plain::ApiError;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -47,25 +47,25 @@ impl BackupFields {
 
 impl AddFields {
     /// The name and the address.
-    pub(crate) fn node(self) -> Result<(String, String), Fault> {
+    pub(crate) fn node(self) -> Result<(String, String), ApiError> {
         check_address(&self.address).map_err(|error| bad("address", &error.to_string()))?;
         Ok((named("name", self.name)?, self.address))
     }
 }
 
 impl MemberFields {
-    pub(crate) fn name(self) -> Result<String, Fault> {
+    pub(crate) fn name(self) -> Result<String, ApiError> {
         named("name", self.name)
     }
 }
 
 impl TransferFields {
-    pub(crate) fn to(self) -> Result<Option<String>, Fault> {
+    pub(crate) fn to(self) -> Result<Option<String>, ApiError> {
         self.to.map(|to| named("to", to)).transpose()
     }
 }
 
-fn named(field: &str, name: String) -> Result<String, Fault> {
+fn named(field: &str, name: String) -> Result<String, ApiError> {
     check_member_name(&name).map_err(|error| bad(field, &error.to_string()))?;
     Ok(name)
 }

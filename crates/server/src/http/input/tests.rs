@@ -2,7 +2,7 @@ use super::*;
 
 const KEY: &str = "7-000102030405060708090a0b0c0d0e0f";
 
-fn acquire(rest: &str) -> Result<(Acquire, bool), Fault> {
+fn acquire(rest: &str) -> Result<(Acquire, bool), ApiError> {
     let text = format!(r#"{{"session_key":"{KEY}",{rest}}}"#);
     serde_json::from_str::<AcquireFields>(&text).unwrap().acquire()
 }

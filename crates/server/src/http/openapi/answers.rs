@@ -4,7 +4,7 @@ use leasehold_core::gap::GapCause;
 use serde_json::{Map, Value};
 
 use super::schema::{array, count, hex, millis, nullable, number, object, reference, text, truth, words};
-use crate::plain::words::ENDINGS;
+use leasehold_api::word::ENDINGS;
 
 /// Digits of the id of a node.
 const MEMBER_DIGITS: usize = 16;

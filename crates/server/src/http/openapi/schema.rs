@@ -6,7 +6,8 @@ use leasehold_core::limits::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::plain::{NONCE_DIGITS, NUMBER_DIGITS};
+const NONCE_DIGITS: usize = 32;
+const NUMBER_DIGITS: usize = 19;
 
 /// An object that has all of these, and may have more in a later release.
 pub(super) fn object<const N: usize>(properties: [(&str, Value); N]) -> Value {

@@ -26,11 +26,11 @@ enum Word {
     Exclusive,
 }
 
-fn read(node: Node) -> Result<Outer, Fault> {
-    Outer::deserialize(node).map_err(Fault::from)
+fn read(node: Node) -> Result<Outer, ApiError> {
+    Outer::deserialize(node).map_err(ApiError::from)
 }
 
-fn json(text: &str) -> Result<Outer, Fault> {
+fn json(text: &str) -> Result<Outer, ApiError> {
     read(Node::from_json(text.as_bytes()).unwrap())
 }
 

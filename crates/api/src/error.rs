@@ -1,0 +1,336 @@
+//! Everything that can come back instead of what was asked for, over HTTP and gRPC alike.
+//!
+//! Refused, failed and unknown are different answers and stay so: a refusal had no effect and never will have one, a failure was
+//! not taken in, and of what is unknown nobody here can say. Codes are an interface; messages are for people.
+
+mod details;
+
+use std::time::Duration;
+
+use leasehold_core::limits::{MAX_SLOTS, MAX_WAIT};
+use leasehold_core::numbers::NumbersError;
+use leasehold_core::protocol::{ClusterRefusal, Failure};
+use leasehold_core::{CommandNumber, Millis, Mode, Refusal, WaitEnding};
+
+use crate::code::{CODES, Code, GrpcCode, Kind};
+use crate::word::{not_free, wait_ended};
+
+/// Why there is no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ApiError {
+    /// The table said no.
+    Refused(Refusal),
+    /// The wait ended without a lease.
+    WaitEnded {
+        /// The number of the acquire.
+        acquire: CommandNumber,
+        /// Why.
+        why: WaitEnding,
+    },
+    /// The table was not asked, or its word is not known.
+    Failed(Failure),
+    /// The cluster said no to a change of its nodes.
+    Cluster(ClusterRefusal),
+    /// A node that was to be added does not answer as one.
+    NodeUnreachable {
+        /// Where it was looked for.
+        address: String,
+        /// What came instead.
+        why: String,
+    },
+    /// Another node than the one that was meant is there.
+    WrongNode {
+        /// Where.
+        address: String,
+        /// Which one was meant.
+        asked: String,
+        /// Which one is there.
+        found: String,
+    },
+    /// A node that was to be added belongs to another cluster.
+    NodeNotBlank {
+        /// Which one.
+        name: String,
+        /// Where.
+        address: String,
+    },
+    /// The node that was asked is recorded at another address than it is reached at.
+    AddressDiffers {
+        /// Where its cluster has it.
+        recorded: String,
+        /// Where it says that it is.
+        advertised: String,
+    },
+    /// Not JSON, or not in the form that is expected.
+    BadJson {
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A field that this request does not have.
+    UnknownField {
+        /// Its name.
+        field: String,
+        /// The names that there are.
+        known: &'static [&'static str],
+    },
+    /// A field that is missing, given twice, or whose value cannot be.
+    BadField {
+        /// Its name.
+        field: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// Numbers that do not fit together.
+    Numbers(NumbersError),
+    /// What the table would refuse in any state, seen where the name of the field is known.
+    Impossible {
+        /// Its name.
+        field: String,
+        /// The value and its limit.
+        why: String,
+    },
+    /// More than is taken.
+    BodyTooLarge {
+        /// The limit in bytes.
+        limit: usize,
+    },
+    /// More than is taken.
+    HeadersTooLarge {
+        /// The limit in bytes.
+        limit: usize,
+    },
+    /// The request did not arrive whole in time.
+    RequestTimeout {
+        /// The limit.
+        limit: Duration,
+    },
+    /// Nothing is there.
+    NoSuchPath,
+    /// Something is there, but not for this method.
+    WrongMethod {
+        /// The methods that it takes, as in the header `Allow`.
+        allowed: &'static str,
+    },
+    /// The body is not said to be JSON.
+    WrongContentType {
+        /// What it is said to be, if that can be shown.
+        found: String,
+    },
+    /// More requests at once than are taken.
+    TooManyRequests {
+        /// The limit.
+        limit: usize,
+    },
+}
+
+impl From<Refusal> for ApiError {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl From<Failure> for ApiError {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+impl ApiError {
+    /// One word for programs: the name of one of [`CODES`].
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Refused(refusal) => of_refusal(refusal),
+            Self::WaitEnded { .. } => "wait-ended",
+            Self::Failed(failure) => of_failure(failure),
+            Self::Cluster(refusal) => of_cluster(refusal),
+            Self::NodeUnreachable { .. } => "node-unreachable",
+            Self::WrongNode { .. } => "wrong-node",
+            Self::NodeNotBlank { .. } => "node-not-blank",
+            Self::AddressDiffers { .. } => "address-differs",
+            Self::BadJson { .. } => "bad-json",
+            Self::UnknownField { .. } => "unknown-field",
+            Self::BadField { .. } => "bad-field",
+            Self::Numbers(_) => "bad-numbers",
+            Self::Impossible { .. } => "bad-request",
+            Self::BodyTooLarge { .. } => "body-too-large",
+            Self::HeadersTooLarge { .. } => "headers-too-large",
+            Self::RequestTimeout { .. } => "request-timeout",
+            Self::NoSuchPath => "no-such-path",
+            Self::WrongMethod { .. } => "wrong-method",
+            Self::WrongContentType { .. } => "wrong-content-type",
+            Self::TooManyRequests { .. } => "too-many-requests",
+        }
+    }
+
+    /// Whether a wait may be so long.
+    pub fn check_wait(field: &str, wait: Option<Millis>) -> Result<Option<Millis>, Self> {
+        match wait {
+            Some(wait) if wait > MAX_WAIT => {
+                let why = format!("wait of {wait} is above the maximum of {MAX_WAIT}");
+                Err(Self::Impossible { field: field.to_owned(), why })
+            }
+            fitting => Ok(fitting),
+        }
+    }
+
+    /// Whether a name may have so many slots.
+    pub fn check_slots(field: &str, mode: Mode) -> Result<Mode, Self> {
+        match mode {
+            Mode::Slot { of } if !(1..=MAX_SLOTS).contains(&of) => Err(Self::Impossible {
+                field: field.to_owned(),
+                why: format!("{of} is outside 1 to {MAX_SLOTS} slots"),
+            }),
+            fitting => Ok(fitting),
+        }
+    }
+
+    /// The status of an HTTP response.
+    pub fn http_status(&self) -> u16 {
+        self.entry().http
+    }
+
+    /// The status of a gRPC call.
+    pub fn grpc_code(&self) -> GrpcCode {
+        self.entry().grpc
+    }
+
+    fn entry(&self) -> &'static Code {
+        let code = self.code();
+        CODES.iter().find(|entry| entry.name == code).expect("every code is in the list")
+    }
+
+    /// Which of the three kinds it is.
+    pub const fn kind(&self) -> Kind {
+        match self {
+            Self::Refused(_)
+            | Self::WaitEnded { .. }
+            | Self::Numbers(_)
+            | Self::Impossible { .. }
+            | Self::Cluster(_)
+            | Self::WrongNode { .. }
+            | Self::NodeNotBlank { .. }
+            | Self::AddressDiffers { .. } => Kind::Refused,
+            Self::Failed(Failure::OutcomeUnknown) => Kind::Unknown,
+            _ => Kind::Failed,
+        }
+    }
+
+    /// One sentence for people.
+    pub fn message(&self) -> String {
+        match self {
+            Self::Refused(Refusal::NotFree { resource, why }) => {
+                format!("resource {resource} is not free: {}", not_free(why))
+            }
+            Self::Refused(refusal) => refusal.to_string(),
+            Self::WaitEnded { why, .. } => format!("the wait ended without a lease: {}", wait_ended(*why)),
+            Self::Failed(Failure::NotYourSession { session }) => {
+                format!("this is not the key of session {session}")
+            }
+            Self::Failed(failure) => failure.to_string(),
+            Self::Cluster(refusal) => refusal.to_string(),
+            Self::NodeUnreachable { address, why } => {
+                format!(
+                    "the node at {address} was asked who it is: {why}; start it with `serve --join` first"
+                )
+            }
+            Self::WrongNode { address, asked, found } => {
+                format!(
+                    "the node at {address} is called {found:?}, not {asked:?}; add it by that name, or name the address of {asked:?}"
+                )
+            }
+            Self::NodeNotBlank { name, address } => format!(
+                "{name:?} at {address} belongs to another cluster; start it with an empty directory and `serve --join`"
+            ),
+            Self::AddressDiffers { recorded, advertised } => format!(
+                "this node is recorded at {recorded} and says that it is reached at {advertised}: a new node would look for it at \
+                 {recorded}. If that leads here, start it with --advertise {recorded}; if not, stop it and record the other one with \
+                 `leasehold data recover --data DIR --only-survivor --listen-address {advertised}`, which ends all leases"
+            ),
+            Self::BadJson { why } => format!("the body is not a JSON object that is understood: {why}"),
+            Self::UnknownField { field, known: [] } => {
+                format!("field {field:?} is not known; this request has none")
+            }
+            Self::UnknownField { field, known } => {
+                format!("field {field:?} is not known; there are: {}", known.join(", "))
+            }
+            Self::Numbers(error) => error.to_string(),
+            Self::BadField { field, why } | Self::Impossible { field, why } => format!("{field}: {why}"),
+            Self::BodyTooLarge { limit } => format!("the body is above the limit of {limit} bytes"),
+            Self::HeadersTooLarge { limit } => {
+                format!("path and headers are above the limit of {limit} bytes")
+            }
+            Self::RequestTimeout { limit } => {
+                format!("the body did not arrive whole within {} ms", limit.as_millis())
+            }
+            Self::NoSuchPath => "nothing is at this path; /openapi.json lists all".to_owned(),
+            Self::WrongMethod { allowed } => format!("this path takes {allowed}"),
+            Self::WrongContentType { found } => {
+                format!("content type {found:?} is not taken; send application/json")
+            }
+            Self::TooManyRequests { limit } => {
+                format!("limit of {limit} requests at once is reached; ask again later")
+            }
+        }
+    }
+}
+
+const fn of_refusal(refusal: &Refusal) -> &'static str {
+    match refusal {
+        Refusal::SessionEnded { .. } => "session-ended",
+        Refusal::SessionOverdue => "session-overdue",
+        Refusal::OlderAttach { .. } => "older-attach",
+        Refusal::CommandGap { .. } => "command-gap",
+        Refusal::SeenAhead { .. } => "seen-ahead",
+        Refusal::TooManyUnseen { .. } => "too-many-unseen",
+        Refusal::WrongSessionKind => "wrong-session-kind",
+        Refusal::TtlOutOfRange { .. } => "ttl-out-of-range",
+        Refusal::BadPolicies => "bad-policies",
+        Refusal::BadRequest { .. } => "bad-request",
+        Refusal::WrongKind { .. } => "wrong-kind",
+        Refusal::NotFree { .. } => "not-free",
+        Refusal::NotHolder { .. } => "not-holder",
+        Refusal::NotCurrent { .. } => "not-current",
+        Refusal::NotHeld { .. } => "not-held",
+        Refusal::NoSuchWait { .. } => "no-such-wait",
+        Refusal::NoSuchSuccessor => "no-such-successor",
+        Refusal::NoOffer { .. } => "no-offer",
+        Refusal::LimitReached { .. } => "limit-reached",
+        Refusal::TokensExhausted => "tokens-exhausted",
+        Refusal::NoRoom => "no-room",
+        Refusal::NotYetInUse => "not-yet-in-use",
+        Refusal::TokenAhead { .. } => "token-ahead",
+        Refusal::NoSuchAlarm { .. } => "no-such-alarm",
+    }
+}
+
+const fn of_failure(failure: &Failure) -> &'static str {
+    match failure {
+        Failure::OutcomeUnknown => "outcome-unknown",
+        Failure::Unavailable { .. } => "unavailable",
+        Failure::NotYourSession { .. } => "not-your-session",
+        Failure::RevisionTooOld { .. } => "revision-too-old",
+        Failure::RevisionAhead { .. } => "revision-ahead",
+        Failure::TooManyWatches { .. } => "too-many-watches",
+        Failure::BadRequest { .. } => "bad-request",
+    }
+}
+
+const fn of_cluster(refusal: &ClusterRefusal) -> &'static str {
+    match refusal {
+        ClusterRefusal::NoSuchMember { .. } => "no-such-member",
+        ClusterRefusal::Taken { .. } => "member-taken",
+        ClusterRefusal::WasRemoved { .. } => "was-removed",
+        ClusterRefusal::TooManyMembers { .. } => "too-many-members",
+        ClusterRefusal::NotCaughtUp { .. } => "not-caught-up",
+        ClusterRefusal::IsVoter { .. } => "is-voter",
+        ClusterRefusal::IsLearner { .. } => "is-learner",
+        ClusterRefusal::LastVoter { .. } => "last-voter",
+        ClusterRefusal::NoMajorityLeft { .. } => "no-majority-left",
+        ClusterRefusal::ChangeUnderWay => "change-under-way",
+        ClusterRefusal::HandingOver { .. } => "handing-over",
+        ClusterRefusal::NobodyToTakeOver => "nobody-to-take-over",
+    }
+}
+
+#[cfg(test)]
+mod tests;

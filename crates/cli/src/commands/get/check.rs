@@ -1,0 +1,62 @@
+//! `get --token`: whether a token is that of a present lease.
+
+use leasehold::core::protocol::TokenCheck;
+use leasehold::{ResourceName, Token};
+use serde::Serialize;
+
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::place::Place;
+use crate::trouble::Trouble;
+use crate::views::EndingJson;
+use crate::words;
+
+#[derive(Serialize)]
+struct Check<'a> {
+    resource: &'a str,
+    token: String,
+    status: &'static str,
+    #[serde(flatten)]
+    ending: Option<EndingJson>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    newest: Option<String>,
+}
+
+pub(super) async fn run(
+    console: &Console,
+    place: &Place,
+    name: &ResourceName,
+    token: Token,
+) -> Result<Exit, Trouble> {
+    let store = place.look().await?;
+    let answer = store.check(name, token).await;
+    store.close().await;
+    let mut newest_granted = None;
+    let (text, status, ending) = match answer? {
+        TokenCheck::Current => (format!("{name}: token {token} is current"), "current", None),
+        TokenCheck::Ended(how) => (
+            format!("{name}: token {token} is not current: {}", words::ending(&how)),
+            "ended",
+            Some(EndingJson::new(&how)),
+        ),
+        TokenCheck::NotKnown => {
+            (format!("{name}: token {token} is not current, and nothing is known of it"), "not-known", None)
+        }
+        TokenCheck::Ahead { newest } => {
+            newest_granted = Some(newest.to_string());
+            (ahead(name, token, newest), "ahead", None)
+        }
+    };
+    let (resource, token) = (name.as_str(), token.to_string());
+    console.result(text, &Check { resource, token, status, ending, newest: newest_granted })?;
+    Ok(if status == "current" { Exit::OK } else { Exit::FAILURE })
+}
+
+/// What follows from a token that was never granted.
+fn ahead(name: &ResourceName, token: Token, newest: u64) -> String {
+    format!(
+        "{name}: token {token} is not current: it was never granted here, where the newest number is {newest}\n\
+         the state may have been set back: find out where the token comes from; if a receiver has seen it, restore again with \
+         --above {token}"
+    )
+}
