@@ -1,4 +1,4 @@
-//! The report: a page with what came out, plots and what it was measured on, and a page with every figure and what we want to reach.
+//! The report: what came out first, then plots, what it was measured on, every figure, and what we want to reach.
 //!
 //! Promises: nothing in it is written by hand. A figure stands beside its range, a system that failed or was cut says why in its place, and nothing
 //! is left out because it looks bad.
@@ -35,16 +35,12 @@ impl About<'_> {
     }
 }
 
-/// The page with the tables, beside the page that says how it is measured.
-const TABLES: &str = "internals/benchmarks-tables.md";
-
-/// Writes `benchmarks.md`, its tables, its plots and the raw results into a directory.
+/// Writes `benchmarks.md`, its plots and the raw results into a directory.
 ///
 /// # Errors
 /// When a file cannot be written.
 pub fn write(place: &Path, about: &About<'_>, lines: &[Line]) -> Result<()> {
-    let inner = place.join("internals");
-    std::fs::create_dir_all(&inner).with_context(|| format!("{} cannot be made", inner.display()))?;
+    std::fs::create_dir_all(place).with_context(|| format!("{} cannot be made", place.display()))?;
     let put = |name: &str, text: &str| {
         let path = place.join(name);
         std::fs::write(&path, text).with_context(|| format!("{} cannot be written", path.display()))
@@ -55,25 +51,24 @@ pub fn write(place: &Path, about: &About<'_>, lines: &[Line]) -> Result<()> {
         put(&plot.file, &plot.svg)?;
     }
     put("benchmarks.json", &(serde_json::to_string_pretty(lines)? + "\n"))?;
-    put(TABLES, &tables(about, &cells))?;
     put("benchmarks.md", &markdown(about, &cells, &plots))
 }
 
-/// The page for users.
+/// The whole text.
 pub fn markdown(about: &About<'_>, cells: &[Cell<'_>], plots: &[Plot]) -> String {
     let (peers, planned) = (peers_of(cells), about.planned(cells));
     let mut text = String::from("# Leasehold beside its peers\n\n");
     // Writing into a string does not fail.
     let _ = writeln!(
         text,
-        "Written by `cargo xtask bench`{}. [How it is measured](internals/benchmarks.md), [every figure with its range, and goals]({TABLES}), [every single result](benchmarks.json).\n",
+        "Written by `cargo xtask bench`{}. [How it is measured](internals/benchmarks.md), [every single result](benchmarks.json).\n",
         taken(cells)
     );
     let _ = writeln!(
         text,
         "## Summary\n\nMedians of {planned} repeats on one machine of {} cores, the best of a row in bold. Leasehold is called `ahead of` or `behind` \
          the best peer only if the ranges of their repeats do not overlap, else they are `not told apart`. The ratio is how many times better the \
-         median of Leasehold is; below 1 it is worse. Ranges, and why a figure is missing, stand in [the tables]({TABLES}).\n",
+         median of Leasehold is; below 1 it is worse. Ranges, and why a figure is missing, stand [below](#how-to-read-the-tables).\n",
         about.machine.cores()
     );
     summary::table(&mut text, cells, &peers, planned);
@@ -84,19 +79,6 @@ pub fn markdown(about: &About<'_>, cells: &[Cell<'_>], plots: &[Plot]) -> String
         }
     }
     legend::setting(&mut text, about, cells);
-    if let Some(note) = summary::footnote(cells) {
-        let _ = writeln!(text, "{note}");
-    }
-    text.trim_end().to_owned() + "\n"
-}
-
-/// The page with every figure beside its range, and why a figure is missing.
-pub fn tables(about: &About<'_>, cells: &[Cell<'_>]) -> String {
-    let (peers, planned) = (peers_of(cells), about.planned(cells));
-    let mut text = format!(
-        "# Tables of the benchmarks\n\nWritten by `cargo xtask bench`{}. [Summary](../benchmarks.md), [how it is measured](benchmarks.md).\n\n",
-        taken(cells)
-    );
     legend::words(&mut text, about, cells);
     let mut letters: Vec<char> = cells.iter().map(|cell| cell.work.letter()).collect();
     letters.sort_unstable();
@@ -181,7 +163,7 @@ mod tests {
         let not_at_hand = ["consul", "etcd36"].map(|name| (name.to_owned(), "no program".to_owned()));
         let about = About { machine: &machine, plan: &plan, not_at_hand: &not_at_hand };
         let cells = cells(&lines);
-        let text = markdown(&about, &cells, &plot::all(&cells)) + &tables(&about, &cells);
+        let text = markdown(&about, &cells, &plot::all(&cells));
         let heads: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("## ")).collect();
         assert_eq!((heads.first(), heads.last()), (Some(&"Summary"), Some(&"Goals")), "{heads:?}");
         for words in [
