@@ -147,6 +147,20 @@ impl Stage {
         serde_json::from_str(&self.good(count, &["cluster", "status", "--json"])).unwrap()
     }
 
+    /// Hands leadership to a node, once that one answers the leader, and waits until it leads.
+    pub(crate) fn transfer(&self, count: usize, to: &str) {
+        eventually("it leads", || {
+            let said = self.say(count, &["cluster", "transfer", to]);
+            if said.code != Some(0) {
+                assert!(said.err.contains("does not answer the leader"), "{said:?}");
+                return None;
+            }
+            assert_eq!(said.out.trim(), format!("{to} leads"));
+            // A busy machine may have made them elect another one since.
+            (self.leader(count) == to).then_some(())
+        });
+    }
+
     /// The name of the leader.
     pub(crate) fn leader(&self, count: usize) -> String {
         self.status(count)["leader"].as_str().unwrap().to_owned()
