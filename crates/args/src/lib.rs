@@ -4,5 +4,7 @@
 //! compare the names here with what there is.
 
 pub mod fuzz;
+#[cfg(feature = "clap")]
 pub mod nemesis;
+#[cfg(feature = "clap")]
 pub mod simulate;

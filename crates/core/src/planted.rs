@@ -93,9 +93,7 @@ bugs! {
         PlaceNotInSnapshot = "place-not-in-snapshot": "After a snapshot places in queues are given out anew.",
         TidyingDropsHint = "tidying-drops-hint": "A leader that looks what is due forgets what was not tidied up.",
         RenewalMovesRevoke = "renewal-moves-revoke": "A renewal moves the point at which a revoked lease's place is free.",
-        HandoverToOverdue = "handover-to-overdue": "A handover goes to a successor whose session is overdue.",
         OfferAcceptedByOther = "offer-accepted-by-other": "An offer is accepted by a session that it was not made to.",
-        RegisterOutlivesLease = "register-outlives-lease": "A register that goes with its lease stays.",
         DeadlineFromReceipt = "deadline-from-receipt": "The holder's deadline counts from the arrival of the answer.",
         GrantMovesDeadline = "grant-moves-deadline": "A grant moves the holder's deadline.",
         HintCountsAsRenewal = "hint-counts-as-renewal": "A wish for the next renewal counts as a renewal.",
@@ -140,6 +138,8 @@ bugs! {
         TidyBeforeSync = "tidy-before-sync": "Leftovers are removed at recovery before the last batch is synced.",
     }
     core {
+        RegisterOutlivesLease = "register-outlives-lease": "A register that goes with its lease stays.",
+        HandoverToOverdue = "handover-to-overdue": "A handover goes to a successor whose session is overdue.",
         OverdueEarly = "overdue-early": "A session is overdue a millisecond early.",
         ServedBetweenRenewals = "served-between-renewals": "Waiters are served between two renewals of one entry.",
         ReviveForgetsTakers = "revive-forgets-takers": "Nothing ends when a session that came back is overdue again, though others wait.",
