@@ -5,7 +5,6 @@
 //!
 //! What it deliberately does not do: it judges no figure. The report puts them side by side and says which can be told apart.
 
-mod goals;
 mod legend;
 pub mod machine;
 pub mod medians;
@@ -15,7 +14,6 @@ pub mod plot;
 pub mod quiet;
 pub mod report;
 pub mod results;
-mod sections;
 pub mod shown;
 mod summary;
 mod verdict;

@@ -20,6 +20,8 @@ use std::time::Duration;
 use leasehold_cli::guardian::{self, clock::Point};
 use leasehold_cli::supervise::{Event, Launch, Leads, OnLoss, Rules, Supervised};
 
+/// The ttl that nobody asked for, in milliseconds: no deadline comes near on a busy machine either.
+const LONG: u64 = 20_000;
 /// How often is looked whether renewals are possible again.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
@@ -47,7 +49,7 @@ fn main() -> ExitCode {
 }
 
 fn parse(mut arguments: impl Iterator<Item = OsString>) -> Option<Options> {
-    let (mut log, mut ttl, mut age, mut renewals, mut cut) = (None, 1000, 0, u32::MAX, None);
+    let (mut log, mut ttl, mut age, mut renewals, mut cut) = (None, LONG, 0, u32::MAX, None);
     loop {
         let word = arguments.next()?;
         match word.to_str()? {

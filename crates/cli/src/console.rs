@@ -26,7 +26,7 @@ const CLEAR_LINE: &str = "\r\x1b[K";
 pub(crate) struct Paint(pub(crate) &'static str);
 
 /// The two streams and how they are written to.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Console {
     json: bool,
     out_is_terminal: bool,

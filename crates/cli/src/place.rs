@@ -3,21 +3,32 @@
 //! A look never makes a directory: whoever mistypes a path learns it instead of reading from an empty store.
 
 use std::ffi::OsString;
+use std::fmt::Display;
 use std::fs;
 use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use leasehold::{ConnectOptions, Store};
+use leasehold::{ConnectOptions, DEFAULT_PORT, Store};
+use serde_json::json;
 
 use crate::args::Global;
+use crate::console::Console;
 use crate::trouble::Trouble;
+use crate::words;
 
 /// The file that every directory with leases has.
 const LOCK_FILE: &str = "lock";
 /// Nobody but its owner may look into or change a directory.
 const OTHERS: u32 = 0o077;
+/// Says where a service of this user listens, if not at the default address.
+const SERVICE_VARIABLE: &str = "LEASEHOLD_SERVE_LISTEN";
+/// A service on this machine answers sooner. Nothing that listens there holds up a command for longer.
+const PROBE_TIME: Duration = Duration::from_millis(200);
 
 /// A store, not yet connected to.
 #[derive(Debug)]
@@ -27,13 +38,16 @@ pub(crate) struct Place {
     /// Whether the directory lies where anybody may write, and must be looked at.
     exposed: bool,
     timeout: Duration,
+    silence: Silence,
+    /// Whether it is the default, and a service on this machine may be meant.
+    is_default: bool,
 }
 
 impl Place {
     /// The place that the command line, the environment or the default names.
     pub(crate) fn find(global: &Global) -> Result<Self, Trouble> {
         if let Some(given) = &global.store {
-            return Self::new(given, global.timeout);
+            return Self::new(given, global);
         }
         let user = rustix::process::getuid().as_raw();
         let own = home_path(std::env::var_os("XDG_STATE_HOME"), std::env::var_os("HOME"));
@@ -46,10 +60,15 @@ impl Place {
             path: path.into(),
             why: "is not valid UTF-8".to_owned(),
         })?;
-        Ok(Self { exposed, ..Self::new(&format!("dir:{given}"), global.timeout)? })
+        Ok(Self { exposed, is_default: true, ..Self::new(&format!("dir:{given}"), global)? })
     }
 
-    fn new(given: &str, timeout: Duration) -> Result<Self, Trouble> {
+    fn new(given: &str, global: &Global) -> Result<Self, Trouble> {
+        let at = |url: String, directory: Option<PathBuf>| {
+            let (timeout, silence) =
+                (global.timeout, Silence::new(Console::new(global.json), global.timeout));
+            Self { url, directory, exposed: false, timeout, silence, is_default: false }
+        };
         if looks_like_a_service(given) {
             // Taken for a path it would make a store of its own on every machine, and exclude nobody.
             return Err(Trouble::Misuse(format!(
@@ -62,7 +81,7 @@ impl Place {
             None => Some(given),
         };
         let Some(path) = path else {
-            return Ok(Self { url: given.to_owned(), directory: None, exposed: false, timeout });
+            return Ok(at(given.to_owned(), None));
         };
         if path.is_empty() {
             return Err(Trouble::Misuse(
@@ -77,7 +96,7 @@ impl Place {
         }
         if path.contains('?') {
             // The library refuses it, with words about what to do. Nobody looks for a directory of that name before.
-            return Ok(Self { url: format!("dir:{path}"), directory: None, exposed: false, timeout });
+            return Ok(at(format!("dir:{path}"), None));
         }
         // Absolute, because the command that gets it in its environment may stand elsewhere.
         let absolute = std::path::absolute(path)
@@ -86,7 +105,12 @@ impl Place {
             return Err(Trouble::BadDirectory { path: absolute, why: "is not valid UTF-8".to_owned() });
         };
         let url = format!("dir:{text}");
-        Ok(Self { url, directory: Some(absolute), exposed: false, timeout })
+        Ok(at(url, Some(absolute)))
+    }
+
+    /// What is said while the store does not answer.
+    pub(crate) fn silence(&self) -> &Silence {
+        &self.silence
     }
 
     /// The address, as it is passed on to others.
@@ -101,6 +125,7 @@ impl Place {
 
     /// Connects to a store that is there already.
     pub(crate) async fn look(&self) -> Result<Store, Trouble> {
+        self.mention_service().await;
         if let Some(directory) = &self.directory {
             // Any other trouble than that it is missing is told better by whoever opens it.
             let missing = |error: &io::Error| {
@@ -110,7 +135,7 @@ impl Place {
                 return Err(Trouble::NoStore(directory.clone()));
             }
         }
-        self.connect().await
+        self.open(ConnectOptions::new()).await
     }
 
     /// Asks a store that is there already, and takes leave of it.
@@ -131,12 +156,82 @@ impl Place {
 
     /// The same with options; the patience is that of the command line.
     pub(crate) async fn connect_with(&self, options: ConnectOptions) -> Result<Store, Trouble> {
+        self.mention_service().await;
+        self.open(options).await
+    }
+
+    async fn open(&self, options: ConnectOptions) -> Result<Store, Trouble> {
         if let (true, Some(directory)) = (self.exposed, &self.directory) {
             make_private(directory)?;
             check_private(directory, rustix::process::getuid().as_raw())?;
         }
-        Ok(Store::connect_with(&self.url, options.patience(self.timeout)).await?)
+        let silence = self.silence.clone();
+        let options = options.patience(self.timeout).report(move |why| silence.say(why));
+        Ok(Store::connect_with(&self.url, options).await?)
     }
+
+    /// Says so if this command uses the default directory while a service runs on this machine: leases of the one do not exclude those of the other.
+    async fn mention_service(&self) {
+        if self.is_default
+            && let Some(service) = service_here().await
+        {
+            let directory = &self.url;
+            let text = format!(
+                "this command uses {directory}, although a service listens on this machine; to use the service: export \
+                 LEASEHOLD_STORE={service} (or name the directory with --store, and this is not said)"
+            );
+            let event = json!({ "event": "service-not-used", "store": directory, "service": service });
+            self.silence.console.note(text, &event);
+        }
+    }
+}
+
+/// What is said, once, while a store does not answer.
+#[derive(Debug, Clone)]
+pub(crate) struct Silence {
+    console: Console,
+    timeout: Duration,
+    said: Arc<AtomicBool>,
+}
+
+impl Silence {
+    fn new(console: Console, timeout: Duration) -> Self {
+        Self { console, timeout, said: Arc::default() }
+    }
+
+    /// Says what is wrong and for how long the store is tried.
+    pub(crate) fn say(&self, why: &impl Display) {
+        if !self.said.swap(true, Ordering::Relaxed) {
+            let timeout = words::length(self.timeout);
+            let event = json!({ "event": "no-answer-yet", "message": why.to_string() });
+            self.console.note(format_args!("{why}; trying until {timeout} are over (--timeout)"), &event);
+        }
+    }
+
+    /// Whether it was said.
+    pub(crate) fn is_said(&self) -> bool {
+        self.said.load(Ordering::Relaxed)
+    }
+}
+
+/// The service that listens where `leasehold serve` listens on this machine unless told otherwise, if there is one. Where there is none, that
+/// takes one refused connection.
+async fn service_here() -> Option<String> {
+    let listen = std::env::var(SERVICE_VARIABLE);
+    let mut address = match &listen {
+        Ok(listen) => listen.to_socket_addrs().ok()?.next()?,
+        Err(_) => SocketAddr::from((Ipv4Addr::LOCALHOST, DEFAULT_PORT)),
+    };
+    if address.ip().is_unspecified() {
+        address.set_ip(Ipv4Addr::LOCALHOST.into());
+    }
+    drop(TcpStream::connect_timeout(&address, PROBE_TIME).ok()?);
+    // Others may listen there. One that speaks the protocol is a service.
+    let url = format!("leasehold://{address}");
+    let store =
+        Store::connect_with(&url, ConnectOptions::new().patience(PROBE_TIME).only_listed()).await.ok()?;
+    store.close().await;
+    Some(url)
 }
 
 /// Where a service of this user keeps its data unless told otherwise: beside the files of the store that has no service, whose
@@ -196,8 +291,12 @@ fn check_private(path: &Path, user: u32) -> Result<(), Trouble> {
 mod tests {
     use super::*;
 
+    fn place(given: &str) -> Result<Place, Trouble> {
+        Place::new(given, &Global { store: None, json: false, timeout: Duration::ZERO })
+    }
+
     fn url(given: &str) -> String {
-        Place::new(given, Duration::ZERO).unwrap().url
+        place(given).unwrap().url
     }
 
     #[test]
@@ -216,7 +315,7 @@ mod tests {
     #[test]
     fn a_directory_with_a_query_is_left_to_the_library_which_refuses_it() {
         for given in ["dir:/x?token_floor=8", "/x?token_floor=8"] {
-            let place = Place::new(given, Duration::ZERO).unwrap();
+            let place = place(given).unwrap();
             assert_eq!((place.url.as_str(), place.directory), ("dir:/x?token_floor=8", None));
         }
     }
@@ -253,7 +352,7 @@ mod tests {
     #[test]
     fn an_empty_store_and_one_with_a_tilde_are_refused() {
         for given in ["", "dir:", "dir:~/x", "~"] {
-            assert!(matches!(Place::new(given, Duration::ZERO), Err(Trouble::Misuse(_))), "{given}");
+            assert!(matches!(place(given), Err(Trouble::Misuse(_))), "{given}");
         }
     }
 

@@ -10,6 +10,8 @@ mod failover;
 mod founding;
 #[path = "cluster/handovers.rs"]
 mod handovers;
+#[path = "cluster/leaderless.rs"]
+mod leaderless;
 #[path = "cluster/learning.rs"]
 mod learning;
 #[path = "cluster/lost.rs"]

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use leasehold::SessionOptions;
-use leasehold_core::planted::choose_strict_numbers;
+use leasehold_core::planted::{Bug, choose};
 
 const TTL: u64 = 10_000;
 const EVERY: u64 = 3_000;
@@ -39,9 +39,9 @@ fn the_plan_and_the_library_ask_the_same_function() {
     let half = by_library(TTL / 2).unwrap();
     assert!(half.contains("2 x 5000 ms + 50 ms = 10050 ms is not below"), "{half}");
     assert_eq!(by_plan(TTL / 2), Some(half));
-    choose_strict_numbers(true);
+    choose(Some(Bug::StrictNumbers));
     let (library, plan) = (by_library(EVERY).unwrap(), by_plan(EVERY));
-    choose_strict_numbers(false);
+    choose(None);
     assert!(library.starts_with("margin of 1500 ms is below"), "{library}");
     assert_eq!(plan, Some(library));
 }

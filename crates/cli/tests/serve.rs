@@ -10,6 +10,8 @@ mod alarms;
 mod clients;
 #[path = "serve/configuration.rs"]
 mod configuration;
+#[path = "serve/contact.rs"]
+mod contact;
 #[path = "serve/directories.rs"]
 mod directories;
 #[path = "serve/ending.rs"]

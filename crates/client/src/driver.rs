@@ -27,11 +27,11 @@ use std::time::Duration;
 use leasehold_core::client::{Input, SessionEnd};
 use leasehold_core::holder::Reading;
 use leasehold_core::protocol::{Failure, Request, RequestId, Response, ToClient};
-use leasehold_core::{Answer, Op, SessionId};
+use leasehold_core::{Answer, Millis, Op, SessionId};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::error::{Error, Unreachable};
-use crate::store::ConnectOptions;
+use crate::store::{ConnectOptions, Report};
 use crate::time::Time;
 
 use chance::{Jitter, random};
@@ -40,7 +40,7 @@ use due::Due;
 pub(crate) use feed::Feed;
 use guest::Guest;
 pub(crate) use link::Wire;
-use link::{Address, Home, Known, Reception};
+use link::{Address, Home, Known, Leaderless, Reception};
 pub(crate) use message::{Accept, ToDriver};
 use meter::Meter;
 use requests::Requests;
@@ -104,6 +104,9 @@ impl SessionRef {
 /// The longest nap of a driver: the clocks are looked at again, in case the machine slept.
 const LONGEST_NAP: Duration = Duration::from_millis(500);
 
+/// A first answer that takes longer is reported: a person at a terminal is to know what is tried.
+const REPORT_AFTER: Duration = Duration::from_secs(1);
+
 /// Messages that are taken in with the reading that the sessions are polled with too.
 const FEW_MESSAGES: usize = 16;
 
@@ -129,7 +132,9 @@ pub(crate) struct Driver {
     unheard_since: Option<Reading>,
     last_trouble: Option<Unreachable>,
     /// Where the last connection is or was, if to a node that knows of no leader, and nothing was found out since.
-    leaderless: Option<String>,
+    leaderless: Option<Leaderless>,
+    /// Told once, if nothing of use was ever heard for a while.
+    report: Option<Report>,
     slots: CountedMap<Key, Slot>,
     /// The same by their ids: a driver may have very many, and every message names one.
     sessions: CountedMap<SessionId, Key>,
@@ -196,7 +201,9 @@ pub(crate) fn connect(url: &str, options: ConnectOptions) -> Result<Started, Err
     let meter = Meter::new(&Time::Machine, measured_over);
     let (to_driver, wheel) = wheel::wheel(Time::Machine, meter.clone(), guest_of_wheel, |handle| {
         let patience = visitor.patience();
-        Driver::new(handle, Time::Machine, meter.clone(), url, patience, reconnect, Some(reply))
+        let report = visitor.report();
+        let driver = Driver::new(handle, Time::Machine, meter.clone(), url, patience, reconnect, Some(reply));
+        Driver { report, ..driver }
     });
     let link_handle = to_driver.downgrade();
     let reception = guest.map(|(guest, runtime)| Reception::begin(&runtime, guest, link_handle.clone()));
@@ -240,6 +247,7 @@ impl Driver {
             unheard_since: None,
             last_trouble: None,
             leaderless: None,
+            report: None,
             slots: CountedMap::default(),
             sessions: CountedMap::default(),
             asked: CountedMap::default(),
@@ -408,7 +416,18 @@ impl Driver {
                 self.leaderless = None;
                 self.unheard_since = None;
                 self.last_trouble = None;
+                self.report = None;
             }
+        }
+    }
+
+    /// Says once what is wrong, if the first answer takes long.
+    fn report_silence(&mut self, now: Reading) {
+        let silent = self.disconnected_since.or(self.unheard_since).map(|since| now.since(since).greater());
+        if let Some(silent) = silent.filter(|silent| *silent >= REPORT_AFTER)
+            && let Some(report) = self.report.take()
+        {
+            report.tell(&self.trouble_after(Millis::from_duration(silent).duration()));
         }
     }
 
@@ -420,6 +439,7 @@ impl Driver {
 
     /// Gives up on what has waited too long for a connection.
     fn poll_requests(&mut self, now: Reading) {
+        self.report_silence(now);
         let out_of_patience =
             self.disconnected_since.is_some_and(|since| now.since(since).greater() >= self.patience);
         if out_of_patience {
@@ -455,6 +475,10 @@ impl Driver {
     }
 
     fn trouble(&self) -> Unreachable {
+        self.trouble_after(self.patience)
+    }
+
+    fn trouble_after(&self, waited: Duration) -> Unreachable {
         match &self.last_trouble {
             Some(
                 trouble @ (Unreachable::Directory(_)
@@ -462,16 +486,15 @@ impl Driver {
                 | Unreachable::OtherLife { .. }
                 | Unreachable::Protocol(_)),
             ) => trouble.clone(),
-            _ if self.leaderless.is_some() => Unreachable::NoLeader {
-                place: self.leaderless.clone().unwrap_or_default(),
-                waited: self.patience,
-            },
             other => {
+                if let Some(Leaderless { place, missing }) = self.leaderless.clone() {
+                    return Unreachable::NoLeader { place, waited, missing };
+                }
                 let last = other.as_ref().and_then(|trouble| match trouble {
                     Unreachable::NoConnection { last, .. } => last.clone(),
                     other => Some(other.to_string()),
                 });
-                Unreachable::NoConnection { store: self.store.clone(), waited: self.patience, last }
+                Unreachable::NoConnection { store: self.store.clone(), waited, last }
             }
         }
     }

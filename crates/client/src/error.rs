@@ -169,15 +169,16 @@ pub enum Unreachable {
         /// The last thing that went wrong.
         last: Option<String>,
     },
-    /// A node answers, but no leader is known to it: more than half of the voters are down or cannot reach each other.
-    #[error(
-        "{place} answers, but no leader was known there for {waited:?}: nothing is granted or confirmed without one"
-    )]
+    /// A node answers, but no leader is known to it: more than half of the voters are down or cannot reach each other, or its cluster is
+    /// not founded yet.
+    #[error("{place} answers, but no leader was known there for {waited:?}: {}", without_leader(.missing.as_deref()))]
     NoLeader {
         /// Which node.
         place: String,
         /// How long was waited.
         waited: Duration,
+        /// The founders that this node has not met, if its cluster is not founded yet.
+        missing: Option<String>,
     },
     /// Another life of the state is at a known address, and not a later one: an old copy, or another cluster. Sessions of the one that was
     /// known end by their ttl.
@@ -206,6 +207,17 @@ impl From<Refusal> for Error {
         match refusal {
             Refusal::NotFree { resource, why } => Self::NotFree { resource, why },
             other => Self::Refused(other),
+        }
+    }
+}
+
+fn without_leader(missing: Option<&str>) -> String {
+    match missing {
+        None => "nothing is granted or confirmed without one".to_owned(),
+        Some(missing) => {
+            format!(
+                "its cluster is founded when all its nodes have met once, and {missing} did not answer yet"
+            )
         }
     }
 }

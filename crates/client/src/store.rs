@@ -23,6 +23,7 @@ use crate::options::SessionOptions;
 use crate::session::Session;
 use crate::time::Time;
 use crate::watch::{Sharing, WatchBuilder};
+pub(crate) use connecting::Report;
 pub use connecting::{ConnectOptions, DEFAULT_PATIENCE};
 
 /// A connection to a store. Clones share it. Its sessions are renewed by a thread of its own, so that a busy application cannot

@@ -14,6 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use leasehold::{ConnectOptions, Session, Store, blocking};
+use leasehold_kit::Timer;
 use place::{Place, since, ttl};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use stage::Stage;
@@ -137,13 +138,13 @@ fn a_runtime_that_is_blocked_costs_no_lease() {
     let _serving = serve(&place);
     one_thread().block_on(async {
         let (store, thread) = reads_here_beside_a_thread(&place).await;
-        let session = store.session_with(&ttl(1)).await.unwrap();
+        let session = store.session_with(&ttl(2)).await.unwrap();
         let lease = session.acquire("job").await.unwrap();
         for _ in 0..3 {
             briskly_here(&session, thread).await;
             let mut renewal = std::pin::pin!(session.renew());
             ask(renewal.as_mut()).await;
-            std::thread::sleep(Duration::from_millis(1_500));
+            std::thread::sleep(Duration::from_millis(2_500));
             assert!(lease.state().is_held(), "{:?}", lease.state());
             renewal.await.unwrap();
         }
@@ -160,7 +161,7 @@ fn an_application_that_has_used_up_its_descriptors_keeps_its_lease() {
     let allowed = getrlimit(Resource::Nofile);
     one_thread().block_on(async {
         let (store, thread) = reads_here_beside_a_thread(&place).await;
-        let session = store.session_with(&ttl(1)).await.unwrap();
+        let session = store.session_with(&ttl(2)).await.unwrap();
         let lease = session.acquire("job").await.unwrap();
         briskly_here(&session, thread).await;
         let open = std::fs::read_dir("/proc/self/fd").unwrap().count() as u64;
@@ -194,14 +195,14 @@ fn what_a_blocked_runtime_leaves_unread_is_read_by_the_library_soon() {
         let mut took = Vec::new();
         for _ in 0..9 {
             briskly_here(&session, thread).await;
-            let (before, began) = (lease.deadline(), leasehold_clock::read());
+            let (before, began, timer) = (lease.deadline(), leasehold_clock::read(), Timer::start());
             let mut renewal = std::pin::pin!(session.renew());
             ask(renewal.as_mut()).await;
             // The runtime stands still in this loop.
             while lease.deadline() == before && since(began) < SOON {
                 std::thread::sleep(Duration::from_millis(1));
             }
-            took.push(since(began));
+            took.push(timer.took());
             renewal.await.unwrap();
         }
         took.sort_unstable();
@@ -222,14 +223,14 @@ fn whoever_asks_from_elsewhere_is_answered_while_the_runtime_is_blocked() {
             sessions.push(store.session_with(&ttl(30)).await.unwrap());
         }
         briskly_here(&sessions[0], thread).await;
-        let began = leasehold_clock::read();
+        let timer = Timer::start();
         std::thread::scope(|scope| {
             for session in &sessions {
                 scope.spawn(move || (0..100).for_each(|_| blocking::wait(session.renew()).unwrap()));
             }
             // This thread, and with it the runtime, waits for all of them here.
         });
-        let took = since(began);
+        let took = timer.took();
         println!("400 renewals in {took:?}");
         assert!(took < SOON, "{took:?}");
         // The runtime moves again, and reads again.
@@ -257,13 +258,13 @@ fn a_runtime_that_has_ended_is_not_waited_for() {
         ask(second.as_mut()).await;
     });
     drop(runtime);
-    let began = leasehold_clock::read();
+    let timer = Timer::start();
     blocking::wait(async { (first.await.unwrap(), second.await.unwrap()) });
-    let mut longest = since(began);
+    let mut longest = timer.took();
     for _ in 0..200 {
-        let began = leasehold_clock::read();
+        let timer = Timer::start();
         blocking::wait(session.renew()).unwrap();
-        longest = longest.max(since(began));
+        longest = longest.max(timer.took());
     }
     println!("answered within {longest:?}");
     // The driver looks around by itself every half second.

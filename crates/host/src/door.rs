@@ -53,6 +53,13 @@ impl Present {
         address.clone_into(&mut self.lock().leader);
     }
 
+    /// The founders that this node has not met. More than a hello may carry are counted instead of named.
+    pub(crate) fn set_missing(&self, names: &[String]) {
+        let all = names.join(", ");
+        let fits = all.len() <= leasehold_wire::MAX_HELLO_TEXT_BYTES;
+        self.lock().missing = if fits { all } else { format!("{} nodes", names.len()) };
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, Hello> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

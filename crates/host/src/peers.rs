@@ -25,6 +25,7 @@ use leasehold_wire::{PEER_VERSION, PeerHello, PeerPurpose, PeerWelcome};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, mpsc};
 
+use crate::door::Present;
 use crate::driver::ToLoop;
 use crate::files::met_before;
 use crate::inbox::Inbox;
@@ -89,6 +90,8 @@ pub(crate) struct Shared {
     other_life_contacts: AtomicU64,
     /// Founders that have not answered yet, while this node waits for them.
     missing_founders: Mutex<Vec<String>>,
+    /// What clients are told of this node.
+    present: Present,
     pub(crate) inbox: Inbox,
     pub(crate) work: ToPeers,
 }
@@ -122,6 +125,12 @@ impl Shared {
         }
     }
 
+    /// These founders have not answered.
+    fn misses(&self, founders: Vec<String>) {
+        self.present.set_missing(&founders);
+        *self.missing_founders.lock().unwrap_or_else(PoisonError::into_inner) = founders;
+    }
+
     /// What ends all connections that a member has begun.
     pub(crate) fn ends_of(&self, from: MemberId) -> Arc<Notify> {
         let mut accepted = self.accepted.lock().unwrap_or_else(PoisonError::into_inner);
@@ -153,6 +162,7 @@ impl Peers {
         membership: Membership,
         founders: Option<Founders>,
         inbox: Inbox,
+        present: Present,
         runtime: &Handle,
     ) -> Self {
         let (sender, work) = mpsc::unbounded_channel();
@@ -166,6 +176,7 @@ impl Peers {
             other_lives: Repeats::default(),
             other_life_contacts: AtomicU64::new(0),
             missing_founders: Mutex::default(),
+            present,
             inbox,
             work: ToPeers(sender),
         });

@@ -136,7 +136,8 @@ pub fn serve(path: &Path, options: ServedOptions) -> Result<Served, ServeError> 
     let founders = founders.filter(|_| node.membership().is_blank());
     let thread = NodeThread::start().map_err(machine_error)?;
     let runtime = thread.runtime();
-    let peers = Peers::start(path, introduction, node.membership(), founders, to_loop.clone(), runtime);
+    let (membership, inbox, shown) = (node.membership(), to_loop.clone(), present.clone());
+    let peers = Peers::start(path, introduction, membership, founders, inbox, shown, runtime);
     let outside = Outside { hub, present, peers: Some(peers.work()) };
     let node = driver::start(node, wal, locked, arrivals, to_loop.clone(), outside, runtime)
         .map_err(machine_error)?;

@@ -34,6 +34,7 @@ mod programs;
 pub mod redis;
 mod run;
 pub mod s3;
+mod scheduling;
 mod tls;
 mod tree;
 mod user;
@@ -42,6 +43,7 @@ mod wire;
 use anyhow::Result;
 
 pub use process::Process;
+pub use scheduling::{Timer, held_back, this_thread_was_held_back};
 
 /// A server under test.
 pub trait Receiver: Sized {

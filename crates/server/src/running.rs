@@ -131,7 +131,7 @@ pub fn start(config: &Config) -> Result<Service, StartError> {
     let (served, inspection) = until_it_answers(served, config)?;
     let found = if is_new { None } else { Some(look(&inspection)) };
     if is_new && inspection.is_alone() {
-        found::warn_of_a_new_store(&config.data);
+        found::say_that_it_is_new(&config.data);
     }
     match (&config.cluster, &inspection.membership) {
         (cluster, membership) if cluster.join && membership.is_blank() => {

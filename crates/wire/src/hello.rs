@@ -42,6 +42,8 @@ pub struct Hello {
     pub epoch: u32,
     /// From the service: where the node that leads is reached, as `host:port`; empty if it is not known.
     pub leader: String,
+    /// From a node of a cluster that is not founded yet: the founders that it has not met, for people.
+    pub missing: String,
 }
 
 impl Hello {
@@ -54,6 +56,7 @@ impl Hello {
             incarnation: incarnation.into(),
             epoch: 0,
             leader: String::new(),
+            missing: String::new(),
         }
     }
 
@@ -102,6 +105,7 @@ impl Hello {
         }
         check_text("hello.program", &hello.program)?;
         check_text("hello.incarnation", &hello.incarnation)?;
+        check_text("hello.missing", &hello.missing)?;
         Ok(Self {
             protocol,
             program: hello.program,
@@ -109,6 +113,7 @@ impl Hello {
             incarnation: hello.incarnation,
             epoch: to_u32("hello.epoch", hello.epoch)?,
             leader: leader(hello.leader)?,
+            missing: hello.missing,
         })
     }
 
@@ -119,6 +124,7 @@ impl Hello {
     pub fn to_message(&self) -> Result<pb::Hello, OpeningError> {
         check_text("hello.program", &self.program)?;
         check_text("hello.incarnation", &self.incarnation)?;
+        check_text("hello.missing", &self.missing)?;
         Ok(pb::Hello {
             protocol: self.protocol.into(),
             program: self.program.clone(),
@@ -126,6 +132,7 @@ impl Hello {
             incarnation: self.incarnation.clone(),
             epoch: self.epoch.into(),
             leader: leader(self.leader.clone())?,
+            missing: self.missing.clone(),
         })
     }
 }

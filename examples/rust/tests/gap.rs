@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// A machine that stands still in the middle for longer than the tolerance is given another try.
-const TRIES: u32 = 3;
+const TRIES: u32 = 5;
 
 /// Builds the program to serve with, and gives back where it lies.
 fn leasehold() -> PathBuf {

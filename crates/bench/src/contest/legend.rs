@@ -1,4 +1,4 @@
-//! What a reader has to know before the tables: what they were measured on, what the words in them mean, and why something is missing.
+//! What a reader has to know before the tables: what they were measured on, and why something is missing.
 //!
 //! Promises: sizes of samples are those of the plan and the workloads themselves, and every gap in a table has a reason here.
 
@@ -9,7 +9,7 @@ use super::quiet;
 use super::report::{About, one_line, peers_of, title};
 use super::shown::{LESS_DURABLE, number};
 use crate::peers::Peer;
-use crate::workloads::{SHARED, Work};
+use crate::workloads::Work;
 
 /// The machine, the systems and the samples.
 pub(super) fn setting(text: &mut String, about: &About<'_>, cells: &[Cell<'_>]) {
@@ -91,37 +91,15 @@ fn samples(text: &mut String, about: &About<'_>, cells: &[Cell<'_>]) {
     text.push('\n');
 }
 
-/// Labels, signs and gaps.
-pub(super) fn words(text: &mut String, about: &About<'_>, cells: &[Cell<'_>]) {
-    let planned = about.planned(cells);
-    let fewer = planned.saturating_sub(1).max(1);
-    let _ = writeln!(
-        text,
-        "## How to read the tables\n\n\
-         - `5.00 (4.00 to 7.00)` is the median of {planned} repeats, with the least and the greatest. `({fewer} of {planned})` behind a figure \
-         says that the others failed or are missing; of two the median is their mean.\n\
-         - A `cycle` is an acquire and the release behind it: two operations.\n\
-         - `64 clients` have a connection each; `64 clients over {SHARED} connections` share {SHARED}.\n\
-         - `us` are microseconds; a cell with long times has `ms` or `s` behind its median, which then holds for its range too.\n\
-         - `server s/100k` is processor time of all server processes for 100,000 cycles or renewals; `load s` is that of the clients' process in the \
-         window; `bytes/operation` is what reached the disk, divided by operations, of which a cycle has two.\n\
-         - D: `late` counts from the end of the ttl until somebody who waits has the lease, an outage included. `less that longest cycle` takes the outage \
-         of another client off, and so becomes small where the outage is long: read it beside `late most`.\n\
-         - E: seconds from when the last of the leases is due; what ended before that counts as 0.\n\
-         - {LESS_DURABLE} stands behind renewals that are less durable when they are answered than the grants of the same system.\n\
-         - `-` is not measured, for a reason below. `failed` is measured and without a figure in any repeat; the reason stands behind the table.\n"
-    );
-    gaps(text, about, cells);
-}
-
-fn gaps(text: &mut String, about: &About<'_>, cells: &[Cell<'_>]) {
+/// What has no figure, and why.
+pub(super) fn gaps(text: &mut String, about: &About<'_>, cells: &[Cell<'_>]) {
     let mut rows: Vec<(usize, Work)> = Vec::new();
     for cell in cells {
         if !rows.contains(&(cell.nodes, cell.work)) {
             rows.push((cell.nodes, cell.work));
         }
     }
-    text.push_str("Not measured:\n\n| system | what | why |\n|---|---|---|\n");
+    text.push_str("## Not measured\n\n| system | what | why |\n|---|---|---|\n");
     for peer in peers_of(cells) {
         let has = |nodes: usize, work: Work| {
             cells.iter().any(|cell| cell.peer == peer && cell.nodes == nodes && cell.work == work)

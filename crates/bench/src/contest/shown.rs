@@ -1,15 +1,11 @@
 //! How figures are written.
 //!
-//! Promises: a figure of fewer repeats than planned says of how many it is, and one alone has no range.
+//! Promises: a figure of fewer repeats than planned says of how many it is.
 
 use super::medians::Median;
 use crate::peers::Peer;
 use crate::workloads::Work;
 
-/// From here on a length in microseconds is shown in milliseconds.
-const AS_MILLISECONDS_US: f64 = 100_000.0;
-/// From here on it is shown in seconds.
-const AS_SECONDS_US: f64 = 1_000_000.0;
 /// Behind a figure of renewals that are less durable when they are answered than the system's own grants.
 pub const LESS_DURABLE: &str = "†";
 
@@ -43,28 +39,6 @@ pub fn alone(median: Median, planned: usize) -> String {
     }
 }
 
-/// The median with its range, in a unit that can be read.
-pub fn with_range(figure: &str, median: Median, planned: usize) -> String {
-    let (Median { middle, least, most, count }, unit) = readable(figure, median);
-    let mut beside = Vec::new();
-    if count > 1 {
-        beside.push(format!("{} to {}", number(least), number(most)));
-    }
-    if count < planned {
-        beside.push(format!("{count} of {planned}"));
-    }
-    let beside = if beside.is_empty() { String::new() } else { format!(" ({})", beside.join(", ")) };
-    format!("{}{unit}{beside}", number(middle))
-}
-
-fn readable(figure: &str, median: Median) -> (Median, &'static str) {
-    match median.most {
-        most if !figure.ends_with("_us") || most < AS_MILLISECONDS_US => (median, ""),
-        most if most < AS_SECONDS_US => (median.divided(1e3), " ms"),
-        _ => (median.divided(1e6), " s"),
-    }
-}
-
 /// The sign behind a figure, if it needs one.
 pub fn mark(peer: Peer, work: Work, figure: &str) -> &'static str {
     if work.is_of_renewals(figure) && peer.renewals_are_weaker() { LESS_DURABLE } else { "" }
@@ -81,21 +55,9 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_of_fewer_repeats_than_planned_says_so_and_one_alone_has_no_range() {
+    fn a_figure_of_fewer_repeats_than_planned_says_so() {
         let of = |values: &[f64]| Median::of(values.to_vec()).unwrap();
-        assert_eq!(with_range("last_s", of(&[9.71]), 3), "9.71 (1 of 3)");
-        assert_eq!(with_range("last_s", of(&[1.0, 2.0]), 3), "1.50 (1.00 to 2.00, 2 of 3)");
-        assert_eq!(with_range("last_s", of(&[1.0, 2.0, 4.0]), 3), "2.00 (1.00 to 4.00)");
-        assert_eq!(with_range("last_s", of(&[9.71]), 1), "9.71");
         assert_eq!([alone(of(&[9.71]), 3), alone(of(&[9.71]), 1)], ["9.71 (1 of 3)", "9.71"]);
-    }
-
-    #[test]
-    fn long_times_are_not_shown_in_microseconds() {
-        let of = |values: &[f64]| with_range("p50_us", Median::of(values.to_vec()).unwrap(), 2);
-        assert_eq!(of(&[70_000.0, 90_000.0]), "80,000 (70,000 to 90,000)");
-        assert_eq!(of(&[100_000.0, 300_000.0]), "200 ms (100 to 300)");
-        assert_eq!(of(&[1_000_000.0, 2_000_000.0]), "1.50 s (1.00 to 2.00)");
     }
 
     #[test]

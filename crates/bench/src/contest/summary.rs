@@ -1,6 +1,7 @@
-//! What a reader wants to know first: a few figures beside those of every peer, and whether they can be told apart.
+//! The table: figures of every system, whether they can be told apart, and what we want to reach.
 //!
-//! Promises: rows are chosen here, before anything is measured, and every word behind them is computed.
+//! Promises: rows are chosen here, before anything is measured, and every word behind them is computed. A goal that was missed says so, and one
+//! without a figure says that it was not measured.
 
 use std::fmt::Write as _;
 
@@ -12,36 +13,91 @@ use crate::peers::Peer;
 use crate::peers::durability::Reached;
 use crate::workloads::Work;
 
-/// A figure and which way it is good.
-struct Headline {
+/// A figure and how good it has to be.
+struct Row {
     of: Pick,
-    better: Better,
+    wanted: Wanted,
 }
 
-fn renewals(work: Work) -> bool {
-    work == Work::Renewals { sessions: 1000 }
+#[derive(Clone, Copy)]
+enum Wanted {
+    AtLeast(f64),
+    AtMost(f64),
+    /// Nothing was set beforehand; which way it is good.
+    NoGoal(Better),
 }
+
+impl Wanted {
+    fn better(self) -> Better {
+        match self {
+            Self::AtLeast(_) => Better::Higher,
+            Self::AtMost(_) => Better::Lower,
+            Self::NoGoal(better) => better,
+        }
+    }
+
+    fn is_met(self, value: f64) -> bool {
+        match self {
+            Self::AtLeast(bound) => value >= bound,
+            Self::AtMost(bound) => value <= bound,
+            Self::NoGoal(_) => true,
+        }
+    }
+
+    /// The goal, and by the median whether it was met. Where single repeats would be judged otherwise, that is said.
+    fn verdict(self, reached: Option<Median>) -> String {
+        let goal = match self {
+            Self::AtLeast(bound) => format!("at least {}", number(bound)),
+            Self::AtMost(bound) => format!("at most {}", number(bound)),
+            Self::NoGoal(_) => return "-".to_owned(),
+        };
+        let Some(Median { middle, least, most, .. }) = reached else {
+            return format!("{goal}: not measured");
+        };
+        let word = if self.is_met(middle) { "met" } else { "missed" };
+        let crosses = if self.is_met(least) == self.is_met(most) { "" } else { " (range crosses)" };
+        format!("{goal}: {word}{crosses}")
+    }
+}
+
+/// A ttl of 5 s ends 0.3 % of it late by the drift factor and its rounding, and some milliseconds more.
+const LATE_P50_MS: f64 = 5_000.0 * 0.003 + 5.0;
+const LATE_MOST_MS: f64 = 5_000.0 * 0.003 + 25.0;
 
 #[rustfmt::skip]
-const HEADLINES: &[Headline] = &[
-    Headline { of: Pick { words: "A: 1 client, p50 of a cycle, ms", nodes: 1, is_of: |work| own(work, 1), figure: "p50_us", unit: 1e3 }, better: Better::Lower },
-    Headline { of: Pick { words: "A: 64 clients, cycles/s", nodes: 1, is_of: |work| own(work, 64), figure: "per_second", unit: 1.0 }, better: Better::Higher },
-    Headline { of: Pick { words: "A: 256 clients, cycles/s", nodes: 1, is_of: |work| own(work, 256), figure: "per_second", unit: 1.0 }, better: Better::Higher },
-    Headline { of: Pick { words: "A: 64 clients over 4 connections, cycles/s", nodes: 1, is_of: |work| shared(work, 64), figure: "per_second", unit: 1.0 }, better: Better::Higher },
-    Headline { of: Pick { words: "A: 256 clients over 4 connections, cycles/s", nodes: 1, is_of: |work| shared(work, 256), figure: "per_second", unit: 1.0 }, better: Better::Higher },
-    Headline { of: Pick { words: "A: 64 clients, cycles/s", nodes: 3, is_of: |work| own(work, 64), figure: "per_second", unit: 1.0 }, better: Better::Higher },
-    Headline { of: Pick { words: "A: 256 clients, cycles/s", nodes: 3, is_of: |work| own(work, 256), figure: "per_second", unit: 1.0 }, better: Better::Higher },
-    Headline { of: Pick { words: "A: 64 clients over 4 connections, cycles/s", nodes: 3, is_of: |work| shared(work, 64), figure: "per_second", unit: 1.0 }, better: Better::Higher },
-    Headline { of: Pick { words: "A: 256 clients over 4 connections, cycles/s", nodes: 3, is_of: |work| shared(work, 256), figure: "per_second", unit: 1.0 }, better: Better::Higher },
-    Headline { of: Pick { words: "B: 1,000 sessions, renewals/s", nodes: 1, is_of: renewals, figure: "per_second", unit: 1.0 }, better: Better::Higher },
-    Headline { of: Pick { words: "B: 1,000 sessions, renewals/s", nodes: 3, is_of: renewals, figure: "per_second", unit: 1.0 }, better: Better::Higher },
-    Headline { of: Pick { words: "C: handover, p50, ms", nodes: 1, is_of: |work| work.letter() == 'C', figure: "gap_p50_us", unit: 1e3 }, better: Better::Lower },
-    Headline { of: Pick { words: "C: handover, p50, ms", nodes: 3, is_of: |work| work.letter() == 'C', figure: "gap_p50_us", unit: 1e3 }, better: Better::Lower },
-    Headline { of: Pick { words: "D: a dead holder's lease ends late by, p50, ms", nodes: 1, is_of: |work| work.letter() == 'D', figure: "late_p50_us", unit: 1e3 }, better: Better::Lower },
-    Headline { of: Pick { words: "D: the same with the leader killed, outage and all, most, s", nodes: 3, is_of: |work| work.letter() == 'D', figure: "late_max_us", unit: 1e6 }, better: Better::Lower },
-    Headline { of: Pick { words: "E: 10,000 leases end at once, last gone after, s", nodes: 1, is_of: |work| matches!(work, Work::MassExpiry { leases: 10_000, .. }), figure: "last_s", unit: 1.0 }, better: Better::Lower },
-    Headline { of: Pick { words: "F: 100,000 leases created in, s", nodes: 1, is_of: |work| many(work, 100_000), figure: "create_s", unit: 1.0 }, better: Better::Lower },
-    Headline { of: Pick { words: "J: a change known to the last of 1,000 watchers, p99, ms", nodes: 1, is_of: |work| work.letter() == 'J', figure: "last_p99_us", unit: 1e3 }, better: Better::Lower },
+const ROWS: &[Row] = &[
+    Row { of: Pick { words: "A, 64 clients, cycles/s", nodes: 1, is_of: |work| own(work, 64), figure: "per_second", unit: 1.0 }, wanted: Wanted::AtLeast(70_000.0) },
+    Row { of: Pick { words: "A, 64 clients over 4 connections, cycles/s", nodes: 1, is_of: |work| shared(work, 64), figure: "per_second", unit: 1.0 }, wanted: Wanted::AtLeast(70_000.0) },
+    Row { of: Pick { words: "A, 256 clients, cycles/s", nodes: 1, is_of: |work| own(work, 256), figure: "per_second", unit: 1.0 }, wanted: Wanted::AtLeast(100_000.0) },
+    Row { of: Pick { words: "A, 256 clients over 4 connections, cycles/s", nodes: 1, is_of: |work| shared(work, 256), figure: "per_second", unit: 1.0 }, wanted: Wanted::AtLeast(100_000.0) },
+    Row { of: Pick { words: "A, 1 client, p50 of a cycle, ms", nodes: 1, is_of: |work| own(work, 1), figure: "p50_us", unit: 1000.0 }, wanted: Wanted::AtMost(0.35) },
+    Row { of: Pick { words: "A, 64 clients, cycles/s", nodes: 3, is_of: |work| own(work, 64), figure: "per_second", unit: 1.0 }, wanted: Wanted::AtLeast(22_000.0) },
+    Row { of: Pick { words: "A, 256 clients, cycles/s", nodes: 3, is_of: |work| own(work, 256), figure: "per_second", unit: 1.0 }, wanted: Wanted::AtLeast(32_000.0) },
+    Row { of: Pick { words: "A, 64 clients over 4 connections, cycles/s", nodes: 3, is_of: |work| shared(work, 64), figure: "per_second", unit: 1.0 }, wanted: Wanted::NoGoal(Better::Higher) },
+    Row { of: Pick { words: "A, 256 clients over 4 connections, cycles/s", nodes: 3, is_of: |work| shared(work, 256), figure: "per_second", unit: 1.0 }, wanted: Wanted::AtLeast(32_000.0) },
+    Row { of: Pick { words: "A, 1 client, p50 of a cycle, ms", nodes: 3, is_of: |work| own(work, 1), figure: "p50_us", unit: 1000.0 }, wanted: Wanted::AtMost(0.8) },
+    Row { of: Pick { words: "B, 1000 sessions, renewals/s", nodes: 1, is_of: |work| work == Work::Renewals { sessions: 1000 }, figure: "per_second", unit: 1.0 }, wanted: Wanted::AtLeast(600_000.0) },
+    Row { of: Pick { words: "B, 1000 sessions, renewals/s", nodes: 3, is_of: |work| work == Work::Renewals { sessions: 1000 }, figure: "per_second", unit: 1.0 }, wanted: Wanted::AtLeast(400_000.0) },
+    Row { of: Pick { words: "C, handover p50, ms", nodes: 1, is_of: |work| work.letter() == 'C', figure: "gap_p50_us", unit: 1000.0 }, wanted: Wanted::AtMost(0.3) },
+    Row { of: Pick { words: "C, handover p99, ms", nodes: 1, is_of: |work| work.letter() == 'C', figure: "gap_p99_us", unit: 1000.0 }, wanted: Wanted::AtMost(2.0) },
+    Row { of: Pick { words: "C, handover p50, ms", nodes: 3, is_of: |work| work.letter() == 'C', figure: "gap_p50_us", unit: 1000.0 }, wanted: Wanted::AtMost(0.7) },
+    Row { of: Pick { words: "C, handover p99, ms", nodes: 3, is_of: |work| work.letter() == 'C', figure: "gap_p99_us", unit: 1000.0 }, wanted: Wanted::AtMost(2.0) },
+    Row { of: Pick { words: "D, late beyond a ttl of 5 s, p50, ms", nodes: 1, is_of: |work| work.letter() == 'D', figure: "late_p50_us", unit: 1000.0 }, wanted: Wanted::AtMost(LATE_P50_MS) },
+    Row { of: Pick { words: "D, late beyond a ttl of 5 s, most, ms", nodes: 1, is_of: |work| work.letter() == 'D', figure: "late_max_us", unit: 1000.0 }, wanted: Wanted::AtMost(LATE_MOST_MS) },
+    Row { of: Pick { words: "D, late with a leader killed, beyond the outage, s", nodes: 3, is_of: |work| matches!(work, Work::Expiry { kill_leader: true, .. }), figure: "late_beyond_outage_us", unit: 1e6 }, wanted: Wanted::AtMost(0.7) },
+    Row { of: Pick { words: "D, late with a leader killed, in all, most, s", nodes: 3, is_of: |work| matches!(work, Work::Expiry { kill_leader: true, .. }), figure: "late_max_us", unit: 1e6 }, wanted: Wanted::NoGoal(Better::Lower) },
+    Row { of: Pick { words: "E, 10,000 at once, last gone, s", nodes: 1, is_of: |work| matches!(work, Work::MassExpiry { leases: 10_000, .. }), figure: "last_s", unit: 1.0 }, wanted: Wanted::AtMost(0.2) },
+    Row { of: Pick { words: "E, 100,000 at once, last gone, s", nodes: 1, is_of: |work| matches!(work, Work::MassExpiry { leases: 100_000, .. }), figure: "last_s", unit: 1.0 }, wanted: Wanted::AtMost(2.0) },
+    Row { of: Pick { words: "F, 100,000 leases, create, s", nodes: 1, is_of: |work| many(work, 100_000), figure: "create_s", unit: 1.0 }, wanted: Wanted::AtMost(2.0) },
+    Row { of: Pick { words: "F, 100,000 leases, resident MiB", nodes: 1, is_of: |work| many(work, 100_000), figure: "resident_mib", unit: 1.0 }, wanted: Wanted::AtMost(60.0) },
+    Row { of: Pick { words: "F, 1,000,000 leases, create, s", nodes: 1, is_of: |work| many(work, 1_000_000), figure: "create_s", unit: 1.0 }, wanted: Wanted::AtMost(25.0) },
+    Row { of: Pick { words: "F, 1,000,000 leases, resident MiB", nodes: 1, is_of: |work| many(work, 1_000_000), figure: "resident_mib", unit: 1.0 }, wanted: Wanted::AtMost(600.0) },
+    Row { of: Pick { words: "F, 1,000,000 leases, a cycle against an empty store", nodes: 1, is_of: |work| many(work, 1_000_000), figure: "cycle_ratio", unit: 1.0 }, wanted: Wanted::AtMost(1.2) },
+    Row { of: Pick { words: "G, 64 clients, server s per 100,000 cycles", nodes: 1, is_of: |work| own(work, 64), figure: "server_cpu_s_per_100k", unit: 1.0 }, wanted: Wanted::AtMost(2.0) },
+    Row { of: Pick { words: "G, 64 clients over 4 connections, the same", nodes: 1, is_of: |work| shared(work, 64), figure: "server_cpu_s_per_100k", unit: 1.0 }, wanted: Wanted::AtMost(2.0) },
+    Row { of: Pick { words: "H, 64 clients, bytes per operation", nodes: 1, is_of: |work| own(work, 64), figure: "disk_bytes_per_operation", unit: 1.0 }, wanted: Wanted::AtMost(300.0) },
+    Row { of: Pick { words: "I, restart with 1,000,000 leases, s", nodes: 1, is_of: |work| work.letter() == 'I', figure: "restart_s", unit: 1.0 }, wanted: Wanted::AtMost(3.0) },
+    Row { of: Pick { words: "J, to the last of 1,000 watchers, p99, ms", nodes: 1, is_of: |work| work.letter() == 'J', figure: "last_p99_us", unit: 1000.0 }, wanted: Wanted::AtMost(20.0) },
 ];
 
 /// How often which verdict was given.
@@ -59,13 +115,13 @@ pub(super) fn table(text: &mut String, cells: &[Cell<'_>], peers: &[Peer], plann
     // Writing into a string does not fail.
     let _ = writeln!(
         text,
-        "| nodes | | {} | Leasehold is | ratio |\n|---:|---|{}---|---:|",
+        "| nodes | | {} | Leasehold is | ratio | goal |\n|---:|---|{}---|---:|---|",
         heads.join(" | "),
         "---:|".repeat(peers.len())
     );
     let mut counts = Counts::default();
-    for headline in HEADLINES {
-        row(text, headline, cells, peers, planned, &mut counts);
+    for line in ROWS {
+        row(text, line, cells, peers, planned, &mut counts);
     }
     let Counts { ahead, behind, not_told_apart, without } = counts;
     let _ = writeln!(
@@ -86,12 +142,13 @@ pub(super) fn table(text: &mut String, cells: &[Cell<'_>], peers: &[Peer], plann
 
 fn row(
     text: &mut String,
-    Headline { of, better }: &Headline,
+    Row { of, wanted }: &Row,
     cells: &[Cell<'_>],
     peers: &[Peer],
     planned: usize,
     counts: &mut Counts,
 ) {
+    let better = wanted.better();
     let measured: Vec<(Peer, Median)> =
         peers.iter().filter_map(|peer| Some((*peer, of.figure(cells, *peer)?))).collect();
     let best_of = |some: &mut dyn Iterator<Item = (Peer, Median)>| {
@@ -127,7 +184,14 @@ fn row(
             (word.to_owned(), "-".to_owned())
         }
     };
-    let _ = writeln!(text, "| {} | {} | {} | {verdict} | {ratio} |", of.nodes, of.words, shown.join(" | "));
+    let goal = wanted.verdict(ours.map(|(_, median)| *median));
+    let _ = writeln!(
+        text,
+        "| {} | {} | {} | {verdict} | {ratio} | {goal} |",
+        of.nodes,
+        of.words,
+        shown.join(" | ")
+    );
 }
 
 /// What the sign means, if it stands anywhere.
@@ -192,12 +256,11 @@ mod tests {
             ]
             .concat(),
         );
-        let one = "| 1 | A: 64 clients, cycles/s | **50.0** | 2.00 | 25.0 | ahead of Redis | 2.00 |";
-        let other =
-            "| 1 | A: 256 clients, cycles/s | 50.0 | - | **70.0** | not told apart from Redis | 0.71 |";
+        let one = "| 1 | A, 64 clients, cycles/s | **50.0** | 2.00 | 25.0 | ahead of Redis | 2.00 | at least 70,000: missed |";
+        let other = "| 1 | A, 256 clients, cycles/s | 50.0 | - | **70.0** | not told apart from Redis | 0.71 | at least 100,000: missed |";
         assert!(text.contains(one) && text.contains(other), "{text}");
         let sentence = "Of the 2 rows with a figure of Leasehold and of a peer, Leasehold is ahead of the best peer in 1, behind it in 0, and not told apart";
-        assert!(text.contains("from it in 1. 16 rows lack one of the two."), "{text}");
+        assert!(text.contains("from it in 1. 30 rows lack one of the two."), "{text}");
         assert!(text.contains(sentence) && !text.contains(LESS_DURABLE), "{text}");
     }
 
@@ -215,7 +278,17 @@ mod tests {
             &[repeats(Peer::Leasehold, work, &[10.0, 10.0, 11.0]), repeats(Peer::Etcd, work, &[20.0, 30.0])]
                 .concat(),
         );
-        let row = "| 10.0 | **25.0 (2 of 3)†** | - | behind etcd† | 0.40 |";
+        let row = "| 10.0 | **25.0 (2 of 3)†** | - | behind etcd† | 0.40 | at least 600,000: missed |";
         assert!(text.contains(row) && text.contains("\n† A renewal of etcd is answered"), "{text}");
+    }
+
+    #[test]
+    fn a_goal_within_the_range_of_its_repeats_says_so_and_one_without_a_figure_is_not_measured() {
+        let of = |values: &[f64]| Wanted::AtLeast(10.0).verdict(Median::of(values.to_vec()));
+        assert_eq!(of(&[9.0, 11.0, 12.0]), "at least 10.0: met (range crosses)");
+        assert_eq!(of(&[8.0, 9.0, 10.0]), "at least 10.0: missed (range crosses)");
+        assert_eq!(of(&[10.0, 11.0, 12.0]), "at least 10.0: met");
+        assert_eq!(of(&[7.0, 8.0, 9.0]), "at least 10.0: missed");
+        assert_eq!(of(&[]), "at least 10.0: not measured");
     }
 }

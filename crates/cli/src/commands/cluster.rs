@@ -164,7 +164,14 @@ impl Asking<'_> {
         for look in looks.0 {
             let asked = look.asked;
             let (row, json) = match look.found {
-                Ok(local) => (row(&local, &asked), json!({ "asked": asked, "local": look.said })),
+                Ok(local) if local.members.is_empty() => {
+                    let why = self.nodes.not_ready(&asked).await.unwrap_or_else(|| "none yet".to_owned());
+                    let json = json!({ "asked": asked, "local": look.said, "why": why });
+                    (row(&local, &asked, why), json)
+                }
+                Ok(local) => {
+                    (row(&local, &asked, members(&local)), json!({ "asked": asked, "local": look.said }))
+                }
                 Err(why) => {
                     let nothing = |_| "-".to_owned();
                     let row =
@@ -364,20 +371,22 @@ fn out_of_reach(member: &Member, what: &str) -> String {
     format!("no {what}: {name} at {address} does not answer the leader; {next}")
 }
 
+fn members(local: &Local) -> String {
+    let each = local.members.iter().map(|member| format!("{}={}", member.name, member.address));
+    each.collect::<Vec<String>>().join(",")
+}
+
 /// One line of what a node knows by itself.
-fn row(local: &Local, asked: &str) -> Vec<String> {
+fn row(local: &Local, asked: &str, members: String) -> Vec<String> {
     let role = local.members.iter().find(|member| member.id == local.id).map(|member| member.role.clone());
-    let members: Vec<String> =
-        local.members.iter().map(|member| format!("{}={}", member.name, member.address)).collect();
     let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
-    let all = if members.is_empty() { "none yet".to_owned() } else { members.join(",") };
     vec![
         asked.to_owned(),
         or_none(&local.name),
         or_none(&role),
         local.applied.clone(),
         or_none(&local.leader),
-        all,
+        members,
     ]
 }
 

@@ -19,11 +19,13 @@ use tokio::time::sleep;
 
 use self::http::{Attempt, Request, exchange};
 pub(super) use self::looks::{Local, Look, Looks};
-use crate::place::Place;
+use crate::place::{Place, Silence};
 use crate::trouble::Trouble;
 
 /// A node says what it knows by itself within this time, or is not waited for.
 const LOOK_TIME: Duration = Duration::from_millis(700);
+/// A person at a terminal is to know by then why nothing happens.
+const SAY_AFTER: Duration = Duration::from_secs(1);
 /// Between two rounds over all nodes.
 const PAUSE: Duration = Duration::from_millis(50);
 /// How much of an answer that makes no sense is shown.
@@ -35,6 +37,7 @@ pub(super) struct Nodes {
     url: String,
     addresses: Vec<String>,
     timeout: Duration,
+    silence: Silence,
 }
 
 impl Nodes {
@@ -47,7 +50,7 @@ impl Nodes {
             )));
         };
         let addresses = hosts.trim_end_matches('/').split(',').map(with_port).collect();
-        Ok(Self { url, addresses, timeout })
+        Ok(Self { url, addresses, timeout, silence: place.silence().clone() })
     }
 
     /// The answer to a call, of whichever node can ask its leader.
@@ -97,6 +100,9 @@ impl Nodes {
             if passed(began) >= self.timeout {
                 return Err(self.gave_up(began, last).await);
             }
+            if passed(began) >= SAY_AFTER && !self.silence.is_said() {
+                self.silence.say(&self.gave_up(began, last).await);
+            }
             sleep(PAUSE).await;
         }
     }
@@ -133,11 +139,27 @@ impl Nodes {
         if let (Some(last), true) = (last, best.iter().any(|(_, local)| local.has_leader())) {
             return last;
         }
-        match best.first().map(|(asked, _)| *asked).or(looks.anybody()) {
-            Some(place) => {
-                Error::Unreachable(Unreachable::NoLeader { place: place.to_owned(), waited }).into()
+        match (best.first(), looks.anybody()) {
+            (Some((place, _)), _) => {
+                let place = (*place).to_owned();
+                Error::Unreachable(Unreachable::NoLeader { place, waited, missing: None }).into()
             }
-            None => self.no_connection(began, looks.troubles()),
+            (None, Some(place)) => match self.not_ready(place).await {
+                Some(why) => Trouble::answered("unavailable", format!("{place}: {why}")),
+                None => {
+                    let place = place.to_owned();
+                    Error::Unreachable(Unreachable::NoLeader { place, waited, missing: None }).into()
+                }
+            },
+            (None, None) => self.no_connection(began, looks.troubles()),
+        }
+    }
+
+    /// Why a node that answers is not ready: one that is part of no cluster yet names those that it waits for.
+    pub(super) async fn not_ready(&self, address: &str) -> Option<String> {
+        match self.get_from(address, "/readyz").await {
+            Err(Trouble::Answered { message, .. }) => Some(message),
+            _ => None,
         }
     }
 

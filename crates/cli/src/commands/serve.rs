@@ -71,6 +71,7 @@ fn serve(args: &ServeArgs, effective: &mut Effective, style: log::Style) -> Resu
         port_file::write(path, address)?;
     }
     info!("listening on {address}");
+    info!("for clients: export LEASEHOLD_STORE={}", config.store_url(address));
     notify::ready(address);
     stopping.run(service, config.shutdown_grace)?;
     info!("stopped");

@@ -1,8 +1,13 @@
 //! `watch`: what happens to leases, as it happens.
 
+use std::convert::Infallible;
+use std::time::Duration;
+
 use leasehold::core::Value;
 use leasehold::{Change, Changes, Error, Store};
 use serde::Serialize;
+use serde_json::json;
+use tokio::time::{sleep, timeout};
 
 use crate::args::WatchArgs;
 use crate::console::Console;
@@ -15,6 +20,11 @@ use crate::words;
 
 /// More of a value is not shown in a line.
 const LONGEST_VALUE: usize = 80;
+
+/// How often it is asked whether a leader answers.
+const ASK_EVERY: Duration = Duration::from_secs(1);
+/// An answer that takes longer is worth a word. An election takes less.
+const SILENT_AFTER: Duration = Duration::from_secs(2);
 
 /// Said once, beside the results: from here on nothing is missed.
 #[derive(Serialize)]
@@ -31,10 +41,36 @@ pub(super) async fn run(console: &Console, place: &Place, args: &WatchArgs) -> R
     };
     let watched = tokio::select! {
         watched = watch(console, &store, args) => watched,
+        never = ask_for_leader(console, &store), if place.directory().is_none() => match never {},
         _ = signals.next() => Ok(()),
     };
     store.close().await;
     watched.map(|()| Exit::OK)
+}
+
+/// Says so while no leader answers: a node that has lost the others tells no changes, and a silent watch looks as if there were none. Before the
+/// first answer the library reports it.
+async fn ask_for_leader(console: &Console, store: &Store) -> Infallible {
+    let mut answered = false;
+    loop {
+        let asked = async {
+            while store.revision().await.is_err() {
+                sleep(ASK_EVERY).await;
+            }
+        };
+        tokio::pin!(asked);
+        if timeout(SILENT_AFTER, &mut asked).await.is_err() {
+            if answered {
+                let text =
+                    "no leader answers: changes are shown when one does; see `leasehold cluster status`";
+                console.note(text, &json!({ "event": "no-leader" }));
+            }
+            asked.await;
+            console.note("a leader answers", &json!({ "event": "leader-answers" }));
+        }
+        answered = true;
+        sleep(ASK_EVERY).await;
+    }
 }
 
 /// Ends with an error alone.

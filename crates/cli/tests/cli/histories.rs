@@ -236,7 +236,8 @@ fn those_who_contend_write_histories_that_hold() {
     // Long enough for renewals; each finds the other in its way.
     let script = "sleep 0.7";
     let run = |file: &str| {
-        stage.start(&["run", "job", "--ttl", "600ms", "--history", file, "--", "sh", "-c", script])
+        let often = ["run", "job", "--ttl", "5s", "--renew-every", "150ms", "--history", file];
+        stage.start(&[&often[..], &["--", "sh", "-c", script]].concat())
     };
     for _ in 0..2 {
         let (first, second) = (run(&one), run(&two));
@@ -262,7 +263,7 @@ fn those_who_contend_write_histories_that_hold() {
     ] {
         assert!(said.out.contains(judged), "{judged}: {}", said.out);
     }
-    // The same history with one holder that began a ttl too early is not let through.
+    // The same history with one holder that began before the other had ended is not let through.
     let second_grant = both
         .lines()
         .filter(|line| line.contains("\"granted\""))

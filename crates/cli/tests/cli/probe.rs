@@ -86,12 +86,21 @@ fn said_after_a_pause(more: &[&str]) -> String {
     let stage = Stage::new();
     let mut arguments = vec!["--ttl", "1s", "--hard", "1m"];
     arguments.extend(more);
-    let (running, _) = stage.hold("job", &arguments);
+    let (mut running, _) = stage.hold("job", &arguments);
     stand_still(&running);
     // The figures are judged once a second.
-    std::thread::sleep(Duration::from_millis(1_500));
+    let mut said = String::new();
+    if more.is_empty() {
+        while !said.contains("stood still") {
+            let line = running.error_line();
+            assert!(!line.is_empty(), "it ended without a word of it: {said}");
+            said = said + &line + "\n";
+        }
+    } else {
+        std::thread::sleep(Duration::from_millis(2_500));
+    }
     running.signal(Signal::TERM);
-    running.end().err
+    said + &running.end().err
 }
 
 /// There to find: a warning that nobody prints.

@@ -93,7 +93,9 @@ fn renewals_come_as_often_as_is_said() {
     let file = history.to_str().unwrap();
     // By itself it would be renewed once in 20 seconds.
     let options = ["run", "job", "--ttl", "60s", "--renew-every", "100ms", "--history", file];
-    stage.good(&[&options[..], &["--", "sleep", "1"]].concat());
+    let script =
+        format!("for i in $(seq 150); do [ $(grep -c confirmed {file}) -lt 3 ] || exit 0; sleep 0.1; done");
+    stage.good(&[&options[..], &["--", "sh", "-c", &script]].concat());
     let confirmed = fs::read_to_string(&history).unwrap().matches("\"what\":\"confirmed\"").count();
     assert!(confirmed >= 2, "{confirmed}");
     let said = stage.say(&["run", "job", "--ttl", "2s", "--renew-every", "1900ms", "--", "true"]);
@@ -260,7 +262,11 @@ fn a_wrapper_that_cannot_renew_loses_its_command_before_the_lease_is_over() {
 #[test]
 fn a_command_may_run_for_many_ttls() {
     let stage = Stage::new();
-    let said = stage.say(&["run", "job", "--ttl", "500ms", "--", "sh", "-c", "sleep 2; echo done"]);
+    let history = stage.dir.path().join("history");
+    let file = history.to_str().unwrap();
+    // A renewal comes every third of the ttl, or sooner.
+    let script = format!("until [ $(grep -c '\"confirmed\"' {file}) -gt 12 ]; do sleep 0.1; done; echo done");
+    let said = stage.say(&["run", "job", "--ttl", "2s", "--history", file, "--", "sh", "-c", &script]);
     assert_eq!((said.code, said.out.as_str(), said.err.as_str()), (Some(0), "done\n", ""));
 }
 

@@ -88,8 +88,7 @@ fn leadership_goes_where_it_is_told_to() {
     let mut holder = stage.begin(3, &["hold", "kept"]);
     let token = holder.line().rsplit(' ').next().unwrap().to_owned();
     for to in ["n1", "n2", "n3", "n1"] {
-        assert_eq!(stage.good(3, &["cluster", "transfer", to]).trim(), format!("{to} leads"));
-        assert_eq!(stage.leader(3), to);
+        stage.transfer(3, to);
     }
     let said = stage.good(3, &["cluster", "transfer", "--json"]);
     let leader = stage.leader(3);

@@ -9,8 +9,9 @@ use super::stage::{Node, Running, Stage, eventually, take, timed};
 
 /// From the request to the successor's grant a handover takes some tens of milliseconds: kills fall before it, into it and behind it.
 const KILL_AFTER_MS: [u64; 6] = [0, 4, 10, 20, 45, 150];
-/// The ttl of the dead with its drift factor, an election, a start of a process; this machine may be busy with other things.
-const BOUND: Duration = Duration::from_secs(8);
+/// How much longer it may take than the end of a lease whose holder dies while nothing else happens: that is a ttl with its drift
+/// factor and the start of a process, as long as they take on this machine now.
+const RATIO: u32 = 4;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Victim {
@@ -37,7 +38,20 @@ fn label_of(seen: &Value) -> Option<String> {
     Some(holder["label"].as_str().or(holder["holder"].as_str())?.to_owned())
 }
 
-/// One handover with one death in it.
+/// How long a lease outlives its holder.
+fn plain_death(stage: &Stage, name: &str, history: &str) -> Duration {
+    let dies = holder(stage, name, name, history);
+    eventually("it is held", || look(stage, name).as_ref().and_then(label_of));
+    drop(dies);
+    let ((), took) = timed(|| {
+        eventually("it is free", || {
+            look(stage, name).as_ref().is_some_and(|seen| label_of(seen).is_none()).then_some(())
+        });
+    });
+    took
+}
+
+/// One handover with one death in it, and how long it took until a process that lives held the lease.
 fn round(
     stage: &Stage,
     nodes: &mut Vec<Node>,
@@ -45,7 +59,7 @@ fn round(
     kill_after: u64,
     number: usize,
     history: &str,
-) {
+) -> Duration {
     let name = format!("job/{number}");
     let labels = ["old", "other", "new"].map(|who| format!("{who}-{number}"));
     let old = holder(stage, &name, &labels[0], history);
@@ -82,12 +96,12 @@ fn round(
             (dead.is_none_or(|dead| who != labels[dead])).then_some(())
         });
     });
-    assert!(took < BOUND, "{victim:?} killed after {kill_after} ms: {took:?}");
     if dead.is_none() {
         let number = leader.trim_start_matches('n').parse().unwrap();
         nodes.push(stage.start(number, &[]));
     }
     drop((asking, alive));
+    took
 }
 
 #[test]
@@ -98,10 +112,16 @@ fn a_handover_survives_the_death_of_anybody_at_any_step() {
     let history = history.to_str().unwrap();
     let mut number = 0;
     for victim in [Victim::Holder, Victim::Successor, Victim::Leader] {
+        let before = plain_death(&stage, &format!("plain/{number}"), history);
+        let mut took = Vec::new();
         for kill_after in KILL_AFTER_MS {
             number += 1;
-            round(&stage, &mut nodes, victim, kill_after, number, history);
+            took.push(round(&stage, &mut nodes, victim, kill_after, number, history));
         }
+        // Both, because others begin or end their work on this machine in between.
+        let plain = before.max(plain_death(&stage, &format!("plain/{number}"), history));
+        println!("{victim:?} killed: {took:?}, and {plain:?} without a handover");
+        assert!(took.iter().all(|took| *took < RATIO * plain), "{victim:?}: {took:?}, {plain:?} without one");
     }
     let judged = stage.say(3, &["check-history", history]);
     assert_eq!(judged.code, Some(0), "{judged:?}");

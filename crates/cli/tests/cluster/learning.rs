@@ -37,7 +37,7 @@ fn a_holder_that_names_one_node_outlives_it() {
     for leads in ["n1", "n2"] {
         let stage = Stage::new();
         let mut nodes = stage.three();
-        stage.good(3, &["cluster", "transfer", leads]);
+        stage.transfer(3, leads);
         let (holder, token) = hold(&stage, 1, "kept");
         // Renewed at least once, which says that the members were asked for before.
         outlive_a_ttl(&stage, 3);

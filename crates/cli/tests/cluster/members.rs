@@ -39,7 +39,7 @@ fn a_node_is_replaced_by_another() {
 fn a_leader_that_is_removed_hands_over_first() {
     let stage = Stage::new();
     let mut nodes = stage.three();
-    stage.good(3, &["cluster", "transfer", "n2"]);
+    stage.transfer(3, "n2");
     let mut holder = stage.begin(3, &["hold", "kept"]);
     let token = holder.line().rsplit(' ').next().unwrap().to_owned();
     stage.good(3, &["cluster", "remove", "n2"]);
@@ -69,7 +69,7 @@ fn the_last_of_a_majority_is_not_removed() {
 fn a_majority_that_would_not_be_left_is_kept() {
     let stage = Stage::new();
     let mut nodes = stage.three();
-    stage.good(3, &["cluster", "transfer", "n1"]);
+    stage.transfer(3, "n1");
     take(&mut nodes, "n3").kill();
     eventually("the leader misses it", || {
         let status = stage.status(3);

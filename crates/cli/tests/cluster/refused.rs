@@ -30,7 +30,7 @@ fn a_wiped_node_is_not_the_one_it_was() {
 fn a_removed_node_that_comes_back_is_refused_and_says_so() {
     let stage = Stage::new();
     let mut nodes = stage.three();
-    stage.good(3, &["cluster", "transfer", "n1"]);
+    stage.transfer(3, "n1");
     take(&mut nodes, "n3").kill();
     stage.good(2, &["cluster", "remove", "n3"]);
     let (code, log) = stage.start(3, &[]).end();

@@ -67,7 +67,7 @@ fn without_a_leader_every_command_says_so_and_where_to_look() {
 fn a_dead_node_neither_takes_over_nor_votes_and_is_named() {
     let stage = Stage::new();
     let mut nodes = stage.three();
-    stage.good(3, &["cluster", "transfer", "n1"]);
+    stage.transfer(3, "n1");
     take(&mut nodes, "n3").kill();
     missed(&stage, "n3");
     nodes[0].says("peer is out of reach peer=\"n3\"");

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -46,6 +46,7 @@ pub(crate) struct Said {
 pub(crate) struct Running {
     child: Child,
     out: BufReader<ChildStdout>,
+    err: BufReader<ChildStderr>,
 }
 
 impl Stage {
@@ -128,10 +129,11 @@ impl Stage {
     /// Begins a command against the first `count` nodes.
     pub(crate) fn begin(&self, count: usize, arguments: &[&str]) -> Running {
         let mut command = self.command(arguments);
-        command.env("LEASEHOLD_STORE", self.url(count)).stdout(Stdio::piped());
+        command.env("LEASEHOLD_STORE", self.url(count)).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
-        Running { child, out }
+        let err = BufReader::new(child.stderr.take().unwrap());
+        Running { child, out, err }
     }
 
     /// Takes a name and lets go; gives the token.
@@ -143,6 +145,20 @@ impl Stage {
     /// How the nodes stand.
     pub(crate) fn status(&self, count: usize) -> Value {
         serde_json::from_str(&self.good(count, &["cluster", "status", "--json"])).unwrap()
+    }
+
+    /// Hands leadership to a node, once that one answers the leader, and waits until it leads.
+    pub(crate) fn transfer(&self, count: usize, to: &str) {
+        eventually("it leads", || {
+            let said = self.say(count, &["cluster", "transfer", to]);
+            if said.code != Some(0) {
+                assert!(said.err.contains("does not answer the leader"), "{said:?}");
+                return None;
+            }
+            assert_eq!(said.out.trim(), format!("{to} leads"));
+            // A busy machine may have made them elect another one since.
+            (self.leader(count) == to).then_some(())
+        });
     }
 
     /// The name of the leader.
@@ -220,6 +236,14 @@ impl Running {
         let mut line = String::new();
         self.out.read_line(&mut line).unwrap();
         line.trim_end().to_owned()
+    }
+
+    /// Reads what is no result up to a line with these words.
+    pub(crate) fn error_until(&mut self, words: &str) {
+        let mut said = String::new();
+        while !said.lines().last().is_some_and(|line| line.contains(words)) {
+            assert!(self.err.read_line(&mut said).unwrap() > 0, "{words:?} is not in {said}");
+        }
     }
 
     /// Asks it to end, which must end well; gives the rest of what it printed.

@@ -20,7 +20,8 @@ fn a_command_that_ignores_sigterm_is_killed_before_the_deadline() {
 #[test]
 fn a_command_that_obeys_sigterm_is_not_killed() {
     let script = "trap 'exit 9' TERM; sleep 300 & wait";
-    let mut stage = Stage::run(&["--ttl", "2000", "--renewals", "0"], script);
+    // It has 600 ms to obey.
+    let mut stage = Stage::run(&["--ttl", "6000", "--renewals", "0"], script);
     assert_eq!(stage.wait().code(), Some(9));
     stage.wait_log("event Terminating(Deadline)");
     assert!(!stage.log().contains("Killing"));
@@ -44,7 +45,7 @@ fn with_the_shortest_ttl_everything_is_gone_before_the_deadline() {
     let in_time = (0..5).any(|_| {
         let stage = Stage::run(&["--ttl", "500", "--renewals", "8"], &deaf_tree());
         let gone = when_gone(&stage.tree());
-        !stage.last_deadline().remaining(gone).is_zero()
+        gone.is_before(stage.last_deadline())
     });
     assert!(in_time, "five times out of five something outlived the deadline");
 }
@@ -81,7 +82,7 @@ fn a_stopped_tree_is_killed_too() {
 #[test]
 fn a_stopped_command_is_woken_to_hear_sigterm() {
     let script = "trap 'echo 1 > $STAGE/heard; exit 4' TERM; sleep 300 & echo 1 > $STAGE/ready; wait";
-    let mut stage = Stage::run(&["--ttl", "2000", "--renewals", "1"], script);
+    let mut stage = Stage::run(&["--ttl", "6000", "--renewals", "0"], script);
     stage.written("ready");
     let command = stage.pids()[2];
     kill_process_group(command, Signal::STOP).unwrap();
@@ -99,7 +100,7 @@ fn a_daemon_that_keeps_hopping_is_caught() {
     let stage = Stage::empty();
     std::fs::write(stage.file("hop"), hop).unwrap();
     let mut stage = stage;
-    let mut command = stage.command(&["--ttl", "2000", "--renewals", "0"], &["sh", "-c", hop]);
+    let mut command = stage.command(&["--ttl", "4000", "--renewals", "0"], &["sh", "-c", hop]);
     stage.wrapper = Some(command.spawn().unwrap());
     let deadline = eventually("a first deadline is noted", || {
         stage.log().contains(" pids ").then(|| stage.last_deadline())

@@ -77,7 +77,7 @@ fn what_is_not_confirmed_is_killed_as_it_stands() {
     assert_eq!(guarded.said(), Report::Frozen);
     let gone = when_gone(&family);
     assert_before(gone, deadline);
-    assert!(deadline.remaining(gone) <= LEADS.1, "killed before its time");
+    assert!(deadline.remaining(gone.at) <= LEADS.1, "killed before its time");
     assert_eq!(guarded.said(), Report::Killing(Cause::Deadline));
     assert_eq!(guarded.said(), Report::Exited(Ending::Signal(9)), "it had no time to tidy up");
     assert_eq!(guarded.said(), Report::AllGone);

@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal};
 
 use crate::stage::{eventually, example, pid};
 
-pub(crate) const LEADS: (Duration, Duration) = (Duration::from_millis(200), Duration::from_millis(100));
+pub(crate) const LEADS: (Duration, Duration) = (Duration::from_millis(1_000), Duration::from_millis(500));
 pub(crate) const LONG: Duration = Duration::from_secs(30);
 
 pub(crate) struct Guarded {

@@ -44,7 +44,7 @@ fn a_killed_wrapper_leaves_a_deaf_command_the_time_it_was_promised() {
     signal(stage.pids()[0], Signal::KILL);
     let gone = when_gone(&tree);
     // It cannot be killed later than 150 ms before the deadline; the last one noted may not have been sent.
-    let left = stage.last_deadline().remaining(gone);
+    let left = stage.last_deadline().remaining(gone.at);
     assert!(left <= Duration::from_millis(150 + 500), "killed {left:?} before the deadline");
 }
 

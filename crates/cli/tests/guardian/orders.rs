@@ -11,7 +11,7 @@ use crate::stage::{assert_before, eventually, signal, wait_state};
 
 #[test]
 fn a_deadline_that_is_over_is_not_extended_by_one_that_was_sent_in_time_but_read_too_late() {
-    let (guarded, deadline) = Guarded::start("trap '' TERM; sleep 300 & wait", Duration::from_secs(2));
+    let (guarded, deadline) = Guarded::start("trap '' TERM; sleep 300 & wait", Duration::from_secs(3));
     signal(guarded.guardian(), Signal::STOP);
     wait_state(guarded.guardian(), true);
     guarded.order(Order::Deadline(Point::now().plus(LONG)));
@@ -25,9 +25,9 @@ fn a_deadline_that_is_over_is_not_extended_by_one_that_was_sent_in_time_but_read
 #[test]
 fn an_earlier_deadline_does_not_shorten_and_a_later_one_extends() {
     let (guarded, first) =
-        Guarded::start("trap 'exit 2' TERM; sleep 300 & wait", Duration::from_millis(1500));
-    guarded.order(Order::Deadline(Point::now().plus(Duration::from_millis(2500))));
-    guarded.order(Order::Deadline(Point::now().plus(Duration::from_millis(1000))));
+        Guarded::start("trap 'exit 2' TERM; sleep 300 & wait", Duration::from_millis(2_500));
+    guarded.order(Order::Deadline(Point::now().plus(Duration::from_millis(4_500))));
+    guarded.order(Order::Deadline(Point::now().plus(Duration::from_millis(2_000))));
     assert_eq!(guarded.next(), Report::Terminating(Cause::Deadline));
     assert!(first.remaining(Point::now()).is_zero(), "the command was asked to end for the first deadline");
     assert_eq!(guarded.next(), Report::Exited(Ending::Code(2)));

@@ -8,12 +8,16 @@ use std::time::Duration;
 
 use leasehold_cli::guardian::clock::Point;
 use leasehold_cli::guardian::tree::Stat;
+use leasehold_kit::{held_back, this_thread_was_held_back};
 use rustix::process::{Pid, Signal, getpriority_process, kill_process, setpriority_process};
 use tempfile::TempDir;
 
 /// Longer than anything here takes on a machine that is busy with something else.
 const PATIENCE: Duration = Duration::from_secs(20);
 const LOOK_EVERY: Duration = Duration::from_millis(1);
+const TRIES: usize = 5;
+/// Less than a renewal may be late with the ttls here.
+const DISTURBED: Duration = Duration::from_millis(300);
 
 /// Starts one descendant of each kind and waits: a child, a grandchild, one in a session of its own, and a
 /// daemon that forked twice. Each writes its number to a file of that name.
@@ -96,13 +100,18 @@ impl Stage {
         })
     }
 
-    /// Waits until the guardian has taken this many deadlines more than `before`, and none was refused.
-    pub(crate) fn renewed(&self, before: usize, more: usize) {
-        let _shown = ShownInPanic(self);
+    /// Waits until the guardian has taken this many more deadlines. Unless it does something else first: then how long it was held back.
+    pub(crate) fn renewed(&self, more: usize) -> Result<(), Duration> {
+        let (guardian, before) = (self.pids()[1], self.taken());
+        let mut held_back = Duration::ZERO;
         eventually(&format!("{more} deadlines more than {before} are taken"), || {
-            assert!(!self.log().contains("taken false"), "a deadline came too late");
-            (self.taken() >= before + more).then_some(())
-        });
+            held_back = held_back.max(waited(guardian));
+            let log = self.log();
+            if ["taken false", "Terminating", "Killing"].iter().any(|word| log.contains(word)) {
+                return Some(Err(held_back));
+            }
+            (self.taken() >= before + more).then_some(Ok(()))
+        })
     }
 
     /// How many deadlines the guardian has taken after the first.
@@ -190,18 +199,71 @@ pub(crate) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> 
     }
 }
 
+/// Tries again when the guardian was held back for so long that a deadline came too late: that shows nothing.
+pub(crate) fn undisturbed(attempt: impl Fn() -> Result<(), Duration>) {
+    for _ in 0..TRIES {
+        let Err(held_back) = attempt() else { return };
+        assert!(held_back >= DISTURBED, "it did not go on, and was held back for {held_back:?} only");
+    }
+    panic!("the guardian was held back for {DISTURBED:?} or more in each of {TRIES} tries");
+}
+
+/// When processes were seen to be gone.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Gone {
+    pub(crate) at: Point,
+    /// For how long others had the processors while the guardian, the last of these processes or the test was ready to run.
+    held_back: Duration,
+}
+
+impl From<Point> for Gone {
+    fn from(at: Point) -> Self {
+        Self { at, held_back: Duration::ZERO }
+    }
+}
+
+/// What processes have waited for a processor since this was made, the longest of them.
+struct Waits(Vec<(Pid, Duration, Duration)>);
+
+impl Waits {
+    fn of(pids: impl Iterator<Item = Pid>) -> Self {
+        Self(pids.map(|pid| (pid, waited(pid), Duration::ZERO)).collect())
+    }
+
+    fn look(&mut self) {
+        for (pid, before, since) in &mut self.0 {
+            *since = waited(*pid).saturating_sub(*before).max(*since);
+        }
+    }
+
+    fn longest(&self) -> Duration {
+        self.0.iter().map(|(_, _, since)| *since).max().unwrap_or_default()
+    }
+}
+
+fn waited(pid: Pid) -> Duration {
+    held_back(pid.as_raw_nonzero().get().unsigned_abs())
+}
+
 /// Waits until all of these are dead, and says when that was seen.
-pub(crate) fn when_gone(pids: &[Pid]) -> Point {
+pub(crate) fn when_gone(pids: &[Pid]) -> Gone {
     // What is measured is the guardian, not how long this thread waits for a processor behind other tests. It is
     // refused to most users; then a busy machine may fail a test that a quiet one passes, never the reverse.
     let before = getpriority_process(None).unwrap();
     let _ = setpriority_process(None, before - 10);
-    let seen = eventually("all processes are gone", || {
+    let own = this_thread_was_held_back();
+    let mut ending = Waits::of(pids.iter().copied());
+    // The guardian is among them.
+    let mut parents = Waits::of(pids.iter().filter_map(|pid| Stat::read(*pid)?.parent));
+    let at = eventually("all processes are gone", || {
+        parents.look();
+        ending.look();
         // The clock is read after the look: it errs towards too late.
         pids.iter().all(|pid| is_gone(*pid)).then(Point::now)
     });
     let _ = setpriority_process(None, before);
-    seen
+    let held_back = parents.longest() + ending.longest() + this_thread_was_held_back().saturating_sub(own);
+    Gone { at, held_back }
 }
 
 pub(crate) fn is_gone(pid: Pid) -> bool {
@@ -214,11 +276,21 @@ pub(crate) fn wait_state(pid: Pid, stopped: bool) {
     });
 }
 
-/// Fails unless `moment` lies strictly before `deadline` on both clocks.
-pub(crate) fn assert_before(moment: Point, deadline: Point) {
-    let (left, late) = (deadline.remaining(moment), moment.remaining(deadline));
-    assert!(!left.is_zero(), "{late:?} after the deadline");
-    println!("gone {left:?} before the deadline");
+impl Gone {
+    /// Strictly, on both clocks, but for the time in which the machine gave others the processors.
+    pub(crate) fn is_before(self, deadline: Point) -> bool {
+        !deadline.plus(self.held_back).remaining(self.at).is_zero()
+    }
+}
+
+/// Fails unless `moment` lies strictly before `deadline` on both clocks, or would but for the time in which the machine gave others
+/// the processors.
+pub(crate) fn assert_before(moment: impl Into<Gone>, deadline: Point) {
+    let moment = moment.into();
+    let Gone { at, held_back } = moment;
+    let late = at.remaining(deadline);
+    assert!(moment.is_before(deadline), "{late:?} after the deadline, and held back for {held_back:?}");
+    println!("gone {:?} before the deadline, held back for {held_back:?}", deadline.remaining(at));
 }
 
 pub(crate) fn signal(pid: Pid, signal: Signal) {

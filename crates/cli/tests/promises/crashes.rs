@@ -3,12 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::stage::{Place, Worker, number, pause, signal_pid, turn};
+use super::stage::{Place, Worker, beside_others, nanos, now, number, pause, signal_pid};
 use rustix::process::Signal;
 
 const KILLS: u32 = 200;
 const BETWEEN_KILLS: Duration = Duration::from_millis(120);
 const WORKERS: usize = 5;
+/// Fewer acknowledged grants are no load.
+const GRANTS: usize = 501;
+/// A busy machine takes its time to start processes and to grant.
+const LIMIT: Duration = Duration::from_secs(240);
 /// Many: a name whose holder was killed is taken for a ttl.
 const NAMES: &str = "60";
 
@@ -23,7 +27,9 @@ fn under_load(place: &Place, kill: impl Fn(&Place, &mut [Worker], &mut Vec<Vec<S
     let mut workers: Vec<Worker> = (0..WORKERS).map(|_| start(place)).collect();
     let mut lines: Vec<Vec<String>> = Vec::new();
     let mut killed = 0;
-    while killed < KILLS {
+    let end = now() + nanos(LIMIT);
+    let granted = |lines: &[Vec<String>]| lines.iter().filter(|words| words[0] == "granted").count();
+    while killed < KILLS || granted(&lines) < GRANTS && now() < end {
         pause(BETWEEN_KILLS);
         for worker in &workers {
             lines.extend(worker.drain());
@@ -36,8 +42,8 @@ fn under_load(place: &Place, kill: impl Fn(&Place, &mut [Worker], &mut Vec<Vec<S
         lines.extend(worker.rest());
     }
     let grants = judge(&lines).unwrap();
-    println!("{KILLS} kills of the server, {grants} acknowledged grants, all with their own token");
-    assert!(grants > 500, "only {grants} grants: there was no load");
+    println!("{killed} kills of the server, {grants} acknowledged grants, all with their own token");
+    assert!(grants >= GRANTS, "only {grants} grants: there was no load");
 }
 
 fn start(place: &Place) -> Worker {
@@ -46,7 +52,7 @@ fn start(place: &Place) -> Worker {
 
 #[test]
 fn killing_the_server_two_hundred_times_loses_no_grant_and_repeats_no_token() {
-    let _turn = turn();
+    let _beside = beside_others();
     under_load(&Place::new(), |place, workers, lines| {
         let server = place.server();
         let Some(worker) = workers.iter_mut().find(|worker| server == Some(worker.pid())) else {
@@ -62,7 +68,7 @@ fn killing_the_server_two_hundred_times_loses_no_grant_and_repeats_no_token() {
 
 #[test]
 fn over_tcp_killing_the_server_two_hundred_times_loses_no_grant_and_repeats_no_token() {
-    let _turn = turn();
+    let _beside = beside_others();
     under_load(&Place::served(), |place, _, _| {
         let mut service = place.service();
         service.kill();

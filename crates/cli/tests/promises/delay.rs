@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::stage::{Place, now, number, pause, turn};
+use super::proxied::late_answers;
+use super::stage::{PATIENCE, Place, beside_others};
 
 /// Puts itself between the clients and the server of a directory. While `held` is set, nothing comes back from the server.
 fn proxy(place: &Place, held: &Arc<AtomicBool>) {
@@ -40,36 +41,11 @@ fn copy(mut from: UnixStream, mut to: UnixStream, held: Arc<AtomicBool>) {
 
 #[test]
 fn a_client_whose_answers_are_late_by_more_than_the_ttl_does_not_believe() {
-    let _turn = turn();
+    let _beside = beside_others();
     let place = Place::new();
     let server = place.worker("idle", &[]);
-    server.wait_for("connected", Duration::from_secs(10)).expect("the server starts");
+    server.wait_for("connected", PATIENCE).expect("the server starts");
     let held = Arc::new(AtomicBool::new(false));
     proxy(&place, &held);
-    let holder = place.worker("hold", &["job", "1000"]);
-    holder.wait_for("granted", Duration::from_secs(10)).expect("the holder gets the lease through the proxy");
-    pause(Duration::from_millis(200));
-    held.store(true, Ordering::SeqCst);
-    pause(Duration::from_millis(50));
-    let last =
-        holder.drain().into_iter().rev().find(|words| words[0] == "deadline").expect("it has a deadline");
-    let deadline = number(&last[1]);
-    pause(Duration::from_millis(1_500));
-    held.store(false, Ordering::SeqCst);
-    let delivered = now();
-    pause(Duration::from_millis(200));
-    for words in holder.drain() {
-        if words[0] == "guard" {
-            let at = number(&words[1]);
-            assert!(
-                at < deadline || at >= delivered,
-                "a guard between the deadline and the arrival of the answers"
-            );
-        }
-        if words[0] == "deadline" {
-            // An answer that was held back for 1.5 s at a ttl of 1 s says nothing about now: only what was sent lately counts.
-            let (new, at) = (number(&words[1]), delivered);
-            assert!(new <= now() + 900_000_000, "deadline {new} lies more than the usable ttl after {at}");
-        }
-    }
+    late_answers(&place.url(), |hold| held.store(hold, Ordering::SeqCst));
 }

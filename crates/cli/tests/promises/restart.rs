@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::stage::{Place, pause, turn};
+use super::stage::{PATIENCE, Place, beside_others, eventually, pause};
 
 /// One call over HTTP. Nothing if the connection ended without an answer.
 fn call(address: SocketAddr, path: &str, body: &Value) -> Option<Value> {
@@ -41,32 +41,35 @@ fn kill_and_start_again(place: &Place) {
 /// A holder and a waiter that use the library notice nothing but a pause.
 #[test]
 fn over_tcp_a_killed_service_goes_on_with_its_sessions_and_their_waits() {
-    let _turn = turn();
+    let _beside = beside_others();
     let place = Place::served();
     let mut holder = place.worker("hold", &["job", "2000"]);
-    let granted = holder.wait_for("granted", Duration::from_secs(10)).expect("the holder gets the lease");
+    let granted = holder.wait_for("granted", PATIENCE).expect("the holder gets the lease");
     let waiter = place.worker("hold", &["job", "2000"]);
-    pause(Duration::from_millis(200));
+    let shown = || -> Value {
+        let shown = place.command(&["get", "--json", "job"]).output().unwrap();
+        serde_json::from_slice(&shown.stdout).unwrap()
+    };
+    eventually("somebody waits", || (shown()["waiting"] == 1).then_some(()));
+    let mut lines = Vec::new();
     for _ in 0..5 {
         kill_and_start_again(&place);
-        pause(Duration::from_millis(300));
-        let shown = place.command(&["get", "--json", "job"]).output().unwrap();
-        let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
+        lines.extend(holder.drain());
+        lines.extend(holder.until("it is held", |words| words[0] == "state" && words[1] == "held"));
+        let shown = shown();
         assert_eq!(shown["holders"][0]["token"], granted[1].as_str(), "{shown}");
         assert_eq!(shown["waiting"], 1, "{shown}");
     }
-    let lines = holder.drain();
+    lines.extend(holder.drain());
     assert!(!lines.iter().any(|words| words[0] == "state" && words[1] == "ended"), "the lease was lost");
-    let last = lines.iter().rev().find(|words| words[0] == "state").expect("the holder speaks");
-    assert_eq!(last[1], "held");
     holder.kill();
-    waiter.wait_for("granted", Duration::from_secs(10)).expect("the wait has survived");
+    waiter.wait_for("granted", PATIENCE).expect("the wait has survived");
 }
 
 /// A call that is held when the service is killed ends without an answer. The next renewal says what became of it.
 #[test]
 fn over_tcp_a_call_that_waited_in_a_killed_service_is_found_by_a_renewal() {
-    let _turn = turn();
+    let _beside = beside_others();
     let place = Place::served();
     let address = place.service().address();
     let open = |label: &str| {

@@ -1,4 +1,4 @@
-//! What the tests share: stores, processes, their output, and a turn for those that measure time.
+//! What the tests share: stores, processes, their output, a turn for those that measure time, and what a busy machine took from them.
 
 #[path = "../service/server.rs"]
 mod server;
@@ -8,17 +8,23 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use server::Server;
 
-/// Only one test that measures time runs at once: the machine is small, and their figures would disturb each other.
-static TURN: Mutex<()> = Mutex::new(());
+/// A test that measures time runs alone: the machine is small, and figures would disturb each other. The others run beside each other.
+static TURN: RwLock<()> = RwLock::new(());
+/// Longer than anything here takes on a machine that is busy with something else.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-pub(crate) fn turn() -> MutexGuard<'static, ()> {
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+pub(crate) fn turn() -> RwLockWriteGuard<'static, ()> {
+    TURN.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(crate) fn beside_others() -> RwLockReadGuard<'static, ()> {
+    TURN.read().unwrap_or_else(PoisonError::into_inner)
 }
 
 pub(crate) fn leasehold() -> &'static Path {
@@ -43,6 +49,11 @@ impl Place {
         Self { service: None, directory: tempfile::tempdir().unwrap() }
     }
 
+    /// In memory, for tests that would measure the disk.
+    pub(crate) fn in_memory() -> Self {
+        Self { service: None, directory: tempfile::tempdir_in("/dev/shm").unwrap() }
+    }
+
     /// A store behind TCP, served by a process that is nobody's client.
     pub(crate) fn served() -> Self {
         Self::served_as(&[])
@@ -50,7 +61,15 @@ impl Place {
 
     /// The same, with more words on its command line.
     pub(crate) fn served_as(settings: &[&str]) -> Self {
-        let directory = tempfile::tempdir().unwrap();
+        Self::served_from(tempfile::tempdir().unwrap(), settings)
+    }
+
+    /// The same in memory.
+    pub(crate) fn served_in_memory() -> Self {
+        Self::served_from(tempfile::tempdir_in("/dev/shm").unwrap(), &[])
+    }
+
+    fn served_from(directory: tempfile::TempDir, settings: &[&str]) -> Self {
         let server = Server::start(directory.path(), settings);
         Self { service: Some(RefCell::new(server)), directory }
     }
@@ -96,7 +115,7 @@ impl Place {
             return None;
         }
         let server = self.worker("idle", &[]);
-        server.wait_for("connected", Duration::from_secs(10)).expect("the server starts");
+        server.wait_for("connected", PATIENCE).expect("the server starts");
         Some(server)
     }
 
@@ -144,6 +163,22 @@ impl Worker {
                     }
                 }
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return None,
+            }
+        }
+    }
+
+    /// Every line up to one that is what is waited for, and that one. None has to be there already.
+    pub(crate) fn until(&self, what: &str, is_it: impl Fn(&[String]) -> bool) -> Vec<Vec<String>> {
+        let (mut lines, end) = (Vec::new(), now() + nanos(PATIENCE));
+        loop {
+            let left = Duration::from_nanos(end.saturating_sub(now()));
+            let line = self.lines.recv_timeout(left).unwrap_or_else(|_| panic!("waited in vain: {what}"));
+            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            assert!(words[0] != "error", "{line}");
+            let found = is_it(&words);
+            lines.push(words);
+            if found {
+                return lines;
             }
         }
     }
@@ -210,6 +245,40 @@ pub(crate) fn nanos(length: Duration) -> u64 {
 
 pub(crate) fn number(text: &str) -> u64 {
     text.parse().unwrap_or_else(|_| panic!("{text:?} is not a number"))
+}
+
+/// For how many nanoseconds others had the processors while threads of these processes were ready to run.
+fn held_back(pids: &[u32]) -> u64 {
+    pids.iter().map(|pid| nanos(leasehold_kit::held_back(*pid))).sum()
+}
+
+/// What processes wait for a processor from now on.
+pub(crate) struct Waits {
+    pids: Vec<u32>,
+    before: u64,
+}
+
+impl Waits {
+    pub(crate) fn of(pids: &[u32]) -> Self {
+        Self { pids: pids.to_vec(), before: held_back(pids) }
+    }
+
+    /// In nanoseconds. A thread that has ended since then takes its part with it.
+    pub(crate) fn so_far(&self) -> u64 {
+        held_back(&self.pids).saturating_sub(self.before)
+    }
+}
+
+/// Looks until there is something to see.
+pub(crate) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let end = now() + nanos(PATIENCE);
+    loop {
+        if let Some(seen) = look() {
+            return seen;
+        }
+        assert!(now() < end, "waited in vain: {what}");
+        pause(Duration::from_millis(2));
+    }
 }
 
 pub(crate) fn pause(length: Duration) {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::stage::{Place, Worker, millis, now, number, pause, turn};
+use super::stage::{PATIENCE, Place, Waits, Worker, beside_others, millis, now, number, pause};
 use rustix::process::Signal;
 
 /// Holders that were stopped for three ttl say that they lost the lease before they are given any further guard.
@@ -10,7 +10,7 @@ fn stopped_holders(place: &Place, names: &[&str]) {
     let hold = |name: &&str| place.worker("hold", &[name, "1000"]);
     let holders: Vec<Worker> = names.iter().map(hold).collect();
     for holder in &holders {
-        holder.wait_for("granted", Duration::from_secs(10)).expect("the holder gets the lease");
+        holder.wait_for("granted", PATIENCE).expect("the holder gets the lease");
     }
     pause(Duration::from_millis(200));
     for holder in &holders {
@@ -21,7 +21,7 @@ fn stopped_holders(place: &Place, names: &[&str]) {
     let nexts: Vec<Worker> = names.iter().map(hold).collect();
     let granted_at: Vec<u64> = nexts
         .iter()
-        .map(|next| next.wait_for("granted", Duration::from_secs(10)).expect("the next one gets the lease"))
+        .map(|next| next.wait_for("granted", PATIENCE).expect("the next one gets the lease"))
         .map(|granted| number(&granted[2]))
         .collect();
     pause(Duration::from_millis(3_000).saturating_sub(Duration::from_nanos(now() - stopped)));
@@ -41,7 +41,7 @@ fn stopped_holders(place: &Place, names: &[&str]) {
 
 #[test]
 fn a_stopped_holder_learns_of_its_loss_before_any_guard() {
-    let _turn = turn();
+    let _beside = beside_others();
     for _ in 0..3 {
         let place = Place::new();
         let _server = place.idle_server();
@@ -51,7 +51,7 @@ fn a_stopped_holder_learns_of_its_loss_before_any_guard() {
 
 #[test]
 fn over_tcp_a_stopped_holder_learns_of_its_loss_before_any_guard() {
-    let _turn = turn();
+    let _beside = beside_others();
     stopped_holders(&Place::served(), &["one", "two", "three"]);
 }
 
@@ -59,14 +59,14 @@ fn over_tcp_a_stopped_holder_learns_of_its_loss_before_any_guard() {
 /// after that.
 #[test]
 fn a_stopped_server_costs_no_live_holder_its_lease() {
-    let _turn = turn();
+    let _beside = beside_others();
     let place = Place::new();
     let server = place.worker("idle", &[]);
-    server.wait_for("connected", Duration::from_secs(10)).expect("the server starts");
+    server.wait_for("connected", PATIENCE).expect("the server starts");
     let living = place.worker("hold", &["living", "1000"]);
     let mut dead = place.worker("hold", &["dead", "1000"]);
     for holder in [&living, &dead] {
-        holder.wait_for("granted", Duration::from_secs(10)).expect("both get their leases");
+        holder.wait_for("granted", PATIENCE).expect("both get their leases");
     }
     let waiter = place.worker("hold", &["dead", "1000"]);
     pause(Duration::from_millis(300));
@@ -78,27 +78,27 @@ fn a_stopped_server_costs_no_live_holder_its_lease() {
         "nobody steals from a stopped server"
     );
     living.drain();
+    let waits = Waits::of(&[server.pid(), waiter.pid()]);
     server.signal(Signal::CONT);
     let continued = now();
-    let granted =
-        waiter.wait_for("granted", Duration::from_secs(10)).expect("the dead holder's lease is freed");
-    let late = millis(number(&granted[2]).saturating_sub(continued));
+    let granted = waiter.wait_for("granted", PATIENCE).expect("the dead holder's lease is freed");
+    let late = millis(number(&granted[2]).saturating_sub(continued + waits.so_far()));
     println!("the dead holder's lease was freed {late} ms after the server went on");
     assert!(late <= 1_000 * 1_003 / 1_000 + 200, "freed {late} ms after the server went on");
-    pause(Duration::from_millis(500));
-    let states = living.drain();
-    let last = states.iter().rev().find(|words| words[0] == "state").expect("the living holder speaks");
-    assert_eq!(last[1], "held", "the living holder has its lease");
+    let mut states = living.drain();
+    states.extend(living.until("the living holder has its lease", |words| {
+        words[0] == "state" && words[1] == "held" && number(&words[2]) > continued
+    }));
     assert!(!states.iter().any(|words| words[0] == "state" && words[1] == "ended"), "it was never lost");
 }
 
 /// Whoever meets a stopped server is told its pid, and steals nothing.
 #[test]
 fn a_stopped_server_is_named_by_its_pid() {
-    let _turn = turn();
+    let _beside = beside_others();
     let place = Place::new();
     let server = place.worker("idle", &[]);
-    server.wait_for("connected", Duration::from_secs(10)).expect("the server starts");
+    server.wait_for("connected", PATIENCE).expect("the server starts");
     server.signal(Signal::STOP);
     let shown = place.command(&["get", "job"]).output().unwrap();
     server.signal(Signal::CONT);

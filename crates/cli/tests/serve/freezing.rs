@@ -82,7 +82,7 @@ fn a_command_goes_on_with_its_token_when_the_service_is_back_in_time() {
 #[test]
 fn a_command_whose_service_stays_away_is_killed_before_the_deadline() {
     let stage = Stage::new();
-    let frozen = Frozen::new(&stage, "3s");
+    let frozen = Frozen::new(&stage, "6s");
     gone_before_the_deadline(&stage, frozen.command);
     let said = frozen.run.end();
     assert_eq!((said.code, said.out.as_str()), (Some(121), ""), "it was never asked: {said:?}");
@@ -92,7 +92,7 @@ fn a_command_whose_service_stays_away_is_killed_before_the_deadline() {
 #[test]
 fn a_wrapper_that_is_killed_while_the_command_stands_still_leaves_nothing() {
     let stage = Stage::new();
-    let frozen = Frozen::new(&stage, "5s");
+    let frozen = Frozen::new(&stage, "8s");
     frozen.run.signal(Signal::KILL);
     gone_before_the_deadline(&stage, frozen.command);
     // The stream ends when the last process that could write to it is gone.

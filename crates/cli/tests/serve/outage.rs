@@ -136,10 +136,8 @@ fn the_line_on_a_terminal_goes_on_and_counts_while_the_service_is_away() {
     let mut terminal = Terminal { file: File::from(terminal), seen: String::new() };
     terminal.until("waiting for job: held by holder");
     gone(serving);
-    // Seconds that are said one by one: the line has not stood still between them.
-    for seconds in 4..7 {
-        terminal.until(&format!("waiting for job: the store has not answered for {seconds}s"));
-    }
+    // Seconds that are counted: the line does not stand still.
+    terminal.until_three("waiting for job: the store has not answered for ");
     waiter.kill().unwrap();
     waiter.wait().unwrap();
 }
@@ -150,13 +148,33 @@ struct Terminal {
 }
 
 impl Terminal {
-    /// Reads on until this was written. A terminal that nobody writes to any more ends with an error.
+    /// Reads on until this was written.
     fn until(&mut self, text: &str) {
-        let mut buffer = [0; 4_096];
         while !self.seen.contains(text) {
-            let count = self.file.read(&mut buffer).unwrap_or_else(|error| panic!("{error}: {}", self.seen));
-            self.seen.push_str(&String::from_utf8_lossy(&buffer[..count]));
+            self.read();
         }
+    }
+
+    /// Reads on until this was written with three different lengths of time behind it, each longer than the one before.
+    fn until_three(&mut self, text: &str) {
+        loop {
+            let seconds =
+                self.seen.split(text).skip(1).filter_map(|rest| rest.split_once('s')?.0.parse().ok());
+            let mut seconds: Vec<u32> = seconds.collect();
+            assert!(seconds.is_sorted(), "{seconds:?}");
+            seconds.dedup();
+            if seconds.len() >= 3 {
+                return;
+            }
+            self.read();
+        }
+    }
+
+    /// A terminal that nobody writes to any more ends with an error.
+    fn read(&mut self) {
+        let mut buffer = [0; 4_096];
+        let count = self.file.read(&mut buffer).unwrap_or_else(|error| panic!("{error}: {}", self.seen));
+        self.seen.push_str(&String::from_utf8_lossy(&buffer[..count]));
     }
 }
 

@@ -26,7 +26,7 @@ use tokio::sync::mpsc;
 pub(crate) use address::Address;
 pub use address::DEFAULT_PORT;
 use backoff::Backoff;
-pub(crate) use connection::{Connection, Outgoing, encode};
+pub(crate) use connection::{Connection, Leaderless, Outgoing, encode};
 #[cfg(feature = "embedded")]
 use directory::Directory;
 use learned::{Learned, Learning};

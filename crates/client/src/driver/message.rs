@@ -6,7 +6,7 @@ use leasehold_core::protocol::{Request, Response, ToClient};
 use leasehold_core::{Acquire, Answer, Op, ResourceName, Token, Value};
 use tokio::sync::oneshot;
 
-use super::{Key, Reply, Wire};
+use super::{Key, Leaderless, Reply, Wire};
 use crate::error::Unreachable;
 use crate::lease::Lease;
 use crate::session::Session;
@@ -59,7 +59,7 @@ pub(crate) enum ToDriver {
         number: u64,
         wire: Wire,
         /// Where, if it is a node that knows of no leader.
-        leaderless: Option<String>,
+        leaderless: Option<Leaderless>,
     },
     Received {
         /// On which connection. An application's thread may bring what came on one that is over.

@@ -6,7 +6,7 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 use super::link::{Address, Home, Known};
-use crate::store::ConnectOptions;
+use crate::store::{ConnectOptions, Report};
 
 /// Makes them. Its tasks end with the driver.
 #[derive(Debug, Clone)]
@@ -36,6 +36,10 @@ impl Visitor {
 
     pub(crate) fn patience(&self) -> Duration {
         self.options.patience
+    }
+
+    pub(super) fn report(&self) -> Option<Report> {
+        self.options.report.clone()
     }
 
     /// How often the state was restored that was met last.

@@ -1,10 +1,13 @@
 //! How a store is connected to.
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
 
 use crate::driver::meter;
+use crate::error::Unreachable;
 
 /// How long a store may be out of reach before a call gives up, unless asked otherwise.
 pub const DEFAULT_PATIENCE: Duration = Duration::from_secs(10);
@@ -18,6 +21,23 @@ pub struct ConnectOptions {
     pub(crate) only_listed: bool,
     pub(crate) figures_over: Duration,
     pub(crate) read_in: Option<Handle>,
+    pub(crate) report: Option<Report>,
+}
+
+/// A function of the application that is told why a store does not answer.
+#[derive(Clone)]
+pub(crate) struct Report(Arc<dyn Fn(&Unreachable) + Send + Sync>);
+
+impl Report {
+    pub(crate) fn tell(&self, why: &Unreachable) {
+        (self.0)(why);
+    }
+}
+
+impl fmt::Debug for Report {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str("Report")
+    }
 }
 
 impl Default for ConnectOptions {
@@ -28,6 +48,7 @@ impl Default for ConnectOptions {
             only_listed: false,
             figures_over: meter::GENERATION,
             read_in: None,
+            report: None,
         }
     }
 }
@@ -65,6 +86,13 @@ impl ConnectOptions {
     /// unread for 40 ms, because it is blocked or has ended.
     pub fn read_in(mut self, runtime: Handle) -> Self {
         self.read_in = Some(runtime);
+        self
+    }
+
+    /// Tells this function once why the store does not answer, if there is no first answer after a second. The store is tried for as long as its
+    /// patience all the same. It runs on a thread of the library and must not block.
+    pub fn report(mut self, report: impl Fn(&Unreachable) + Send + Sync + 'static) -> Self {
+        self.report = Some(Report(Arc::new(report)));
         self
     }
 

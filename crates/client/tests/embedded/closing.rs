@@ -20,7 +20,7 @@ async fn what_was_sent_and_never_answered_is_unknown_when_the_directory_disappea
     let session = store.session_with(&ttl(2)).await.unwrap();
     let acquiring = timed(session.acquire("job").into_future());
     let vanishing = async {
-        tokio::time::sleep(Duration::from_millis(200)).await;
+        tokio::time::sleep(Duration::from_millis(500)).await;
         std::fs::remove_dir_all(place.path()).unwrap();
         impostor.fall_silent();
     };

@@ -29,7 +29,7 @@ async fn a_directory_that_cannot_be_used_is_said_at_once_and_why() {
             Err(Error::Unreachable(Unreachable::Directory(why))) => assert!(why.contains(word), "{why}"),
             other => panic!("{url}: {other:?}"),
         }
-        assert!(took < Duration::from_secs(1), "{url}: {took:?}");
+        assert!(took < Duration::from_secs(5), "{url}: {took:?}");
     }
 }
 

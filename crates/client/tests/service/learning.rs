@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use leasehold::core::Revision;
-use leasehold::core::holder::Reading;
 use leasehold::{ConnectOptions, Store};
+use leasehold_kit::Timer;
 use tokio::net::TcpListener;
 
 use super::stage::{REVISION, Stage, connect, soon};
@@ -18,10 +18,6 @@ async fn learned(first: &Stage, second: &Stage) -> Store {
     let store = soon(connect(&first.url(), PATIENCE)).await.unwrap();
     first.named_its_members().await;
     store
-}
-
-fn passed(since: Reading) -> Duration {
-    leasehold_clock::read().since(since).greater()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -107,13 +103,13 @@ async fn a_member_that_is_silent_costs_those_of_the_list_little() {
     second.stop().await;
     let _silent = TcpListener::bind(&silent).await.unwrap();
     first.stop().await;
-    let began = leasehold_clock::read();
+    let timer = Timer::start();
     let asked = tokio::spawn(async move { store.revision().await });
     // Long enough for the member to be tried once, and to be left alone since.
     tokio::time::sleep(Duration::from_millis(500)).await;
     let _first = Stage::at(&address).await;
     assert_eq!(soon(asked).await.unwrap().unwrap(), Revision::new(REVISION));
-    let took = passed(began);
+    let took = timer.took();
     assert!(took < Duration::from_millis(1_500), "{took:?}");
 }
 

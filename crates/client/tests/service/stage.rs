@@ -22,7 +22,7 @@ pub(crate) const REVISION: u64 = 1_041;
 /// The life of its state that it names, unless told otherwise.
 const LIFE: Incarnation = Incarnation(7);
 /// Nothing of these tests takes longer, on a machine that is busy with other things.
-pub(crate) const SOON: Duration = Duration::from_secs(10);
+pub(crate) const SOON: Duration = Duration::from_secs(30);
 
 /// The server.
 pub(crate) struct Stage {

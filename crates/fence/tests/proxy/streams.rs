@@ -98,7 +98,7 @@ async fn a_read_has_its_body_too_however_its_length_is_told() {
 /// A caller that asks for much and reads nothing must not keep the next holder out for longer than the time-out.
 #[tokio::test]
 async fn a_caller_that_does_not_read_is_cut_in_time() {
-    let change = |settings| Settings { timeout: Duration::from_millis(500), ..settings };
+    let change = |settings| Settings { timeout: Duration::from_millis(1_500), ..settings };
     let stage = Stage::with(Store::default(), change).await;
     let mut lazy = TcpStream::connect(stage.serving.address).await.unwrap();
     let request = head(33, "/echo", "Transfer-Encoding: chunked\r\n\r\n");

@@ -35,13 +35,16 @@ pub(crate) struct Suspicion {
     directory: PathBuf,
     /// Others are being asked.
     asks: AtomicBool,
+    /// It was said that a node of another cluster looks for its member here.
+    said: AtomicBool,
     /// It was said that no majority expects anybody here.
     warned: AtomicBool,
 }
 
 impl Suspicion {
     pub(crate) fn new(directory: &Path) -> Self {
-        Self { directory: directory.to_owned(), asks: AtomicBool::new(false), warned: AtomicBool::new(false) }
+        let [asks, said, warned] = [(); 3].map(|()| AtomicBool::new(false));
+        Self { directory: directory.to_owned(), asks, said, warned }
     }
 }
 
@@ -59,6 +62,14 @@ pub(super) fn suspect(shared: &Arc<Shared>, hello: &PeerHello) {
     let Some(expected) = expected(&shared.membership(), hello) else { return };
     if shared.suspicion.asks.swap(true, Ordering::Relaxed) {
         return;
+    }
+    if !shared.suspicion.said.swap(true, Ordering::Relaxed) {
+        tracing::warn!(
+            from = hello.name, address = hello.address, member = %expected,
+            "a node of another cluster looks for one of its members here, and {} held no store before this start: is its volume mounted? The \
+             other nodes of that cluster are asked",
+            shared.suspicion.directory.display()
+        );
     }
     let (shared, hello) = (Arc::clone(shared), hello.clone());
     tokio::spawn(async move {

@@ -4,7 +4,7 @@
 //! stops if it is not.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold_core::Config;
@@ -63,6 +63,7 @@ pub(super) async fn found(shared: Arc<Shared>, founders: Founders) {
             Seen::Agreed(members) => {
                 let names: Vec<&str> = members.iter().map(|member| member.name.as_str()).collect();
                 tracing::info!(members = names.join(", "), "all founders have met; the cluster is founded");
+                shared.misses(Vec::new());
                 let other = members.iter().map(|member| member.id).find(|id| *id != shared.introduction.id);
                 let snapshot = founding_snapshot(&founders.config, members);
                 let from = other.expect("a cluster that is founded by several has others");
@@ -71,7 +72,7 @@ pub(super) async fn found(shared: Arc<Shared>, founders: Founders) {
                 return;
             }
             Seen::Listed => {
-                shared.missing_founders.lock().unwrap_or_else(PoisonError::into_inner).clear();
+                shared.misses(Vec::new());
                 tracing::info!(
                     "the cluster was founded with this node; it waits for the others to bring it up"
                 );
@@ -84,7 +85,7 @@ pub(super) async fn found(shared: Arc<Shared>, founders: Founders) {
                         "a cluster is founded when all its nodes have met once; waiting"
                     );
                 }
-                *shared.missing_founders.lock().unwrap_or_else(PoisonError::into_inner) = names;
+                shared.misses(names);
             }
             Seen::Never(why) => {
                 shared.tell(ToLoop::Failed(why));

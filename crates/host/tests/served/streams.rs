@@ -255,7 +255,7 @@ async fn what_keeps_a_lease_goes_past_questions_whose_answers_nobody_reads() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(5), opening).await.expect("it is opened while nobody reads");
+    tokio::time::timeout(PATIENCE, opening).await.expect("it is opened while nobody reads");
     let mut heard = std::collections::BTreeSet::new();
     while (heard.len() as u64) < QUESTIONS + 1 {
         let message = tokio::time::timeout(PATIENCE, late.receive()).await.expect("more comes").unwrap();

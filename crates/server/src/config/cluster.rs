@@ -1,7 +1,7 @@
 //! Several nodes: who founds the cluster, and where this one is reached.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 
 use leasehold_core::cluster::MAX_MEMBERS;
 use leasehold_core::protocol::{MemberError, check_address, check_member_name};
@@ -70,6 +70,17 @@ impl Config {
         named
             .or_else(|| self.cluster.initial.get(self.name.as_str()).cloned())
             .unwrap_or_else(|| bound.to_string())
+    }
+
+    /// The store that clients name, if it listens on `bound`: all founders, or this node.
+    pub fn store_url(&self, bound: SocketAddr) -> String {
+        let mut nodes: Vec<String> = self.cluster.initial.values().cloned().collect();
+        if nodes.is_empty() {
+            // Nowhere in particular is this machine, for clients on it.
+            let here = SocketAddr::from((Ipv4Addr::LOCALHOST, bound.port()));
+            nodes.push(self.reached_at(if bound.ip().is_unspecified() { here } else { bound }));
+        }
+        format!("leasehold://{}", nodes.join(","))
     }
 
     pub(super) fn check_cluster(&self) -> Result<(), ConfigError> {

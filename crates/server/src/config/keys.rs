@@ -1,6 +1,6 @@
 //! The keys: one table from which the file, the environment, `--set`, the printed configuration and the reference all follow.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -57,7 +57,7 @@ pub const KEYS: [Key; 22] = [
     Key {
         name: "listen",
         about: "address and port; port 0 lets the system choose one",
-        bounds: "an address, not a name",
+        bounds: "an address, or a name that is looked up at the start",
         get: |config| Value::Text(config.listen.to_string()),
         set: |config, value| put(&mut config.listen, value.text().and_then(|text| address(&text))),
     },
@@ -351,9 +351,27 @@ fn directory(text: &str) -> Result<PathBuf, String> {
 }
 
 fn address(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| {
-        format!("{text:?} is not an address with a port; write it like 127.0.0.1:7420 or [::1]:7420")
-    })
+    if let Ok(address) = text.parse() {
+        return Ok(address);
+    }
+    let is_name = text
+        .rsplit_once(':')
+        .is_some_and(|(host, port)| !host.is_empty() && !host.contains(':') && port.parse::<u16>().is_ok());
+    if !is_name {
+        return Err(format!(
+            "{text:?} is not an address with a port; write it like 127.0.0.1:7420, [::1]:7420 or localhost:7420"
+        ));
+    }
+    let found = text.to_socket_addrs().map_err(|error| format!("{text:?} cannot be looked up: {error}"))?;
+    most_exposed(found.collect()).ok_or_else(|| format!("{text:?} is a name without an address"))
+}
+
+/// Of several addresses of a name one that other machines reach, if there is one: a name is taken for this machine alone only if all of its
+/// addresses are. Of those the first of IPv4, where clients without a store look.
+fn most_exposed(found: Vec<SocketAddr>) -> Option<SocketAddr> {
+    let place = |address: &SocketAddr| (address.ip().to_canonical().is_loopback(), address.is_ipv6());
+    // Of equal ones the first.
+    found.into_iter().min_by_key(place)
 }
 
 fn drift(ppm: u64) -> Result<Drift, String> {
@@ -373,5 +391,31 @@ fn level(text: String) -> Result<String, String> {
         Err("the level is empty; write off for silence".to_owned())
     } else {
         Ok(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_this_machine_alone_only_if_all_its_addresses_are() {
+        let chosen = |texts: &[&str]| {
+            most_exposed(texts.iter().map(|text| text.parse().unwrap()).collect())
+                .map(|found| found.to_string())
+        };
+        assert_eq!(chosen(&["[::1]:1", "127.0.0.1:1"]).as_deref(), Some("127.0.0.1:1"));
+        assert_eq!(chosen(&["127.0.1.1:1", "10.0.0.5:1", "10.0.0.6:1"]).as_deref(), Some("10.0.0.5:1"));
+        assert_eq!(chosen(&["127.0.0.1:1", "[2001:db8::1]:1"]).as_deref(), Some("[2001:db8::1]:1"));
+        assert_eq!(chosen(&["127.0.0.1:1", "[::ffff:10.0.0.1]:1"]).as_deref(), Some("[::ffff:10.0.0.1]:1"));
+        assert_eq!(chosen(&[]), None);
+    }
+
+    #[test]
+    fn what_is_no_address_and_no_name_with_a_port_is_not_looked_up() {
+        for text in ["localhost", "::1:7420", ":7420", "localhost:", "localhost:70000", ""] {
+            assert!(address(text).unwrap_err().contains("localhost:7420"), "{text}");
+        }
+        assert!(address("localhost:7420").unwrap().ip().is_loopback());
     }
 }

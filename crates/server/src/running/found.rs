@@ -38,11 +38,12 @@ pub(super) fn look(inspection: &Inspection) -> Found {
     }
 }
 
-/// A directory that is gone, because its volume is not mounted, looks like one that never was.
-pub(super) fn warn_of_a_new_store(directory: &Path) {
-    tracing::warn!(
-        "{} held no store: a NEW one was founded there, and its tokens begin again. If this node had a store before, or belongs to a \
-         cluster, stop it now and find its directory; nodes of a cluster are started with --initial-cluster or --join, every time",
+/// A directory that is gone, because its volume is not mounted, looks like one that never was. Nothing here can tell them apart, and a first
+/// start is no reason for a warning. A node of a cluster that looks for its member here is: see `leasehold_host`.
+pub(super) fn say_that_it_is_new(directory: &Path) {
+    tracing::info!(
+        "{} held no store: a NEW one was founded there, and its tokens begin at 1. If this node served leases before, stop it and mount its \
+         directory; if it belongs to a cluster, start it with --initial-cluster or --join, every time",
         directory.display()
     );
 }

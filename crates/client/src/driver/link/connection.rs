@@ -103,11 +103,20 @@ async fn read(socket: &Socket, registered: &Registered, buffer: &mut [u8]) -> io
     }
 }
 
+/// A node that knows of no leader.
+#[derive(Debug, Clone)]
+pub(crate) struct Leaderless {
+    pub(crate) place: String,
+    /// The founders that it has not met.
+    pub(crate) missing: Option<String>,
+}
+
 impl Connection {
     /// Where a node was met that knows of no leader: it says hello, and can do no more before there is one.
-    pub(super) fn leaderless(&self) -> Option<String> {
+    pub(super) fn leaderless(&self) -> Option<Leaderless> {
         let met = self.met.as_ref().filter(|_| self.hello.leader.is_empty())?;
-        Some(met.place.clone())
+        let missing = Some(self.hello.missing.clone()).filter(|missing| !missing.is_empty());
+        Some(Leaderless { place: met.place.clone(), missing })
     }
 }
 

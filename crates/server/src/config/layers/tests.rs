@@ -178,8 +178,8 @@ fn a_value_that_cannot_be_is_refused_with_what_it_could_be() {
         ("insecure = 1", "insecure: 1 is neither true nor false"),
         ("name = 7", "name: 7 is not text in quotes"),
         (
-            "listen = \"localhost:7420\"",
-            "listen: \"localhost:7420\" is not an address with a port; write it like 127.0.0.1:7420 or [::1]:7420",
+            "listen = \"localhost\"",
+            "listen: \"localhost\" is not an address with a port; write it like 127.0.0.1:7420, [::1]:7420 or localhost:7420",
         ),
     ] {
         assert_eq!(resolve(&file(text)).unwrap_err(), format!("c.toml:1: {refusal}"));
