@@ -30,8 +30,8 @@ fn an_address_that_others_reach_is_refused_unless_asked_for() {
 fn a_name_of_this_machine_is_listened_on() {
     let stage = Stage::new();
     let served = stage.serve(&["--listen", "localhost:0"]);
-    let address: std::net::SocketAddr = served.address.parse().unwrap();
-    assert!(address.ip().is_loopback() && address.port() != 0, "{address}");
+    refused(&stage, &["--max-ttl", "100ms"], &["--max-ttl 100ms is below the minimum of 500ms"]);
+    refused(&stage, &["--max-ttl", "2d"], &["--max-ttl 2d is above the maximum of 24h"]);
     served.stop();
 }
 
