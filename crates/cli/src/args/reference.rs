@@ -69,10 +69,10 @@ fn path(root: &Command, mark: &str) -> String {
 
 #[test]
 fn the_reference_has_the_help_of_every_command() {
-    let page = std::fs::read_to_string(PAGE).unwrap();
+    let page = std::fs::read_to_string(PAGE).expect("the page is there");
     let whole = whole(&page);
     if std::env::var_os("LEASEHOLD_WRITE_REFERENCE").is_some() {
-        std::fs::write(PAGE, &whole).unwrap();
+        std::fs::write(PAGE, &whole).expect("the page can be written");
     } else if let Some((line, (old, new))) =
         page.lines().zip(whole.lines()).enumerate().find(|(_, (old, new))| old != new)
     {
