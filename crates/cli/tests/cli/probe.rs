@@ -37,7 +37,7 @@ fn a_process_that_was_stopped_finds_its_pause_and_advises_otherwise() {
     assert!(running.error_line().contains("measuring"));
     // The store is made and the session is there.
     eventually("it measures", || {
-        let sessions = stage.say(&["--json", "sessions"]).out;
+        let sessions = stage.say(&["--json", "list", "--sessions"]).out;
         sessions.contains("probe").then_some(())
     });
     stand_still(&running);
