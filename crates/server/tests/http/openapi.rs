@@ -2,7 +2,7 @@
 
 use leasehold_api::call::{CALLS, Method};
 
-use crate::stage::Stage;
+use super::stage::Stage;
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/openapi.json");
 
