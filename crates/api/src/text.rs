@@ -139,11 +139,11 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
 pub(crate) fn whole<'de, D: Deserializer<'de>, N: TryFrom<u64>>(
     deserializer: D,
 ) -> Result<Option<N>, D::Error> {
-    Ok(Option::<Whole>::deserialize(deserializer)?
+    Option::<Whole>::deserialize(deserializer)?
         .map(|whole| {
             N::try_from(whole.0).map_err(|_| D::Error::custom(format_args!("{} is not {SMALL}", whole.0)))
         })
-        .transpose()?)
+        .transpose()
 }
 
 /// The same for a field that must be there.
