@@ -10,7 +10,6 @@
 pub mod driver;
 mod memory;
 pub mod mutate;
-pub mod names;
 pub mod random;
 mod shape;
 mod targets;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use leasehold_fuzz::names::NAMES;
+use leasehold_args::fuzz::NAMES;
 use leasehold_fuzz::{TARGETS, driver, target};
 
 /// Fourteen targets take less than a minute.

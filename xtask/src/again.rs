@@ -1,59 +1,43 @@
-//! A second try, alone, for tests that race the clock of the machine.
+//! A second try, alone, for tests that are known to race the clock of the machine.
 //!
-//! A test with real processes and real deadlines can fail because the machine was busy with everything else. Such a test is run once
-//! more when nothing else runs. If it passes then, it counts as passed and is named above the result, so that whoever reads it sees
-//! what fails under load. Tests that a busy machine cannot disturb have no second try, and neither have many failures at once.
+//! A test with real processes and real deadlines can fail because the machine was busy with everything else. Such a test stands in a list until
+//! it is mended, and is run once more when nothing else runs. If it passes then, it counts as passed and is named above the result. Other
+//! tests have no second try, and neither have many failures at once.
 
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
-use crate::report::{Failure, Outcome};
-use crate::run::{cargo, root};
+use crate::programs::Program;
+use crate::report::{Outcome, judge};
+use crate::side_by_side::captured;
 
-/// Test programs with real processes, sockets and deadlines.
-const AGAINST_THE_CLOCK: [&str; 18] = [
-    "cli",
-    "cluster",
-    "embedded",
-    "examples",
-    "files",
-    "grpc",
-    "guardian",
-    "holder",
-    "http",
-    "idle",
-    "metrics",
-    "promises",
-    "quick",
-    "reading",
-    "serve",
-    "served",
-    "service",
-    "transcripts",
-];
+/// Programs and tests, each with the reason. The list only shrinks.
+const KNOWN: [(&str, &str); 0] = [];
 /// More failures than this are no accident.
 const MOST: usize = 3;
-const TIME_LIMIT: &str = "5m";
+const SECONDS: u64 = 300;
 
-/// Runs what may have a second try as it was run among the others, and moves what passes to the passed. Gives back its names.
-pub(crate) fn run_alone(among_others: &Command, outcome: &mut Outcome) -> Result<Vec<String>> {
-    if !may_try(&outcome.failures) {
-        return Ok(Vec::new());
-    }
+/// Runs what may have a second try, and moves what passes to the passed. Gives back its names.
+pub(crate) fn run_alone(
+    programs: &[Program],
+    prepare: impl Fn(&mut Command),
+    outcome: &mut Outcome,
+) -> Result<Vec<String>> {
     let mut passed = Vec::new();
-    for (failure, program, test) in outcome.failures.iter().filter_map(racing) {
+    if !may_try(&KNOWN, outcome) {
+        return Ok(passed);
+    }
+    for failure in &outcome.failures {
+        let Some((name, test)) = &failure.test else { continue };
+        let Some(program) = programs.iter().find(|program| program.name == *name) else { continue };
         println!("==> alone: {}", failure.words);
-        let mut alone = Command::new("timeout");
-        alone.current_dir(root()).args(["--kill-after=10s", TIME_LIMIT]).arg(cargo().get_program());
-        alone.args(["test", "--workspace", "--test", program, "--", "--exact", test]);
-        // What tells it where its servers are.
-        alone.envs(among_others.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        let output = alone.output().context("cargo test does not start")?;
-        let text = String::from_utf8_lossy(&output.stdout);
-        print!("{text}");
+        let mut alone = program.command();
+        prepare(alone.args(["--exact", test]));
+        let (output, ended) = captured(&alone, SECONDS)?;
+        print!("{output}");
         // A name that fits no test would succeed as well.
-        if output.status.success() && text.contains("test result: ok. 1 passed") {
+        if ended.is_none() && judge(name, &output, None).passed == 1 {
             passed.push(failure.words.clone());
         }
     }
@@ -62,34 +46,39 @@ pub(crate) fn run_alone(among_others: &Command, outcome: &mut Outcome) -> Result
     Ok(passed)
 }
 
-fn may_try(failures: &[Failure]) -> bool {
-    failures.len() <= MOST && failures.iter().all(|failure| racing(failure).is_some())
-}
-
-/// The failure with its program and its test, if that test races the clock.
-fn racing(failure: &Failure) -> Option<(&Failure, &str, &str)> {
-    let (program, test) = failure.test.as_ref()?;
-    AGAINST_THE_CLOCK.contains(&program.as_str()).then_some((failure, program, test))
+fn may_try(known: &[(&str, &str)], outcome: &Outcome) -> bool {
+    let is_known = |test: &Option<(String, String)>| {
+        test.as_ref().is_some_and(|(program, test)| known.contains(&(program.as_str(), test.as_str())))
+    };
+    let failures = &outcome.failures;
+    !failures.is_empty() && failures.len() <= MOST && failures.iter().all(|failure| is_known(&failure.test))
 }
 
 #[cfg(test)]
 mod unit {
     use super::*;
+    use crate::report::Failure;
 
-    fn failed(program: &str) -> Failure {
-        Failure { words: program.into(), test: Some((program.into(), "a::test".into())) }
+    const LIST: [(&str, &str); 2] = [("a.rs", "one"), ("a.rs", "two")];
+
+    fn failed(tests: &[&str]) -> Outcome {
+        let failure =
+            |test: &&str| Failure { words: (*test).into(), test: Some(("a.rs".into(), (*test).into())) };
+        Outcome { passed: 0, failures: tests.iter().map(failure).collect() }
     }
 
     #[test]
-    fn only_tests_that_race_the_clock_are_tried_again() {
-        assert!(may_try(&[failed("promises"), failed("grpc")]));
-        assert!(!may_try(&[failed("promises"), failed("worlds")]));
-        assert!(!may_try(&[Failure { words: "promises ended without a result".into(), test: None }]));
+    fn only_tests_of_the_list_are_tried_again() {
+        assert!(may_try(&LIST, &failed(&["one", "two"])));
+        assert!(!may_try(&LIST, &failed(&["one", "three"])));
+        let without_result =
+            Outcome { passed: 0, failures: vec![Failure::new("a.rs ended without a result")] };
+        assert!(!may_try(&LIST, &without_result) && !may_try(&LIST, &failed(&[])));
     }
 
     #[test]
     fn many_failures_are_no_accident() {
-        assert!(may_try(&vec![failed("cluster"); MOST]));
-        assert!(!may_try(&vec![failed("cluster"); MOST + 1]));
+        assert!(may_try(&LIST, &failed(&["one"; MOST])));
+        assert!(!may_try(&LIST, &failed(&["one"; MOST + 1])));
     }
 }

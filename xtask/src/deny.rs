@@ -1,4 +1,5 @@
-//! Dependencies: licences, sources, bans and known vulnerabilities, as `deny.toml` says.
+//! Dependencies: texts of licences, sources, bans and known vulnerabilities, as `deny.toml` says. A part of it is also a test of the tree, which
+//! needs no other program.
 
 use std::path::PathBuf;
 use std::process::Command;

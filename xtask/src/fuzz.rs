@@ -1,20 +1,16 @@
 //! Bytes that nobody meant to send, for every decoder: by libFuzzer where there is a nightly toolchain, by the stable fuzzer else.
 //!
-//! `fuzz` is a workspace of its own. Nothing but libFuzzer itself needs a nightly toolchain, and no test does: `cargo xtask test` runs the
-//! stable fuzzer for a few seconds a target.
-
-#[expect(unreachable_pub, reason = "where the file belongs, the names are for everybody")]
-#[path = "../../fuzz/src/names.rs"]
-mod names;
+//! `fuzz` is a workspace of its own. Nothing but libFuzzer itself needs a nightly toolchain, and no test does: `cargo xtask test
+//! --everything` runs the stable fuzzer for a few seconds a target.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
 use clap::builder::{PossibleValue, PossibleValuesParser};
+use leasehold_args::fuzz::NAMES;
 
 use crate::run::{cargo, exists, refuse, root, step, target_directory};
-use names::NAMES;
 
 /// How long each target is tried unless it is said.
 const SECONDS: u64 = 60;
@@ -105,14 +101,6 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
         }
     }
     Ok(fine)
-}
-
-/// The tests of `fuzz`, which are no part of the workspace: every decoder for a few seconds.
-pub(crate) fn tests() -> Command {
-    let mut command = cargo();
-    command.args(["test", "--manifest-path", "fuzz/Cargo.toml", "--no-fail-fast", "--target-dir"]);
-    command.arg(target_directory());
-    command
 }
 
 /// Builds the stable fuzzer, which also knows the targets and their seeds.

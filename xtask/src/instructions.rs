@@ -7,7 +7,9 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::run::{cargo, step, target_directory};
+use crate::run::target_directory;
+use crate::simulate;
+use crate::steps::timed;
 
 /// A work, and how many instructions one of its operations may take.
 struct Work {
@@ -29,8 +31,12 @@ const TOLERANCE: u64 = 10;
 
 /// Counts all works and prints them. Says whether each stays below its limit.
 pub(crate) fn run() -> Result<bool> {
-    let mut build = cargo();
-    step("a node at work", build.args(["build", "--release", "-p", "leasehold-node", "--example", "work"]))?;
+    // Builds what is counted too.
+    simulate::program("release")?;
+    timed("instructions", counted)
+}
+
+fn counted() -> Result<bool> {
     let mut kept = true;
     for work in &WORKS {
         let once = count(work.name, work.rounds)?;

@@ -1,7 +1,7 @@
-//! Runs every check of the project: `cargo xtask test` is every test, `cargo xtask ci` is everything that must pass before a
-//! change is taken.
+//! Runs every check of the project: `cargo xtask ci` is everything that must pass before a change is taken, `cargo xtask test` the
+//! tests of it, and `cargo xtask test --everything` all that there is.
 //!
-//! Promises: nothing is skipped in silence (an ignored test counts as a failure, and a check that could not run is named). Where
+//! Promises: nothing is skipped in silence (an ignored test counts as a failure, and what was not run is named). Every step says what it took. Where
 //! the tests were reached, the last line is `N passed, N failed`; the exit code agrees with it. `--help` of every command answers,
 //! and a command line that makes no sense is refused, before anything is built.
 //!
@@ -11,16 +11,19 @@
 mod again;
 mod bench;
 mod checks;
+mod clock;
 mod deny;
 mod deploys;
 mod fuzz;
 mod gap;
 mod go;
+mod hashes;
 mod instructions;
 mod maven;
 mod nemesis;
 mod packages;
 mod planted;
+mod programs;
 mod prometheus;
 mod python;
 mod receivers;
@@ -28,14 +31,19 @@ mod report;
 mod room;
 mod run;
 mod schemathesis;
+mod scope;
+mod side_by_side;
 mod simulate;
+mod size;
 mod soak;
+mod steps;
 mod tests;
 mod unpack;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use scope::Scope;
 
 /// Runs every check of the project
 #[derive(Debug, Parser)]
@@ -47,14 +55,18 @@ struct Words {
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// Install what the tests need and run every test; ends with `N passed, N failed`
-    Test,
-    /// Formatting, lints, documentation and dependencies, then every test
+    /// Install what the tests need and run them; ends with `N passed, N failed`
+    Test(tests::Args),
+    /// Formatting, lints and documentation, then the tests
     Ci,
+    /// Lines per crate, words of documentation, packages, size of the binary
+    Size(size::Args),
     /// Only install the servers that the fence is tested with, so that single tests can be run by hand
     Receivers,
     /// Simulated worlds under faults, with fresh seeds or one: `simulate --minutes N`, `simulate --seed N --trace`
     Simulate(Box<simulate::Args>),
+    /// The same seeds in several profiles: optimising must not change a simulated world
+    Hashes(hashes::Args),
     /// Put every known bug back; the simulator has to find it
     PlantedBugs(planted::Args),
     /// Bytes that nobody meant to send, for every decoder
@@ -76,9 +88,11 @@ enum Task {
 fn main() -> ExitCode {
     let words = Words::parse();
     let done = match words.task {
-        Task::Test => tests::run(),
-        Task::Ci => room::check().and_then(|()| checks::run()).and_then(|()| tests::run()),
-        Task::Receivers => receivers::install().map(|place| {
+        Task::Test(args) => tests::run(args.scope()),
+        Task::Ci => room::check().and_then(|()| checks::run()).and_then(|()| tests::run(Scope::Short)),
+        Task::Hashes(args) => hashes::run(&args),
+        Task::Size(args) => size::run(&args),
+        Task::Receivers => receivers::install(Scope::Everything).map(|place| {
             println!("==> {}={}", receivers::VARIABLE, place.display());
             true
         }),
@@ -129,6 +143,8 @@ mod unit {
             "test",
             "ci",
             "receivers",
+            "size",
+            "hashes",
             "simulate",
             "planted-bugs",
             "fuzz",

@@ -1,4 +1,5 @@
-//! Known bugs are put back one after the other, and the general campaign of the simulator has to find each.
+//! Known bugs are put back one after the other, and the general campaign of the simulator has to find each. What it cannot reach, the
+//! tests of a crate find; they run with the bug put back.
 //!
 //! What comes out is a table in docs/internals/track-record.md, between two markers. It is written row by row: a run can be
 //! interrupted and continued, and a part of the bugs changes their rows only.
@@ -23,6 +24,8 @@ const BEGIN: &str = "<!-- planted bugs: written by `cargo xtask planted-bugs` --
 const END: &str = "<!-- end of planted bugs -->";
 const HEAD: &str = "| bug | what it is | found by | seeds | seconds |\n|---|---|---|---:|---:|\n";
 
+/// Where the bugs stand that the simulator has to find. Others are found by the tests of the crate that their part is named after.
+const BY_CAMPAIGN: &str = "campaign";
 const NOT_FOUND: &str = "not found";
 /// Signals of somebody who ends the run: interrupt, kill, terminate. A bug sends others.
 const FROM_OUTSIDE: [i32; 3] = [2, 9, 15];
@@ -34,10 +37,11 @@ const SOURCE: &str = include_str!("../../crates/core/src/planted.rs");
 struct Bug {
     word: String,
     sentence: String,
+    found_by: String,
 }
 
-/// Every known bug is put back, one after the other, and the general campaign of the simulator has to find it. What comes out is written
-/// into the table of docs/internals/track-record.md.
+/// Every known bug is put back, one after the other, and the general campaign of the simulator has to find it, or the tests of a crate.
+/// What comes out is written into the table of docs/internals/track-record.md.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Only this bug; may be given several times
@@ -66,19 +70,27 @@ impl Args {
 }
 
 fn words() -> Vec<&'static str> {
-    in_source().map(|(word, _)| word).collect()
+    in_source().map(|(word, ..)| word).collect()
 }
 
 fn known() -> Vec<Bug> {
-    in_source().map(|(word, sentence)| Bug { word: word.to_owned(), sentence: sentence.to_owned() }).collect()
+    let own = str::to_owned;
+    let bug = |(word, sentence, found_by)| Bug {
+        word: own(word),
+        sentence: own(sentence),
+        found_by: own(found_by),
+    };
+    in_source().map(bug).collect()
 }
 
-/// The bugs, as their source has them: a line each, `Name = "word": "sentence",`.
-fn in_source() -> impl Iterator<Item = (&'static str, &'static str)> {
-    SOURCE.lines().filter_map(|line| {
+/// The bugs, as their source has them: a line each, `Name = "word": "sentence",`, in parts `found_by { ... }`.
+fn in_source() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+    let mut found_by = "";
+    SOURCE.lines().filter_map(move |line| {
+        found_by = line.trim().strip_suffix(" {").unwrap_or(found_by);
         let (_, rest) = line.split_once(" = \"")?;
         let (word, rest) = rest.split_once("\": \"")?;
-        Some((word, rest.strip_suffix("\",")?))
+        Some((word, rest.strip_suffix("\",")?, found_by))
     })
 }
 
@@ -114,7 +126,9 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
         // Else a run that was interrupted could not be told from one that was not.
         rows.clear();
     }
-    let chosen: Vec<&Bug> = all.iter().filter(|bug| args.has(bug, &rows)).collect();
+    let chosen = all.iter().filter(|bug| args.has(bug, &rows));
+    let (chosen, by_tests): (Vec<&Bug>, Vec<&Bug>) = chosen.partition(|bug| bug.found_by == BY_CAMPAIGN);
+    rows.extend(found_by_tests(&by_tests)?);
     let rows = hunt_all(&program, &all, &chosen, rows, &args.minutes_each.to_string())?;
     let asked = |bug: &&Bug| args.only.is_empty() || args.only.contains(&bug.word);
     let asked: Vec<&Bug> = all.iter().filter(asked).collect();
@@ -128,9 +142,31 @@ fn list(program: &Path) -> Result<Vec<Bug>> {
     let output =
         Command::new(program).output().with_context(|| format!("{} does not start", program.display()))?;
     let text = String::from_utf8(output.stdout)?;
-    let bug =
-        |line: &str| line.split_once('\t').map(|(word, sentence)| (word.to_owned(), sentence.to_owned()));
-    Ok(text.lines().filter_map(bug).map(|(word, sentence)| Bug { word, sentence }).collect())
+    let bug = |line: &str| {
+        let mut words = line.split('\t').map(str::to_owned);
+        Some(Bug { word: words.next()?, sentence: words.next()?, found_by: words.next()? })
+    };
+    Ok(text.lines().filter_map(bug).collect())
+}
+
+/// Rows of bugs that tests put back and find: those whose names have the word `planted`, once for each crate.
+fn found_by_tests(bugs: &[&Bug]) -> Result<Rows> {
+    let mut crates: BTreeMap<&str, bool> = BTreeMap::new();
+    let mut rows = Rows::new();
+    for bug in bugs {
+        let found = match crates.get(bug.found_by.as_str()) {
+            Some(found) => *found,
+            None => {
+                let mut tests = cargo();
+                tests.args(["test", "-p", &format!("leasehold-{}", bug.found_by), "--tests", "planted"]);
+                let found = tests.status().context("cargo does not start")?.success();
+                *crates.entry(&bug.found_by).or_insert(found)
+            }
+        };
+        let by = if found { format!("tests of {}", bug.found_by) } else { NOT_FOUND.to_owned() };
+        rows.insert(bug.word.clone(), format!("| {} | {} | {by} | | |", bug.word, bug.sentence));
+    }
+    Ok(rows)
 }
 
 /// Hunts these bugs. The table is written after each, so that a run can be interrupted and continued.
@@ -226,7 +262,7 @@ mod unit {
     use super::*;
 
     fn bug(word: &str) -> Bug {
-        Bug { word: word.into(), sentence: String::new() }
+        Bug { word: word.into(), sentence: String::new(), found_by: BY_CAMPAIGN.into() }
     }
 
     fn old() -> String {
@@ -260,12 +296,20 @@ mod unit {
         let first = Bug {
             word: "no-drift-factor".to_owned(),
             sentence: "The service waits for a ttl without the drift factor.".to_owned(),
+            found_by: BY_CAMPAIGN.to_owned(),
         };
         assert_eq!(bugs.first(), Some(&first));
         // Each is a line of its own between the braces of the macro.
         let (_, listed) = SOURCE.split_once("\nbugs! {\n").unwrap();
         let (listed, _) = listed.split_once("\n}\n").unwrap();
-        assert_eq!(bugs.len(), listed.lines().filter(|line| !line.trim_start().starts_with("//")).count());
+        assert_eq!(bugs.len(), listed.lines().filter(|line| line.starts_with("        ")).count());
+        // What is not found by the simulator is found by the tests of a crate that there is.
+        let crates = bugs.iter().map(|bug| bug.found_by.as_str()).filter(|by| *by != BY_CAMPAIGN);
+        assert!(
+            crates.clone().all(|name| root().join("crates").join(name).is_dir()),
+            "{:?}",
+            crates.collect::<Vec<_>>()
+        );
     }
 
     #[test]

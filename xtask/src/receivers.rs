@@ -11,6 +11,7 @@ use crate::maven;
 use crate::packages;
 use crate::python;
 use crate::run::{exists, target_directory};
+use crate::scope::Scope;
 use crate::unpack::unpack;
 
 /// Tells the tests in which directory the tools are.
@@ -33,13 +34,13 @@ const ON_JAVA: [(&str, &str); 3] = [
 ];
 
 /// Installs what is missing. Gives back the directory of what is not a program of the system.
-pub(crate) fn install() -> Result<PathBuf> {
+pub(crate) fn install(scope: Scope) -> Result<PathBuf> {
     let place = target_directory().join("tools").join("receivers");
     packages::install_for(&PROGRAMS)?;
     postgresql()?;
     redis(&place.join("redis"))?;
     python::install("moto", MOTO, &place.join("moto"))?;
-    for (server, project) in ON_JAVA {
+    for (server, project) in ON_JAVA.iter().filter(|_| scope == Scope::Everything) {
         maven::install(server, project, &place.join(server))?;
     }
     println!("==> servers for the tests of the fence are here");

@@ -1,20 +1,10 @@
-//! Reads what `cargo test` prints: counts, names of failed tests, and what must not be overlooked.
+//! Reads what a test program printed: counts, names of failed tests, and what must not be overlooked.
 //!
 //! A failure is anything that is not a test that ran and passed: a failed test, an ignored one, one that was filtered out, a test
-//! program that ended without a result, and cargo itself failing without a failed test (a build that broke).
+//! program that ended without a result, and one that failed although its tests did not.
 
-/// The tests so far.
-#[derive(Debug, Default)]
-pub(crate) struct Report {
-    passed: u64,
-    failures: Vec<Failure>,
-    programs: u64,
-    /// The test program that runs, if any, and what it has printed.
-    running: Option<Running>,
-}
-
-/// All tests.
-#[derive(Debug, PartialEq, Eq)]
+/// Tests, of one program or of all.
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outcome {
     /// How many ran and passed.
     pub(crate) passed: u64,
@@ -37,116 +27,101 @@ impl Failure {
     }
 
     fn of_test(program: &str, test: &str) -> Self {
-        let target = program.split(' ').next().unwrap_or(program).to_owned();
-        Self { words: format!("{program}: {test}"), test: Some((target, test.to_owned())) }
+        Self { words: format!("{program}: {test}"), test: Some((program.to_owned(), test.to_owned())) }
     }
 }
 
-#[derive(Debug)]
-struct Running {
-    name: String,
-    failed: Vec<String>,
-    ignored: Vec<String>,
-    /// From the heading of the failures on: what is shown if there are any.
-    details: Vec<String>,
+impl Outcome {
+    /// A check that is no test program: passed, or failed with these words.
+    pub(crate) fn check(&mut self, passed: bool, words: &str) {
+        if passed {
+            self.passed += 1;
+        } else {
+            self.failures.push(Failure::new(words));
+        }
+    }
+
+    pub(crate) fn add(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failures.extend(other.failures);
+    }
 }
 
-impl Report {
-    /// Takes in a line and gives back what to show of it.
-    pub(crate) fn line(&mut self, line: &str) -> Option<String> {
-        let words = line.trim_start();
-        if let Some(name) = program_name(line) {
-            self.end_program();
-            self.programs += 1;
-            let (failed, ignored, details) = (Vec::new(), Vec::new(), Vec::new());
-            self.running = Some(Running { name, failed, ignored, details });
-            return None;
-        }
-        let Some(running) = &mut self.running else {
-            return (!words.is_empty()).then(|| line.to_owned());
+/// Judges a test program by what it printed and how it ended: nothing if that was well, else words.
+pub(crate) fn judge(name: &str, output: &str, ended: Option<&str>) -> Outcome {
+    let lines = || output.lines().map(str::trim_start);
+    // The last one is its own: a test may show what another program printed.
+    let Some(result) = lines().filter_map(|line| line.strip_prefix("test result: ")).next_back() else {
+        let how = ended.map_or_else(String::new, |how| format!(": {how}"));
+        return Outcome {
+            passed: 0,
+            failures: vec![Failure::new(format!("{name} ended without a result{how}"))],
         };
-        if let Some(result) = words.strip_prefix("test result: ") {
-            return self.result(result);
-        }
-        match words.strip_prefix("test ").and_then(|test| test.rsplit_once(" ... ")) {
-            Some((test, "FAILED")) => running.failed.push(test.to_owned()),
-            Some((test, how)) if how.starts_with("ignored") => running.ignored.push(test.to_owned()),
-            _ => {}
-        }
-        if words == "failures:" || !running.details.is_empty() || is_error(line) {
-            running.details.push(line.to_owned());
-        }
-        None
+    };
+    let tests = |how: &str| -> Vec<&str> {
+        let tests = lines().filter_map(|line| line.strip_prefix("test ")?.rsplit_once(" ... "));
+        tests.filter(|(_, ended)| ended.starts_with(how)).map(|(test, _)| test).collect()
+    };
+    let [passed, failed, ignored, filtered] =
+        ["passed", "failed", "ignored", "filtered out"].map(|what| count(result, what));
+    let (failed_by_name, ignored_by_name) = (tests("FAILED"), tests("ignored"));
+    let mut failures: Vec<Failure> = failed_by_name.iter().map(|test| Failure::of_test(name, test)).collect();
+    // The counts decide: a test whose line was torn by the output of another is still counted.
+    let mut more = |number: u64, named: usize, words: &str| {
+        let unnamed = number.saturating_sub(named as u64);
+        failures.extend((0..unnamed).map(|_| Failure::new(format!("{name}: {words}"))));
+    };
+    more(failed, failed_by_name.len(), "a test whose name is above");
+    more(ignored, ignored_by_name.len(), "a test is ignored");
+    more(filtered, 0, "a test was filtered out");
+    failures.extend(ignored_by_name.iter().map(|test| Failure::new(format!("{name}: {test} is ignored"))));
+    if let (Some(how), true) = (ended, failures.is_empty()) {
+        failures.push(Failure::new(format!("{name} failed although its tests did not: {how}")));
     }
-
-    /// The end of the output. Says what all of it comes to.
-    pub(crate) fn finish(mut self, cargo_succeeded: bool) -> Outcome {
-        self.end_program();
-        if self.programs == 0 {
-            self.failures.push(Failure::new("no test program ran"));
-        } else if !cargo_succeeded && self.failures.is_empty() {
-            self.failures.push(Failure::new("cargo test itself failed"));
-        }
-        Outcome { passed: self.passed, failures: self.failures }
-    }
-
-    /// The line with the counts: the program has told all it has to tell.
-    fn result(&mut self, result: &str) -> Option<String> {
-        let running = self.running.take().expect("a result is read only while a program runs");
-        let [passed, failed, ignored, filtered] =
-            ["passed", "failed", "ignored", "filtered out"].map(|what| count(result, what));
-        self.passed += passed;
-        let name = &running.name;
-        self.failures.extend(running.failed.iter().map(|test| Failure::of_test(name, test)));
-        let mut more: Vec<String> = Vec::new();
-        // The counts decide: a test whose line was torn by the output of another is still counted.
-        let unnamed = failed.saturating_sub(running.failed.len() as u64);
-        more.extend((0..unnamed).map(|_| format!("{name}: a test whose name is above")));
-        more.extend(running.ignored.iter().map(|test| format!("{name}: {test} is ignored")));
-        let unnamed = ignored.saturating_sub(running.ignored.len() as u64);
-        more.extend((0..unnamed).map(|_| format!("{name}: a test is ignored")));
-        more.extend((0..filtered).map(|_| format!("{name}: a test was filtered out")));
-        self.failures.extend(more.into_iter().map(Failure::new));
-        let time = result.rsplit_once("finished in ").map_or("", |(_, time)| time);
-        let summary = format!("{name}: {passed} passed, {failed} failed, {time}");
-        if failed == 0 {
-            return (passed + ignored + filtered > 0).then_some(summary);
-        }
-        let mut shown = running.details.join("\n");
-        shown.push('\n');
-        shown.push_str(&summary);
-        Some(shown)
-    }
-
-    fn end_program(&mut self) {
-        if let Some(running) = self.running.take() {
-            for line in &running.details {
-                println!("{line}");
-            }
-            self.failures.push(Failure::new(format!("{} ended without a result", running.name)));
-        }
-    }
+    Outcome { passed, failures }
 }
 
-/// The name of the test program that a line announces, if it does.
-fn program_name(line: &str) -> Option<String> {
-    let words = line.trim_start();
-    // Cargo indents its words; a test that prints the same words does not.
-    if words.len() == line.len() {
-        return None;
-    }
-    if let Some(library) = words.strip_prefix("Doc-tests ") {
-        return Some(format!("{library} (documentation)"));
-    }
-    let (source, program) = words.strip_prefix("Running ")?.strip_suffix(')')?.rsplit_once(" (")?;
-    let file = program.rsplit('/').next().unwrap_or(program);
-    let name = file.rsplit_once('-').map_or(file, |(name, _)| name);
-    Some(format!("{name} ({})", source.strip_prefix("unittests ").unwrap_or(source)))
+/// What to show of a program that failed: from the heading of the failures on, or the end of what there is.
+pub(crate) fn details(output: &str) -> String {
+    /// Lines of a program that has no such heading.
+    const LAST: usize = 60;
+    let lines: Vec<&str> = output.lines().collect();
+    let heading = lines.iter().position(|line| *line == "failures:");
+    lines[heading.unwrap_or(lines.len().saturating_sub(LAST))..].join("\n")
 }
 
-/// Whether cargo says that something went wrong, as opposed to a test.
-fn is_error(line: &str) -> bool {
-    line.starts_with("error: ") || line.starts_with("Caused by:")
+/// Examples in the documentation of several libraries, as `cargo test --doc` prints them: those of one library may be run in several
+/// parts, each with a result of its own.
+pub(crate) fn judge_documentation(output: &str, ended: Option<&str>) -> Outcome {
+    let mut all = Outcome::default();
+    let mut libraries: Vec<(String, String)> = Vec::new();
+    for line in output.lines() {
+        // Cargo indents its words; a test that prints the same words does not.
+        let heading = line.trim_start().strip_prefix("Doc-tests ").filter(|_| line.starts_with(' '));
+        match (heading, libraries.last_mut()) {
+            (Some(library), _) => libraries.push((format!("{library} (documentation)"), String::new())),
+            (None, Some((_, text))) => *text = format!("{text}{line}\n"),
+            (None, None) => {}
+        }
+    }
+    for (name, text) in &libraries {
+        let results = text.match_indices("\ntest result: ").map(|(at, _)| at + 1);
+        let ends: Vec<usize> =
+            results.map(|at| text[at..].find('\n').map_or(text.len(), |end| at + end)).collect();
+        let begins = std::iter::once(0).chain(ends.iter().copied());
+        let parts: Vec<Outcome> =
+            begins.zip(&ends).map(|(begin, end)| judge(name, &text[begin..*end], None)).collect();
+        if parts.is_empty() {
+            all.add(judge(name, text, None));
+        }
+        parts.into_iter().for_each(|part| all.add(part));
+    }
+    if libraries.is_empty() {
+        all.failures.push(Failure::new("no example of the documentation ran"));
+    } else if let (Some(how), true) = (ended, all.failures.is_empty()) {
+        all.failures.push(Failure::new(format!("cargo test --doc itself failed: {how}")));
+    }
+    all
 }
 
 /// The number before a word in `3 passed; 1 failed; ...`.
@@ -159,106 +134,94 @@ fn count(result: &str, what: &str) -> u64 {
 mod unit {
     use super::*;
 
-    fn read(text: &str, cargo_succeeded: bool) -> Outcome {
-        let mut report = Report::default();
-        for line in text.lines() {
-            report.line(line);
-        }
-        report.finish(cargo_succeeded)
-    }
-
-    fn words(outcome: &Outcome) -> Vec<&str> {
-        outcome.failures.iter().map(|failure| failure.words.as_str()).collect()
-    }
-
-    const GOOD: &str = "   Compiling a v0.1.0
-     Running unittests src/lib.rs (target/debug/deps/a-0123456789abcdef)
-
+    const GOOD: &str = "
 running 2 tests
 test one ... ok
 test two ... ok
 
 test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.01s
 
-   Doc-tests a
-
-running 1 test
-test src/lib.rs - (line 3) ... ok
-
-test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.20s
 ";
+    const FAILED: Option<&str> = Some("exit status: 101");
+
+    fn words(outcome: &Outcome) -> Vec<&str> {
+        outcome.failures.iter().map(|failure| failure.words.as_str()).collect()
+    }
 
     #[test]
-    fn tests_of_all_programs_are_added_up() {
-        assert_eq!(read(GOOD, true), Outcome { passed: 3, failures: Vec::new() });
+    fn tests_that_passed_are_counted() {
+        assert_eq!(judge("a", GOOD, None), Outcome { passed: 2, failures: Vec::new() });
     }
 
     #[test]
     fn a_failed_test_is_named() {
         let bad = GOOD.replace("test two ... ok", "test two ... FAILED");
         let bad = bad.replace("ok. 2 passed; 0 failed", "FAILED. 1 passed; 1 failed");
-        let outcome = read(&bad, false);
-        assert_eq!((outcome.passed, words(&outcome)), (2, vec!["a (src/lib.rs): two"]));
+        let outcome = judge("a", &bad, FAILED);
+        assert_eq!((outcome.passed, words(&outcome)), (1, vec!["a: two"]));
         assert_eq!(outcome.failures[0].test, Some(("a".into(), "two".into())));
     }
 
     #[test]
     fn a_failed_test_whose_line_was_torn_is_counted() {
         let bad = GOOD.replace("ok. 2 passed; 0 failed", "FAILED. 1 passed; 1 failed");
-        assert_eq!(read(&bad, false).failures.len(), 1);
+        assert_eq!(words(&judge("a", &bad, FAILED)), ["a: a test whose name is above"]);
     }
 
     #[test]
     fn an_ignored_test_is_a_failure() {
-        let bad = GOOD.replace("test two ... ok", "test two ... ignored, slow");
-        let bad = bad.replace("2 passed; 0 failed; 0 ignored", "1 passed; 0 failed; 1 ignored");
-        assert_eq!(words(&read(&bad, true)), ["a (src/lib.rs): two is ignored"]);
+        let bad = GOOD.replace("2 passed; 0 failed; 0 ignored", "1 passed; 0 failed; 1 ignored");
+        assert_eq!(words(&judge("a", &bad, None)), ["a: a test is ignored"]);
+        let named = bad.replace("test two ... ok", "test two ... ignored, slow");
+        assert_eq!(words(&judge("a", &named, None)), ["a: two is ignored"]);
     }
 
     #[test]
     fn a_test_that_was_filtered_out_is_a_failure() {
-        let bad = GOOD.replacen("0 filtered out", "1 filtered out", 1);
-        assert_eq!(words(&read(&bad, true)), ["a (src/lib.rs): a test was filtered out"]);
+        let bad = GOOD.replace("0 filtered out", "1 filtered out");
+        assert_eq!(words(&judge("a", &bad, None)), ["a: a test was filtered out"]);
     }
 
     #[test]
     fn a_program_that_ended_without_a_result_is_a_failure() {
-        let bad = GOOD.replacen("test result: ok. 2 passed", "error: test failed", 1);
-        let outcome = read(&bad, false);
-        assert_eq!((outcome.passed, words(&outcome)), (1, vec!["a (src/lib.rs) ended without a result"]));
+        let (bad, _) = GOOD.split_once("test result").unwrap();
+        assert_eq!(words(&judge("a", bad, None)), ["a ended without a result"]);
+        assert_eq!(words(&judge("a", bad, Some("signal: 9"))), ["a ended without a result: signal: 9"]);
     }
 
     #[test]
-    fn a_build_that_broke_is_a_failure() {
-        assert_eq!(words(&read("error: could not compile `a`\n", false)), ["no test program ran"]);
-        assert_eq!(words(&read(GOOD, false)), ["cargo test itself failed"]);
+    fn a_program_that_fails_after_a_good_result_is_a_failure() {
+        let said = judge("a", GOOD, FAILED);
+        assert_eq!(words(&said), ["a failed although its tests did not: exit status: 101"]);
     }
 
     #[test]
-    fn what_cargo_prints_before_the_tests_is_shown() {
-        assert_eq!(Report::default().line("   Compiling a v0.1.0").as_deref(), Some("   Compiling a v0.1.0"));
+    fn the_result_of_a_program_that_a_test_shows_is_not_its_own() {
+        let shown = GOOD.replace("test two", "test result: FAILED. 0 passed; 7 failed\ntest two");
+        assert_eq!(judge("a", &shown, None), Outcome { passed: 2, failures: Vec::new() });
     }
 
     #[test]
-    fn the_progress_of_a_program_is_one_line() {
-        let mut report = Report::default();
-        let shown: Vec<String> = GOOD.lines().filter_map(|line| report.line(line)).collect();
-        assert_eq!(shown[1], "a (src/lib.rs): 2 passed, 0 failed, 0.01s");
-        assert_eq!(shown.last().unwrap(), "a (documentation): 1 passed, 0 failed, 0.20s");
+    fn a_failed_test_is_shown_with_what_it_printed_and_a_dead_program_with_its_end() {
+        let text = "test bad ... FAILED\n\nfailures:\n\n---- bad stdout ----\nleft is not right\n";
+        assert!(details(text).starts_with("failures:") && details(text).contains("left is not right"));
+        assert_eq!(details("one\ntwo"), "one\ntwo");
     }
 
     #[test]
-    fn a_failed_test_is_shown_with_what_it_printed() {
-        let mut report = Report::default();
-        let text = "     Running tests/x.rs (target/debug/deps/x-01)
-test bad ... FAILED
-
-failures:
-
----- bad stdout ----
-left is not right
-test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s";
-        let shown: Vec<String> = text.lines().filter_map(|line| report.line(line)).collect();
-        assert!(shown[0].contains("left is not right"), "{shown:?}");
+    fn examples_of_all_libraries_and_all_their_parts_are_added_up() {
+        let text = format!("   Compiling a\n   Doc-tests a\n{GOOD}{GOOD}   Doc-tests b\n{GOOD}");
+        assert_eq!(judge_documentation(&text, None), Outcome { passed: 6, failures: Vec::new() });
+        let cut = format!("   Doc-tests a\n{GOOD}   Doc-tests b\nrunning 1 test\n");
+        assert_eq!(words(&judge_documentation(&cut, FAILED)), ["b (documentation) ended without a result"]);
+        assert_eq!(
+            words(&judge_documentation("error: no\n", FAILED)),
+            ["no example of the documentation ran"]
+        );
+        let text = format!("   Doc-tests a\n{GOOD}");
+        assert_eq!(
+            words(&judge_documentation(&text, FAILED)),
+            ["cargo test --doc itself failed: exit status: 101"]
+        );
     }
 }

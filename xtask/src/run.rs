@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::steps::timed;
 
 /// The root of the workspace.
 pub(crate) fn root() -> &'static Path {
@@ -36,15 +38,25 @@ pub(crate) fn cargo() -> Command {
     command
 }
 
-/// Says what is run, runs it with its output shown, and fails if it does. That goes to standard error: a program that is run may
-/// write for other programs.
+/// Says what is run, runs it with its output shown, says what it took, and fails if it does. That goes to standard error: a program
+/// that is run may write for other programs.
 pub(crate) fn step(what: &str, command: &mut Command) -> Result<()> {
     eprintln!("==> {what}: {}", in_words(command));
-    let status = command.status().with_context(|| format!("{} does not start", in_words(command)))?;
+    let status =
+        timed(what, || command.status()).with_context(|| format!("{} does not start", in_words(command)))?;
     if !status.success() {
         bail!("{what} failed: {}: {status}", in_words(command));
     }
     Ok(())
+}
+
+/// The compiler that cargo uses, with its version.
+pub(crate) fn rustc() -> Result<String> {
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let output =
+        Command::new(rustc).current_dir(root()).arg("--version").output().context("rustc does not start")?;
+    ensure!(output.status.success(), "rustc does not tell its version");
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
 /// Refuses the words of a task as the command line itself does, and ends.
@@ -68,7 +80,8 @@ pub(crate) fn exists(program: &str) -> bool {
     std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
 }
 
-fn in_words(command: &Command) -> String {
+/// A command as a person would type it.
+pub(crate) fn in_words(command: &Command) -> String {
     let program = Path::new(command.get_program()).file_name().unwrap_or(command.get_program());
     let words = std::iter::once(program).chain(command.get_args());
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")

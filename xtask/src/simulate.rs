@@ -1,17 +1,14 @@
 //! Simulated worlds: nodes, clients and receivers under faults, as many as fit into some minutes.
 
-#[expect(dead_code, reason = "the words are only looked at here; the simulator does what they say")]
-#[path = "../../crates/sim/src/bin/simulate/args.rs"]
-mod args;
-
 use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result};
 
-pub(crate) use args::Args;
+pub(crate) use leasehold_args::simulate::Args;
 
-use crate::run::{cargo, refuse, root, step, target_directory};
+use crate::run::{cargo, refuse, root, rustc, step, target_directory};
+use crate::steps::timed;
 
 /// The profile of campaigns: the whole program is optimised at once.
 pub(crate) const CAMPAIGN: &str = "simulator";
@@ -44,7 +41,15 @@ pub(crate) fn fresh() -> Result<bool> {
     let mut campaign = Command::new("timeout");
     campaign.args(["--kill-after=10s", FRESH_TIME_LIMIT]).arg(program("release")?).args(&words);
     println!("==> fresh worlds: simulate {}", words.join(" "));
-    Ok(campaign.status().context("the simulator does not start")?.success())
+    Ok(timed("fresh worlds", || campaign.status()).context("the simulator does not start")?.success())
+}
+
+/// Ten minutes of worlds, as much as has to reach every situation. Says whether every promise was kept.
+pub(crate) fn campaign() -> Result<bool> {
+    let mut campaign = Command::new(program(CAMPAIGN)?);
+    campaign.args(["--minutes", "10", "--threads", "2"]);
+    let ended = timed("ten minutes of simulated worlds", || campaign.status());
+    Ok(ended.context("the simulator does not start")?.success())
 }
 
 /// The first 48 bits of the commit's name. Nothing where this is no checkout: the simulator then draws a seed.
@@ -53,13 +58,17 @@ fn seed_of_commit() -> Option<u64> {
     u64::from_str_radix(str::from_utf8(&output.stdout).ok()?.get(..12)?, 16).ok()
 }
 
-/// Builds the simulator. Tests take the profile that other tests have built their dependencies with; a campaign takes the one that
-/// is built more slowly and runs faster.
-fn program(profile: &str) -> Result<PathBuf> {
+/// Builds the simulator, and says with which compiler. Tests take the profile release; a campaign takes the one that is built more slowly and
+/// runs faster.
+pub(crate) fn program(profile: &str) -> Result<PathBuf> {
     let mut build = cargo();
-    step(
-        "simulator",
-        build.args(["build", "--profile", profile, "-p", "leasehold-sim", "--bin", "simulate"]),
-    )?;
-    Ok(target_directory().join(profile).join("simulate"))
+    build.args(["build", "--profile", profile, "-p", "leasehold-sim", "--bin", "simulate"]);
+    if profile == "release" {
+        // Together with what is counted: apart, each would have the node built for itself.
+        build.args(["-p", "leasehold-node", "--example", "work"]);
+    }
+    step(&format!("building the simulator ({profile})"), &mut build)?;
+    eprintln!("==> built with {}", rustc()?);
+    let directory = if profile == "dev" { "debug" } else { profile };
+    Ok(target_directory().join(directory).join("simulate"))
 }

@@ -1,54 +1,56 @@
-//! Every test of the workspace, and of the decoders beside it, with one line of progress for each test program.
+//! Every test of the workspace, with one line of progress for each test program.
 
-use std::io::{BufRead, BufReader};
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
-use crate::again;
-use crate::fuzz;
-use crate::instructions;
-use crate::packages;
-use crate::prometheus;
-use crate::receivers;
-use crate::report::{Failure, Report};
-use crate::room;
-use crate::run::{cargo, root};
-use crate::schemathesis;
-use crate::simulate;
+use crate::programs;
+use crate::report::{Failure, Outcome, details, judge_documentation};
+use crate::run::{cargo, in_words, target_directory};
+use crate::scope::{ON_JAVA, Scope};
+use crate::steps::{self, timed};
+use crate::{
+    again, deny, hashes, instructions, nemesis, packages, prometheus, receivers, room, schemathesis,
+    side_by_side, simulate,
+};
 
-/// Building and running everything takes half an hour on two cores. A test that hangs must not hang whoever waits for all.
-const TIME_LIMIT: &str = "60m";
-/// Every decoder for a few seconds, and building what is tried.
-const FUZZ_TIME_LIMIT: &str = "12m";
-/// What `timeout` leaves then.
-const TIMED_OUT: i32 = 124;
+/// Tests and what else `test` takes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Also what takes long or needs Java; the end of a run without this lists it
+    #[arg(long)]
+    everything: bool,
+}
+
+impl Args {
+    pub(crate) fn scope(&self) -> Scope {
+        if self.everything { Scope::Everything } else { Scope::Short }
+    }
+}
+
+/// Tells tests of the harness and of the documentation where the program is that was built with them.
+const PROGRAM: &str = "LEASEHOLD_PROGRAM";
+/// Examples in the documentation are compiled one after the other.
+const DOCUMENTATION_SECONDS: u64 = 900;
 
 /// Runs every test and prints the outcome. Says whether all passed.
-pub(crate) fn run() -> Result<bool> {
+pub(crate) fn run(scope: Scope) -> Result<bool> {
     room::check()?;
     packages::install_missing()?;
-    let schemathesis = schemathesis::install()?;
-    let prometheus = prometheus::install()?;
-    let receivers = receivers::install()?;
-    let mut report = Report::default();
-    let mut workspace = cargo();
-    workspace.args(["test", "--workspace", "--no-fail-fast"]).env(schemathesis::VARIABLE, schemathesis);
-    workspace.env(prometheus::VARIABLE, prometheus).env(receivers::VARIABLE, receivers);
-    let mut succeeded = take_in(&workspace, TIME_LIMIT, &mut report)?;
-    // A workspace of its own, and no less a part of the tests.
-    succeeded &= take_in(&fuzz::tests(), FUZZ_TIME_LIMIT, &mut report)?;
-    let mut outcome = report.finish(succeeded);
-    let passed_alone = again::run_alone(&workspace, &mut outcome)?;
-    if instructions::run()? {
-        outcome.passed += 1;
-    } else {
-        outcome.failures.push(Failure::new("instructions: an operation takes too many; the count is above"));
-    }
-    if simulate::fresh()? {
-        outcome.passed += 1;
-    } else {
-        outcome.failures.push(Failure::new("fresh worlds: a promise was not kept; the seed is above"));
+    let servers = [
+        (schemathesis::VARIABLE, schemathesis::install()?),
+        (prometheus::VARIABLE, prometheus::install()?),
+        (receivers::VARIABLE, receivers::install(scope)?),
+    ];
+    let mut outcome = Outcome::default();
+    let prepare = |command: &mut Command| _ = command.envs(servers.iter().map(|(name, value)| (name, value)));
+    let passed_alone = workspace(scope, prepare, &mut outcome)?;
+    let documentation = documentation(scope, prepare)?;
+    outcome.add(documentation);
+    outcome.check(instructions::run()?, "instructions: an operation takes too many; the count is above");
+    outcome.check(simulate::fresh()?, "fresh worlds: a promise was not kept; the seed is above");
+    if scope == Scope::Everything {
+        everything(prepare, &mut outcome)?;
     }
     println!();
     for test in passed_alone {
@@ -57,39 +59,92 @@ pub(crate) fn run() -> Result<bool> {
     for failure in &outcome.failures {
         println!("failed: {}", failure.words);
     }
+    scope.print();
+    steps::print();
     println!("{} passed, {} failed", outcome.passed, outcome.failures.len());
     Ok(outcome.failures.is_empty())
 }
 
-/// Runs a command of cargo and gives its output to the report, with a line of progress for each test program. Says whether it succeeded.
-fn take_in(tests: &Command, limit: &str, report: &mut Report) -> Result<bool> {
-    println!("==> tests: cargo {}", in_words(tests));
-    // Cargo names each test program on one stream and the program reports on the other: together they keep their order.
-    let (reader, writer) = std::io::pipe().context("no pipe for the output of the tests")?;
-    let mut command = Command::new("timeout");
-    command
-        .current_dir(root())
-        .args(["--kill-after=10s", limit])
-        .arg(tests.get_program())
-        .args(tests.get_args());
-    command.envs(tests.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    command.stdout(writer.try_clone().context("no second end of the pipe")?).stderr(writer);
-    let mut child = command.spawn().context("cargo test does not start")?;
-    // Without this the pipe never ends: the command keeps its ends of it.
-    drop(command);
-    for line in BufReader::new(reader).split(b'\n') {
-        let line = line.context("the output of the tests cannot be read")?;
-        if let Some(shown) = report.line(&String::from_utf8_lossy(&line)) {
-            println!("{shown}");
+/// The test programs, and what needs other programs that are built with them. Gives back what passed at its second try only.
+fn workspace(
+    scope: Scope,
+    prepare: impl Fn(&mut Command) + Sync,
+    outcome: &mut Outcome,
+) -> Result<Vec<String>> {
+    let Some(built) = built("building the tests", &scope.tested(), outcome) else { return Ok(Vec::new()) };
+    let prepare = |command: &mut Command| {
+        prepare(command);
+        command.envs(built.binaries.get("leasehold").map(|program| (PROGRAM, program)));
+    };
+    outcome.add(side_by_side::run(built.programs.clone(), prepare)?);
+    let passed_alone = again::run_alone(&built.programs, prepare, outcome)?;
+    match built.binaries.get("simulate") {
+        Some(simulate) => {
+            let same = hashes::compare(simulate, scope == Scope::Everything)?;
+            outcome.check(same, "hashes: optimising changed a simulated world; its seed is above");
         }
+        None => outcome.failures.push(Failure::new("hashes: the simulator was not built with the tests")),
     }
-    let status = child.wait().context("cargo test was lost")?;
-    if status.code() == Some(TIMED_OUT) {
-        println!("the tests were ended after {limit}");
-    }
-    Ok(status.success())
+    Ok(passed_alone)
 }
 
-fn in_words(command: &Command) -> String {
-    command.get_args().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+/// Builds test programs. That it cannot be done, or that there are none, is a failure.
+fn built(what: &str, words: &[String], outcome: &mut Outcome) -> Option<programs::Built> {
+    match programs::build(what, words) {
+        Ok(built) if !built.programs.is_empty() => return Some(built),
+        Ok(_) => outcome.failures.push(Failure::new(format!("{what}: there are none"))),
+        Err(error) => outcome.failures.push(Failure::new(format!("{error:#}"))),
+    }
+    None
+}
+
+/// Examples in the documentation of libraries.
+fn documentation(scope: Scope, prepare: impl Fn(&mut Command)) -> Result<Outcome> {
+    let mut tests = cargo();
+    tests.args(["test", "--doc", "--no-fail-fast"]).args(scope.tested());
+    prepare(&mut tests);
+    let what = "examples in the documentation";
+    println!("==> {what}: {}", in_words(&tests));
+    let (output, ended) = timed(what, || side_by_side::captured(&tests, DOCUMENTATION_SECONDS))?;
+    let outcome = judge_documentation(&output, ended.as_deref());
+    if !outcome.failures.is_empty() {
+        println!("{}", details(&output));
+    }
+    println!("{what}: {} passed, {} failed", outcome.passed, outcome.failures.len());
+    Ok(outcome)
+}
+
+/// What the short run leaves out and is no test program of it. [`Scope`] lists it for people.
+fn everything(prepare: impl Fn(&mut Command) + Sync, outcome: &mut Outcome) -> Result<()> {
+    let mut lints = cargo();
+    lints.arg("clippy").args(ON_JAVA.iter().flat_map(|package| ["--package", package]));
+    lints.args(["--all-targets", "--", "-D", "warnings"]);
+    outcome.check(crate::run::step("lints of fences on Java", &mut lints).is_ok(), "lints of fences on Java");
+    let mut programs = |what: &str, words: &[String]| -> Result<()> {
+        if let Some(built) = built(what, words, outcome) {
+            let told = built.binaries.get("leasehold").map(|program| (PROGRAM, program.clone()));
+            let prepare = |command: &mut Command| {
+                prepare(command);
+                command.envs(told.clone());
+            };
+            outcome.add(side_by_side::run(built.programs, prepare)?);
+        }
+        Ok(())
+    };
+    let target = target_directory().display().to_string();
+    programs(
+        "building the fuzzers",
+        &["--manifest-path", "fuzz/Cargo.toml", "--target-dir", &target].map(str::to_owned),
+    )?;
+    programs(
+        "building the tests in release",
+        &[vec!["--release".to_owned()], Scope::Everything.tested()].concat(),
+    )?;
+    outcome.check(simulate::campaign()?, "ten minutes of simulated worlds: the verdict is above");
+    outcome.check(nemesis::all()?, "nemesis: a scenario failed; its name is above");
+    match deny::run() {
+        Ok(()) => outcome.passed += 1,
+        Err(error) => outcome.failures.push(Failure::new(format!("cargo-deny: {error:#}"))),
+    }
+    Ok(())
 }

@@ -185,7 +185,7 @@ pub const CODES: &[Code] = codes! {
         "a member of the cluster runs a release that does not know the command; it is not in the log"
         "upgrade that member, then ask again";
     code("token-ahead") Refused 409 FailedPrecondition
-        "the token is above all that were granted here: the state may have been set back. An [alarm](backup.md#an-alarm-is-raised) is raised, and the resource is granted to no client"
+        "the token is above all that were granted here: the state may have been set back. An [alarm](../guides/operate-a-cluster.md#an-alarm-is-raised) is raised, and the resource is granted to no client"
         "stop acting; an operator looks with `leasehold alarms`";
     code("no-such-alarm") Refused 409 NotFound
         "no alarm of that token is raised for the resource"

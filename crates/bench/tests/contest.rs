@@ -1,6 +1,5 @@
 //! The harness itself, run small on ourselves: counts add up, nothing is granted twice, and renewals are renewals.
 
-use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
@@ -9,19 +8,11 @@ use leasehold_bench::peers::leasehold::{Client, start};
 use leasehold_bench::peers::{Client as _, RenewOne as _, TTL, Tools};
 use leasehold_bench::workloads::{Figures, Work};
 
-/// The program that people run, built beside this test.
-fn leasehold() -> PathBuf {
-    let tests = std::env::current_exe().expect("a test knows its program");
-    let beside = tests.parent().and_then(Path::parent).expect("it lies in deps").join("leasehold");
-    assert!(beside.is_file(), "{} is missing: build leasehold-cli first", beside.display());
-    beside
-}
-
 fn run(words: &[&str]) -> Vec<(Work, Figures)> {
     let directory = tempfile::tempdir().expect("there is room");
     let out = Command::new(env!("CARGO_BIN_EXE_bench"))
         .args(["run", "--quick", "--repeats", "1", "--json", "--program"])
-        .arg(leasehold())
+        .arg(leasehold_kit::leasehold().expect("the program is built"))
         .arg("--results")
         .arg(directory.path().join("results.jsonl"))
         .args(words)
@@ -67,7 +58,11 @@ fn a_dead_holder_is_not_succeeded_early() {
 async fn every_renewal_that_is_counted_was_confirmed() {
     let directory = tempfile::tempdir().expect("there is room");
     let (installed, data) = (directory.path().to_owned(), directory.path().to_owned());
-    let running = start(&Tools { program: leasehold(), installed, data }, 1).unwrap();
+    let running = start(
+        &Tools { program: leasehold_kit::leasehold().expect("the program is built"), installed, data },
+        1,
+    )
+    .unwrap();
     let link = Arc::new(Client::link(&running.url, TTL).await.unwrap());
     let client = Client::open(&link, 0, TTL).await.unwrap();
     let (_, mut held) = client.acquire("counted").await.unwrap();

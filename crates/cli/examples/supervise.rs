@@ -20,7 +20,7 @@ use std::time::Duration;
 use leasehold_cli::guardian::{self, clock::Point};
 use leasehold_cli::supervise::{Event, Launch, Leads, OnLoss, Rules, Supervised};
 
-/// The ttl that nobody asked for, in milliseconds: no deadline comes near on a busy machine either.
+/// The ttl without --ttl, in milliseconds: no deadline comes near on a busy machine either.
 const LONG: u64 = 20_000;
 /// How often is looked whether renewals are possible again.
 const LOOK_EVERY: Duration = Duration::from_millis(10);

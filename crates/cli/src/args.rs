@@ -42,6 +42,8 @@ pub(crate) use run::{AcquireArgs, HoldArgs, OnLossWord, ReadyWord, RunArgs};
 pub(crate) use serve::ServeArgs;
 
 const ROOT_EXAMPLES: &str = "\
+`leasehold COMMAND --help` explains each command.
+
 Examples:
   leasehold run backup ./backup.sh         run it here, on no other machine at the same time
   leasehold get backup                     show who holds it, and since when
@@ -182,13 +184,13 @@ pub(crate) enum Command {
     #[command(after_help = cluster::STATUS_EXIT_CODES)]
     Status,
     /// Show, add, promote and remove the nodes of a service
-    #[command(subcommand, after_help = cluster::EXAMPLES)]
+    #[command(subcommand, flatten_help = true, after_help = cluster::EXAMPLES)]
     Cluster(ClusterCommand),
     /// List the names that an alarm blocks, or clear an alarm
     ///
     /// An alarm: a client released or wrote with a token that this store never granted. The state may have been set back; receivers that have
     /// seen that token would refuse every new holder. The store does not grant the name until an operator clears the alarm.
-    #[command(after_help = alarms::EXAMPLES)]
+    #[command(flatten_help = true, after_help = alarms::EXAMPLES)]
     Alarms(AlarmsArgs),
     /// Write the state of a running service to a file
     ///

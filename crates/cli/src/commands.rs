@@ -27,8 +27,6 @@ mod status;
 mod verify;
 mod watch;
 
-use clap::Parser;
-
 use crate::args::{self, Cli, Command, DataCommand, FenceCommand, Global};
 use crate::console::Console;
 use crate::exit::Exit;
@@ -127,12 +125,6 @@ impl Endings {
             (exit, _) => exit,
         }
     }
-}
-
-pub(crate) fn plan_refusal(arguments: &[&str]) -> Option<String> {
-    let cli = Cli::parse_from(["leasehold", "plan"].iter().chain(arguments));
-    let Command::Plan(args) = cli.command else { return None };
-    plan::refusal(&args)
 }
 
 fn completions(shell: clap_complete::Shell) -> Result<Exit, Trouble> {

@@ -24,15 +24,6 @@ mod words;
 
 use std::process::ExitCode;
 
-/// What `leasehold plan` refuses the numbers with that these arguments ask for; nothing if it accepts them. For tests of other packages.
-///
-/// # Panics
-/// When the arguments are not understood.
-#[doc(hidden)]
-pub fn plan_refusal(arguments: &[&str]) -> Option<String> {
-    commands::plan_refusal(arguments)
-}
-
 /// Runs the command line of this process to its end.
 pub fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1).peekable();

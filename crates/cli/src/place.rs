@@ -138,6 +138,17 @@ impl Place {
         self.open(ConnectOptions::new()).await
     }
 
+    /// Asks a store that is there already, and takes leave of it.
+    pub(crate) async fn ask<T, E>(&self, work: impl AsyncFnOnce(&Store) -> Result<T, E>) -> Result<T, Trouble>
+    where
+        Trouble: From<E>,
+    {
+        let store = self.look().await?;
+        let answer = work(&store).await;
+        store.close().await;
+        Ok(answer?)
+    }
+
     /// Connects, and makes the directory if it is not there.
     pub(crate) async fn connect(&self) -> Result<Store, Trouble> {
         self.connect_with(ConnectOptions::new()).await

@@ -14,6 +14,7 @@ mod message;
 pub(crate) mod meter;
 mod reading;
 mod requests;
+mod session_ref;
 mod sessions;
 mod threads;
 mod visitor;
@@ -21,13 +22,12 @@ pub(crate) mod wheel;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use leasehold_core::client::{Input, SessionEnd};
+use leasehold_core::client::Input;
 use leasehold_core::holder::Reading;
 use leasehold_core::protocol::{Failure, Request, RequestId, Response, ToClient};
-use leasehold_core::{Answer, Millis, Op, SessionId};
+use leasehold_core::{Millis, Op, SessionId};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::error::{Error, Unreachable};
@@ -44,6 +44,7 @@ use link::{Address, Home, Known, Leaderless, Reception};
 pub(crate) use message::{Accept, ToDriver};
 use meter::Meter;
 use requests::Requests;
+pub(crate) use session_ref::SessionRef;
 use sessions::{Asked, Slot};
 use threads::Thread;
 pub(crate) use visitor::Visitor;
@@ -57,49 +58,6 @@ type Reply<T> = oneshot::Sender<Result<T, Error>>;
 
 /// Told once: the first connection, or why there is none.
 pub(crate) type Connected = oneshot::Receiver<Result<(), Error>>;
-
-/// What a session's handles need to reach their driver.
-#[derive(Debug, Clone)]
-pub(crate) struct SessionRef {
-    key: Key,
-    /// The process that has the driver.
-    pid: u32,
-    to_driver: DriverHandle,
-    pub(crate) events: Feed,
-}
-
-static TICKETS: AtomicU64 = AtomicU64::new(1);
-
-impl SessionRef {
-    pub(crate) fn send(&self, message: impl FnOnce(Key) -> ToDriver) {
-        let message = message(self.key);
-        // A driver that is gone, or that a fork left in the parent, has ended the session; whoever waits for an answer notices
-        // by its reply, which is dropped here.
-        if std::process::id() == self.pid {
-            let _ = self.to_driver.send(message);
-        }
-    }
-
-    /// This session as a child made by fork has it.
-    #[cfg(test)]
-    pub(crate) fn seen_by_a_child(&self) -> Self {
-        Self { pid: self.pid + 1, ..self.clone() }
-    }
-
-    pub(crate) fn ticket(&self) -> u64 {
-        TICKETS.fetch_add(1, Ordering::Relaxed)
-    }
-
-    pub(crate) async fn submit(&self, op: Op) -> Result<Answer, Error> {
-        let (reply, answer) = oneshot::channel();
-        self.send(|key| ToDriver::Submit { key, op, reply: Some(reply) });
-        answer.await.unwrap_or_else(|_| Err(self.over()))
-    }
-
-    pub(crate) fn over(&self) -> Error {
-        Error::SessionEnded(SessionEnd::Closed)
-    }
-}
 
 /// The longest nap of a driver: the clocks are looked at again, in case the machine slept.
 const LONGEST_NAP: Duration = Duration::from_millis(500);

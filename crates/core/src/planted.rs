@@ -75,15 +75,11 @@ bugs! {
         RevokeAckedByRenewal = "revoke-acked-by-renewal": "A renewal counts as the acknowledgement of a revoke.",
         RevokeGrantsAtOnce = "revoke-grants-at-once": "A revoke does not wait for the holder.",
         NewcomerFirst = "newcomer-first": "A newcomer gets a free resource before those who wait for it.",
-        OverdueEarly = "overdue-early": "A session is overdue a millisecond early.",
         HardLimitIgnored = "hard-limit-ignored": "A session is over when its grace is, not at its hard limit.",
         OpenDrawsNothing = "open-draws-nothing": "An open takes its session id from the grant counter and does not raise it.",
         OlderAttachTaken = "older-attach-taken": "A command of an older connection of the session is taken.",
         StaleRenewalCounted = "stale-renewal-counted": "A renewal with a number that was counted is counted again.",
         RenewalsLast = "renewals-last": "The renewals of an entry count after its other commands.",
-        ServedBetweenRenewals = "served-between-renewals": "Waiters are served between two renewals of one entry.",
-        ReviveForgetsTakers = "revive-forgets-takers": "Nothing ends when a session that came back is overdue again, though others wait.",
-        RestoreWaitShort = "restore-wait-short": "Leases are granted at the last moment of the wait after a restore.",
         CoolDownFromDiscovery = "cool-down-from-discovery": "A cool-down counts from the entry that finds the lease over.",
         SlotNotCooled = "slot-not-cooled": "A slot that cools down is granted.",
         CancelServesNobody = "cancel-serves-nobody": "A cancel does not wake the next waiter.",
@@ -97,9 +93,7 @@ bugs! {
         PlaceNotInSnapshot = "place-not-in-snapshot": "After a snapshot places in queues are given out anew.",
         TidyingDropsHint = "tidying-drops-hint": "A leader that looks what is due forgets what was not tidied up.",
         RenewalMovesRevoke = "renewal-moves-revoke": "A renewal moves the point at which a revoked lease's place is free.",
-        HandoverToOverdue = "handover-to-overdue": "A handover goes to a successor whose session is overdue.",
         OfferAcceptedByOther = "offer-accepted-by-other": "An offer is accepted by a session that it was not made to.",
-        RegisterOutlivesLease = "register-outlives-lease": "A register that goes with its lease stays.",
         DeadlineFromReceipt = "deadline-from-receipt": "The holder's deadline counts from the arrival of the answer.",
         GrantMovesDeadline = "grant-moves-deadline": "A grant moves the holder's deadline.",
         HintCountsAsRenewal = "hint-counts-as-renewal": "A wish for the next renewal counts as a renewal.",
@@ -144,6 +138,12 @@ bugs! {
         TidyBeforeSync = "tidy-before-sync": "Leftovers are removed at recovery before the last batch is synced.",
     }
     core {
+        RegisterOutlivesLease = "register-outlives-lease": "A register that goes with its lease stays.",
+        HandoverToOverdue = "handover-to-overdue": "A handover goes to a successor whose session is overdue.",
+        OverdueEarly = "overdue-early": "A session is overdue a millisecond early.",
+        ServedBetweenRenewals = "served-between-renewals": "Waiters are served between two renewals of one entry.",
+        ReviveForgetsTakers = "revive-forgets-takers": "Nothing ends when a session that came back is overdue again, though others wait.",
+        RestoreWaitShort = "restore-wait-short": "Leases are granted at the last moment of the wait after a restore.",
         GapFromOverdue = "gap-from-overdue": "A gap begins when the holder is overdue, not at its last sign of life.",
         GapIgnoresHangUp = "gap-ignores-hang-up": "The end of a connection is no sign of life.",
         GapOlderConnection = "gap-older-connection": "The end of an older connection is a sign of life.",
@@ -170,7 +170,7 @@ bugs! {
         WipedKeepsId = "wiped-keeps-id": "A member that is wiped comes back with its old id.",
         FastClock = "fast-clock": "The clock of a node runs half as fast again.",
     }
-    cli {
+    server {
         StrictNumbers = "strict-numbers": "The judge of timing settings wants a margin as long as the ttl.",
     }
 }

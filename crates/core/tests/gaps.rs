@@ -138,9 +138,9 @@ fn a_day_of_incidents_is_told_as_it_was() {
 
 /// Each bug in what is told of gaps, put back, shows in one of the days.
 #[test]
-fn every_bug_of_the_gaps_is_found() {
+fn planted_bugs_of_the_gaps_are_found() {
     let mut missed = Vec::new();
-    for bug in Bug::hunted().filter(|bug| bug.found_by() == "core") {
+    for bug in Bug::hunted().filter(|bug| bug.word().starts_with("gap-")) {
         let _planted = plant(bug);
         match SEEDS.into_iter().find(|seed| catch_unwind(|| played(*seed)).is_err()) {
             Some(seed) => println!("{}\tgaps\t{seed}", bug.word()),

@@ -4,7 +4,7 @@
 //! behind `> `, what came out. After every step the invariants are checked, and a twin of the table that goes through a
 //! snapshot each time must say and be the same.
 //!
-//! `UPDATE=1 cargo test -p leasehold-core --test scripts` writes what came out into the scripts and into the table of scripts
+//! `UPDATE=1 cargo test -p leasehold-core --test all scripts` writes what came out into the scripts and into the table of scripts
 //! in the documentation. It proves nothing by itself: the diff must be read.
 
 #[path = "script/command.rs"]

@@ -21,11 +21,16 @@
 //! command that installs it. It has no drivers: it speaks just enough of each protocol to see that the server serves. `SIGKILL`
 //! is not the loss of a machine: what the kernel has taken is kept, so no test here shows what a missing `fsync` would lose.
 
+#[cfg(feature = "jvm")]
 pub mod cassandra;
 mod directory;
+#[cfg(feature = "jvm")]
 pub mod dynamodb;
+#[cfg(feature = "jvm")]
 mod java;
+#[cfg(feature = "jvm")]
 pub mod kafka;
+mod leasehold;
 pub mod mariadb;
 mod port;
 pub mod postgres;
@@ -42,6 +47,7 @@ mod wire;
 
 use anyhow::Result;
 
+pub use leasehold::leasehold;
 pub use process::Process;
 pub use scheduling::{Timer, held_back, this_thread_was_held_back};
 

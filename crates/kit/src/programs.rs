@@ -43,6 +43,7 @@ pub(crate) fn of_postgresql(name: &str) -> Result<PathBuf> {
 }
 
 /// A file `name-VERSION.jar` of the tools in `directory`.
+#[cfg(feature = "jvm")]
 pub(crate) fn library(directory: &str, name: &str) -> Result<PathBuf> {
     let files = std::fs::read_dir(tools().join(directory)).into_iter().flatten();
     let mut files = files.filter_map(|entry| Some(entry.ok()?.path()));

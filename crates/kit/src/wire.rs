@@ -48,9 +48,11 @@ pub(crate) fn http(port: u16, head: &str, body: &str) -> Result<String> {
 }
 
 /// Nothing that is asked for here is longer.
+#[cfg(feature = "jvm")]
 const LONGEST: usize = 1 << 20;
 
 /// Reads the length of what follows: four bytes, the greatest first.
+#[cfg(feature = "jvm")]
 pub(crate) fn length(stream: &mut TcpStream) -> Result<usize> {
     let bytes = take(stream, 4)?;
     let length = bytes.iter().fold(0_usize, |length, byte| (length << 8) | usize::from(*byte));

@@ -10,7 +10,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use leasehold_kit::{Receiver, cassandra, dynamodb, kafka, mariadb, postgres, redis, s3};
+use leasehold_kit::{Receiver, mariadb, postgres, redis, s3};
+#[cfg(feature = "jvm")]
+use leasehold_kit::{cassandra, dynamodb, kafka};
 
 /// Starts a server, lets `write` put something there, kills it, and lets `read` find what must be there after that.
 fn live_twice<S: Receiver>(write: impl Fn(&S), read: impl Fn(&S)) {
@@ -134,6 +136,7 @@ fn s3_serves_again_and_is_empty() {
 }
 
 #[test]
+#[cfg(feature = "jvm")]
 fn dynamodb_keeps_what_it_acknowledged() {
     let key = r#"{"x": {"S": "here"}}"#;
     live_twice::<dynamodb::Server>(
@@ -152,6 +155,7 @@ fn dynamodb_keeps_what_it_acknowledged() {
 }
 
 #[test]
+#[cfg(feature = "jvm")]
 fn cassandra_keeps_what_it_acknowledged() {
     live_twice::<cassandra::Server>(
         |server| {
@@ -166,6 +170,7 @@ fn cassandra_keeps_what_it_acknowledged() {
 }
 
 #[test]
+#[cfg(feature = "jvm")]
 fn kafka_keeps_what_it_acknowledged() {
     live_twice::<kafka::Server>(
         |server| server.make_topic("t").unwrap(),

@@ -1,6 +1,6 @@
 //! The holder's side: one session, one deadline, and what is under way to it.
 
-use crate::rules::{Rule, Rules};
+use crate::rules::{Bug, Rules};
 use crate::table::{ClientId, SessionId, Token};
 use crate::time::{Rate, TTL, Tick};
 
@@ -88,7 +88,7 @@ impl Client {
             Answer::Granted(token) => {
                 self.asking = false;
                 self.held = Some(Held { token, let_go: false });
-                if !rules.keeps(Rule::GrantKeepsDeadline) {
+                if rules.has(Bug::GrantMovesDeadline) {
                     self.confirmed = self.confirmed.max(Some(now));
                 }
             }
@@ -99,7 +99,7 @@ impl Client {
     }
 
     fn confirm(&mut self, rules: Rules, sent: Tick, now: Tick) {
-        let from = if rules.keeps(Rule::SendTime) { sent } else { now };
+        let from = if rules.has(Bug::DeadlineFromReceipt) { now } else { sent };
         self.confirmed = self.confirmed.max(Some(from));
     }
 }

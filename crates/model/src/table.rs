@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use crate::rules::{Rule, Rules};
+use crate::rules::{Bug, Rules};
 use crate::time::{LogTime, Tick, overdue_units};
 
 /// How many clients there are.
@@ -191,11 +191,11 @@ impl Table {
     pub fn restored(&self, rules: Rules, epoch: u8) -> Table {
         let wait = self.last_at.plus(overdue_units(rules));
         Table {
-            epoch: if rules.keeps(Rule::RestoreEpoch) { epoch + 1 } else { self.epoch },
+            epoch: if rules.has(Bug::RestoreKeepsEpoch) { self.epoch } else { epoch + 1 },
             sessions: [None; CLIENTS * LIVES],
             holder: None,
             queue: Vec::new(),
-            closed_until: rules.keeps(Rule::RestoreWait).then_some(wait),
+            closed_until: (!rules.has(Bug::RestoreWithoutWait)).then_some(wait),
             ..self.clone()
         }
     }
@@ -224,7 +224,7 @@ impl Table {
             out.push(Outcome::TimeFell);
         }
         self.last_at = entry.at;
-        if !rules.keeps(Rule::NoFreshTtl) && entry.term > self.term {
+        if rules.has(Bug::FreshTtlPerFailover) && entry.term > self.term {
             self.term = entry.term;
             for session in self.sessions.iter_mut().flatten() {
                 session.renewed = entry.at;
@@ -279,14 +279,15 @@ impl Table {
             Command::Renew { session, number, sent } => {
                 let known = &mut self.sessions[session.index()];
                 let newer = known.as_ref().is_some_and(|known| number > known.number);
-                if newer || (known.is_none() && !rules.keeps(Rule::EndedStaysEnded)) {
+                if newer || (known.is_none() && rules.has(Bug::EndedRevived)) {
                     *known = Some(opened(number, sent));
                     out.push(Outcome::Renewed(session, number));
                 }
             }
             Command::Release { session, token } => {
                 let theirs = |holder: &Holder| {
-                    holder.session == session && (holder.token == token || !rules.keeps(Rule::ReleaseGuard))
+                    holder.session == session
+                        && (holder.token == token || rules.has(Bug::ReleaseIgnoresToken))
                 };
                 let ended = self.holder.filter(theirs);
                 if let Some(holder) = ended {
@@ -296,7 +297,7 @@ impl Table {
                 }
             }
             // With its guard it does nothing here: what it names has ended above, or is not overdue.
-            Command::Expire { .. } if rules.keeps(Rule::ExpireGuard) => {}
+            Command::Expire { .. } if !rules.has(Bug::ExpiryUnguarded) => {}
             Command::Expire { .. } => {
                 if let Some(holder) = self.holder.take() {
                     out.push(self.lost_early(holder));

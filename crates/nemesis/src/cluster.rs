@@ -188,7 +188,7 @@ impl Cluster {
     /// The program, told of this store.
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
-        command.arg("--store").arg(self.url());
+        command.env("LEASEHOLD_STORE", self.url());
         command
     }
 

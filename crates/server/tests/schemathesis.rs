@@ -51,7 +51,7 @@ fn every_answer_is_as_the_document_says() {
     config.listen = SocketAddr::from(([127, 0, 0, 1], 0));
     let service = start(&config).expect("the service starts");
     let url = format!("http://{}", service.address());
-    // Another seed makes up other requests: LEASEHOLD_SCHEMATHESIS_SEED=1 cargo test -p leasehold-server --test schemathesis
+    // Another seed makes up other requests: LEASEHOLD_SCHEMATHESIS_SEED=1 cargo test -p leasehold-server --test all schemathesis
     let seed = std::env::var("LEASEHOLD_SCHEMATHESIS_SEED").unwrap_or_else(|_| "7420".to_owned());
     let run = Command::new(tool)
         .arg("--config-file")

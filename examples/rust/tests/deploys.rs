@@ -1,31 +1,15 @@
 //! The measurement itself, run small with real processes: the bounds on time are loose, since whatever else is tested runs beside it,
 //! and those on work are the same.
 
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
-
-/// Builds the program to serve with, and gives back where it lies.
-fn leasehold() -> PathBuf {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
-    command.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
-    command.args(["build", "--quiet", "-p", "leasehold-cli", "--bin", "leasehold"]);
-    command.arg("--message-format=json-render-diagnostics");
-    let built = command.output().expect("cargo starts");
-    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-    let messages = String::from_utf8_lossy(&built.stdout);
-    let program = messages.lines().filter_map(|line| line.split_once("\"executable\":\"")).next_back();
-    let (program, _) = program.and_then(|(_, rest)| rest.split_once('"')).expect("cargo names the program");
-    PathBuf::from(program)
-}
 
 #[test]
 fn a_deploy_loses_no_work_and_the_naive_one_is_without_a_leader_for_its_warm_up_at_least() {
     let out = Command::new(env!("CARGO_BIN_EXE_deploys"))
         .arg("--program")
-        .arg(leasehold())
+        .arg(leasehold_kit::leasehold().unwrap())
         .args(["--quick", "--json"])
         .output()
         .unwrap();

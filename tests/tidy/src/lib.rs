@@ -12,9 +12,11 @@ pub mod errors;
 pub mod excerpts;
 pub mod guarantees;
 pub mod guides;
+pub mod licences;
 pub mod limits;
 pub mod links;
 pub mod manifests;
+pub mod programs;
 pub mod sizes;
 pub mod transcript;
 pub mod tree;
@@ -29,13 +31,14 @@ pub type Complaint = String;
 pub type Rule = (&'static str, fn(&Tree) -> Vec<Complaint>);
 
 /// Every rule of the tree.
-pub const RULES: [Rule; 12] = [
+pub const RULES: [Rule; 13] = [
     ("files have one idea each", sizes::check),
     ("banned calls are not made", calls::check),
     ("nothing of one machine or person is in the tree", words::check),
     ("links in the documentation lead somewhere", links::check),
     ("dependencies point inwards", manifests::check_dependencies),
     ("every package has the lints of the workspace", manifests::check_lints),
+    ("every file of tests belongs to a program", programs::check),
     ("every error is documented", errors::check),
     ("every limit is documented", limits::check),
     ("every transcript is run or says why not", transcript::check),

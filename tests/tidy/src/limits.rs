@@ -1,11 +1,13 @@
-//! Limits: every named constant that bounds something stands in the reference with its value.
+//! Limits: every named constant that bounds something stands in the documentation with its value.
 
 use std::collections::BTreeMap;
 
 use crate::{Complaint, File, Tree};
 
-/// Where the limits are explained.
+/// Where the limits that a client meets are explained.
 const REFERENCE: &str = "docs/reference/limits.md";
+/// Where the others are.
+const INTERNALS: &str = "docs/internals/limits.md";
 /// Packages whose limits people meet.
 const PACKAGES: [&str; 8] = ["client", "core", "fence", "host", "node", "server", "wal", "wire"];
 /// How the names of limits begin.
@@ -23,7 +25,6 @@ type Key = (String, String);
 
 /// Limits that are missing in the reference, that are not in the code, or that have another value there.
 pub fn check(tree: &Tree) -> Vec<Complaint> {
-    let Some(reference) = tree.get(REFERENCE) else { return vec![format!("{REFERENCE} is missing")] };
     let mut complaints = Vec::new();
     let constants: BTreeMap<Key, (bool, String)> = tree
         .ending(".rs")
@@ -35,14 +36,15 @@ pub fn check(tree: &Tree) -> Vec<Complaint> {
         .flat_map(constants)
         .collect();
     let mut explained = BTreeMap::new();
-    for (number, line) in reference.lines() {
+    let pages = [REFERENCE, INTERNALS].into_iter().filter_map(|page| tree.get(page));
+    for (page, (number, line)) in pages.flat_map(|page| page.lines().map(|line| (&page.path, line))) {
         let Some((key, shown)) = row(line) else { continue };
         match constants.get(&key) {
-            None => complaints.push(format!("{REFERENCE}:{number}: {} is not in {}", key.1, key.0)),
+            None => complaints.push(format!("{page}:{number}: {} is not in {}", key.1, key.0)),
             Some((_, expression)) => match (evaluate(expression), read_amount(&shown)) {
                 (Some(real), Some(told)) if real == told => {}
                 (real, told) => complaints.push(format!(
-                    "{REFERENCE}:{number}: {} is {expression} ({real:?}) in the code and {shown} ({told:?}) here",
+                    "{page}:{number}: {} is {expression} ({real:?}) in the code and {shown} ({told:?}) here",
                     key.1
                 )),
             },
@@ -102,11 +104,11 @@ fn number(expression: &str) -> Option<u64> {
     expression.split(" * ").map(|factor| factor.replace('_', "").parse::<u64>().ok()).product()
 }
 
-/// An amount as people read it: `64 KiB`, `5 min`, `10 000`.
+/// An amount as people read it: `64 KiB`, `5 min`, `10,000`.
 fn read_amount(shown: &str) -> Option<Amount> {
     let unit_at = shown.find(|c: char| c.is_alphabetic()).unwrap_or(shown.len());
     let (digits, unit) = shown.split_at(unit_at);
-    let amount: u64 = digits.replace(' ', "").parse().ok()?;
+    let amount: u64 = digits.replace([' ', ','], "").parse().ok()?;
     Some(match unit {
         "us" => Amount::Micros(amount),
         "ms" => Amount::Micros(amount * 1_000),
@@ -139,7 +141,7 @@ pub(crate) const MAX_FRAME: u64 = 4 << 20;\nconst LABEL: &str = \"x\";\nfn f() {
     fn values_are_compared_in_the_units_of_people() {
         assert_eq!(found("MAX_NAME", "512"), Vec::<String>::new());
         assert_eq!(found("MIN_TTL", "300 s"), Vec::<String>::new());
-        assert_eq!(found("MAX_FRAME", "4 096 KiB"), Vec::<String>::new());
+        assert_eq!(found("MAX_FRAME", "4,096 KiB"), Vec::<String>::new());
         assert_eq!(found("MAX_TURNS", "2"), Vec::<String>::new());
     }
 
@@ -148,6 +150,16 @@ pub(crate) const MAX_FRAME: u64 = 4 << 20;\nconst LABEL: &str = \"x\";\nfn f() {
         assert_eq!(found("MAX_NAME", "513").len(), 1);
         assert_eq!(found("MIN_TTL", "300 000").len(), 1);
         assert_eq!(found("MAX_FRAME", "4").len(), 1);
+    }
+
+    #[test]
+    fn a_limit_may_stand_on_the_page_of_internals() {
+        let found = |value: &str| {
+            let row = format!("| [`MAX_NAME`](../../crates/core/src/a.rs) | {value} | why |\n");
+            check(&Tree::of(&[("crates/core/src/a.rs", CODE), (INTERNALS, row.as_str())]))
+        };
+        assert_eq!(found("512").len(), 2, "the two others are missing");
+        assert!(found("513")[0].starts_with(INTERNALS));
     }
 
     #[test]

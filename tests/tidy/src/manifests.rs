@@ -20,6 +20,7 @@ const fn place(package: &'static str, always: &'static [&'static str]) -> Place 
 
 const CORE: &str = "leasehold-core";
 const API: &str = "leasehold-api";
+const ARGS: &str = "leasehold-args";
 const CLOCK: &str = "leasehold-clock";
 const WAL: &str = "leasehold-wal";
 const WIRE: &str = "leasehold-wire";
@@ -37,6 +38,7 @@ const PLACES: &[Place] = &[
     place(CORE, &[]),
     place(ORACLE, &[CORE]),
     place(API, &[CORE]),
+    place(ARGS, &[]),
     place(CLOCK, &[CORE]),
     place(WAL, &[CORE]),
     place(WIRE, &[CORE]),
@@ -52,11 +54,11 @@ const PLACES: &[Place] = &[
         always: &[CORE, CLOCK, WIRE, FENCE],
         behind: &[(HOST, "embedded"), (NODE, "testing")],
     },
-    place(SIM, &[CORE, ORACLE, CLOCK, WAL, WIRE, NODE]),
+    place(SIM, &[ARGS, CORE, ORACLE, CLOCK, WAL, WIRE, NODE]),
     place(HISTORY, &[CORE]),
     place("leasehold-cli", &[CORE, API, CLOCK, WAL, WIRE, NODE, HOST, SERVER, CLIENT, FENCE, SIM, HISTORY]),
     place("leasehold-bench", &[CORE, CLOCK, WAL, WIRE, NODE, HOST, SERVER, CLIENT, FENCE]),
-    place("leasehold-nemesis", &[CLOCK, CLIENT, HISTORY]),
+    place("leasehold-nemesis", &[ARGS, CLOCK, CLIENT, HISTORY]),
     place("leasehold-model", &[]),
     place("leasehold-examples", &[CLOCK, CLIENT]),
     place("leasehold-object-writer", &[CLIENT, FENCE]),
@@ -64,7 +66,7 @@ const PLACES: &[Place] = &[
     place("leasehold-fuzz", &[CORE, API, CLOCK, WAL, WIRE, NODE, HOST, SERVER, CLIENT, HISTORY]),
     place("leasehold-kit", &[CLOCK]),
     place("leasehold-tidy", &[]),
-    place("xtask", &[]),
+    place("xtask", &[ARGS]),
 ];
 
 /// Dependencies that point outwards. Tests may depend on whatever they like.

@@ -15,7 +15,7 @@ Examples:
   leasehold bench --store leasehold://db-1:7420 --clients 256 --connections 8 --for 1m
 
 Exit codes: 0 measured, also if a signal ended it early; 1 a lease was lost or the connection broke; 2 other clients use the \
-store; 128 + N signal N came before the first measurement.";
+store; 128 + N signal N came before the first measurement, so 130 after Ctrl-C.";
 
 /// Most clients and connections: beyond that this process is measured and not the store.
 const MOST_CLIENTS: u16 = 4_096;

@@ -53,6 +53,7 @@ fn words(error: &clap::Error) -> String {
         // One line, and never the whole of a value that may be a hundred kilobytes long.
         (ErrorKind::ValueValidation, Some(why)) => of_value(error, &why.to_string()),
         (ErrorKind::InvalidSubcommand, _) => no_command(error),
+        (ErrorKind::MissingRequiredArgument, _) => missing(error),
         // No command at all: the whole help.
         (ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand, _) => {
             format!("no command given\n\n{}", error.render())
@@ -74,6 +75,16 @@ fn of_value(error: &clap::Error, why: &str) -> String {
     format!("{argument}{joint} {why}")
 }
 
+/// What is missing, and how the command is used.
+fn missing(error: &clap::Error) -> String {
+    let names = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::Strings(names)) => names.join(" and "),
+        other => other.map(ToString::to_string).unwrap_or_default(),
+    };
+    let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
+    format!("{names} is missing\n\n{usage}\n\nFor more information, try '--help'.")
+}
+
 fn no_command(error: &clap::Error) -> String {
     let word = context(error, ContextKind::InvalidSubcommand).unwrap_or_default();
     let next = match OTHER_WORDS.iter().find(|(words, _)| words.contains(&word.as_str())) {
@@ -90,7 +101,8 @@ fn no_command(error: &clap::Error) -> String {
 fn context(error: &clap::Error, kind: ContextKind) -> Option<String> {
     match error.get(kind)? {
         ContextValue::String(text) => Some(text.clone()),
-        ContextValue::Strings(texts) => texts.first().cloned(),
+        // The nearest comes last.
+        ContextValue::Strings(texts) => texts.last().cloned(),
         _ => None,
     }
 }
@@ -141,6 +153,12 @@ mod tests {
             "--wait \"10\" is not a length of time; write it like 10s, 500ms or 2m"
         );
         assert!(said(&["get", "a#b"]).starts_with("<NAME>: "), "{}", said(&["get", "a#b"]));
+    }
+
+    #[test]
+    fn what_is_missing_is_named_with_the_usage() {
+        let said = said(&["run", "a"]);
+        assert!(said.starts_with("<CMD>... is missing\n\nUsage: leasehold run "), "{said}");
     }
 
     #[test]

@@ -2,15 +2,15 @@
 
 use clap::builder::Resettable;
 use clap::parser::ValueSource;
-use clap::{ArgMatches, Command as Parser, FromArgMatches};
+use clap::{ArgMatches, Command as Parser, CommandFactory, FromArgMatches};
 
-use super::groups::{command, uses_store};
+use super::groups::{finished, uses_store};
 use super::{Cli, Command, FenceCommand, fence, mistakes, run};
 use crate::exit::Exit;
 
 /// Reads it. What cannot be understood is said, and becomes an exit code.
 pub(crate) fn parse() -> Result<Cli, Exit> {
-    let matches = without_empty_variables(command()).try_get_matches();
+    let matches = finished(without_empty_variables(Cli::command())).try_get_matches();
     let matches = matches.map_err(|error| mistakes::say(&without_variable(error)))?;
     if let Some(why) = names_needless_store(&matches) {
         return Err(mistakes::say_plainly(&why));
@@ -66,12 +66,12 @@ fn without_variable(error: clap::Error) -> clap::Error {
     if !error.use_stderr() {
         return error;
     }
-    let command = command().mut_arg("store", |store| store.env(Resettable::Reset));
-    without_empty_variables(command).try_get_matches().err().unwrap_or(error)
+    let command = Cli::command().mut_arg("store", |store| store.env(Resettable::Reset));
+    finished(without_empty_variables(command)).try_get_matches().err().unwrap_or(error)
 }
 
-/// What is said when a command that uses no store is given one on the command line, or the time-out of one. A variable that is set for other
-/// commands does no harm.
+/// What is said when a command that uses no store is given one on the command line: it would do its work elsewhere than its user thinks. A
+/// variable that is set for other commands does no harm.
 fn names_needless_store(matches: &ArgMatches) -> Option<String> {
     let (mut path, mut own) = (Vec::new(), matches);
     while let Some((word, below)) = own.subcommand() {
@@ -79,19 +79,13 @@ fn names_needless_store(matches: &ArgMatches) -> Option<String> {
         own = below;
     }
     let path = path.join(" ");
-    if uses_store(&path) {
+    if uses_store(&path) || own.value_source("store") != Some(ValueSource::CommandLine) {
         return None;
     }
-    let given = |option| own.value_source(option) == Some(ValueSource::CommandLine);
-    match path.as_str() {
-        "serve" if given("store") => Some(
-            "serve takes no --store; name its directory with --data, and its address with --listen"
-                .to_owned(),
-        ),
-        _ if given("store") => Some(format!("{path} uses no store; leave --store out")),
-        // The proxy has one of its own.
-        "fence proxy" => None,
-        _ if given("timeout") => Some(format!("{path} uses no store; leave --timeout out")),
-        _ => None,
-    }
+    Some(match path.as_str() {
+        "serve" => {
+            "serve takes no --store; name its directory with --data, and its address with --listen".to_owned()
+        }
+        _ => format!("{path} uses no store; leave --store out"),
+    })
 }

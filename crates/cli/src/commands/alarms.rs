@@ -26,10 +26,7 @@ pub(super) async fn run(console: &Console, place: &Place, args: &AlarmsArgs) -> 
 }
 
 async fn list(console: &Console, place: &Place) -> Result<Exit, Trouble> {
-    let store = place.look().await?;
-    let alarms = store.alarms().await;
-    store.close().await;
-    let alarms = alarms?;
+    let alarms = place.ask(async |store| store.alarms().await).await?;
     let mut table = Table::new(&["NAME", "TOKEN SHOWN", "BY", "SINCE"]);
     for alarm in &alarms {
         table.row(vec![
@@ -44,10 +41,7 @@ async fn list(console: &Console, place: &Place) -> Result<Exit, Trouble> {
 }
 
 async fn clear(console: &Console, place: &Place, args: &ClearArgs) -> Result<Exit, Trouble> {
-    let store = place.look().await?;
-    let cleared = answer(&store, args).await;
-    store.close().await;
-    let alarm = cleared?;
+    let alarm = place.ask(async |store| answer(store, args).await).await?;
     let (name, token) = (&args.name, alarm.token);
     let text = format!("{name}: the alarm of token {token} is cleared; it is granted again");
     console.result(text, &AlarmJson::new(&alarm))?;

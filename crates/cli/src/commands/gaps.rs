@@ -38,9 +38,7 @@ struct Asked {
 }
 
 pub(super) async fn run(console: &Console, place: &Place, args: &GapsArgs) -> Result<Exit, Trouble> {
-    let store = place.look().await?;
-    let found = find(&store, args).await;
-    store.close().await;
+    let found = place.ask(async |store| find(store, args).await).await;
     let (names, outages) = found?;
     let asked = Asked {
         last: args.last,

@@ -22,9 +22,7 @@ pub(super) async fn run(console: &Console, place: &Place, args: &GetArgs) -> Res
     if let Some(token) = args.token {
         return check::run(console, place, &args.name, token).await;
     }
-    let store = place.look().await?;
-    let view = store.lease(&args.name).await;
-    store.close().await;
+    let view = place.ask(async |store| store.lease(&args.name).await).await;
     let Some(view) = view? else {
         let text = format!("{}: nobody holds it, and nothing is known of it", args.name);
         console.result(text, &LeaseJson::unknown(args.name.as_str()))?;

@@ -31,9 +31,7 @@ struct Known {
 }
 
 pub(super) async fn run(console: &Console, place: &Place, args: &NameArgs) -> Result<Exit, Trouble> {
-    let store = place.look().await?;
-    let known = look(&store, args).await;
-    store.close().await;
+    let known = place.ask(async |store| look(store, args).await).await;
     let known = known?;
     let mut table = Table::new(&["SINCE", "AGO", "HELD", "TOKEN", "READY AFTER", "HOLDER", "HOW"]);
     let mut row = |ago: Millis, held: Millis, token: Token, ready: String, label, how: String| {

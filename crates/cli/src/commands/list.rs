@@ -23,9 +23,7 @@ pub(super) async fn run(console: &Console, place: &Place, args: &ListArgs) -> Re
     if args.sessions {
         return sessions::run(console, place).await;
     }
-    let store = place.look().await?;
-    let found = pages(&store, &args.prefix).await;
-    store.close().await;
+    let found = place.ask(async |store| pages(store, &args.prefix).await).await;
     let stopped = |view: &LeaseView| view.cool_down.is_some() || view.alarm.is_some();
     let in_use = |view: &LeaseView| !view.holders.is_empty() || view.waiting > 0 || stopped(view);
     let views: Vec<LeaseView> = found?.into_iter().filter(|view| args.all || in_use(view)).collect();

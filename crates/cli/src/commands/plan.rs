@@ -44,13 +44,6 @@ fn text_of(console: &Console, plan: &Plan, args: &PlanArgs) -> String {
     text::report(console, plan, closest.as_ref(), args.leases, args.preset)
 }
 
-/// What the numbers are refused with, as it is printed.
-pub(super) fn refusal(args: &PlanArgs) -> Option<String> {
-    let plan = plan_of(args).ok()?;
-    let text = text::verdict(&plan, None);
-    plan.verdict.err().map(|_| text)
-}
-
 /// What the command line asks for, with everything that follows.
 fn plan_of(args: &PlanArgs) -> Result<Plan, Trouble> {
     let (start, given) = match args.preset {

@@ -24,9 +24,7 @@ struct Revoked<'a> {
 }
 
 pub(super) async fn run(console: &Console, place: &Place, args: &RevokeArgs) -> Result<Exit, Trouble> {
-    let store = place.look().await?;
-    let outcome = revoke(&store, args).await;
-    store.close().await;
+    let outcome = place.ask(async |store| revoke(store, args).await).await;
     let (token, holder, held_back) = outcome?;
     let json = Revoked {
         resource: args.name.as_str(),

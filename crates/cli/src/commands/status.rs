@@ -77,10 +77,7 @@ async fn look(
     if place.directory().is_none() {
         of_nodes(place, timeout, status, lines).await?;
     }
-    let store = place.look().await?;
-    let alarms = store.alarms().await;
-    store.close().await;
-    let alarms = alarms?;
+    let alarms = place.ask(async |store| store.alarms().await).await?;
     if !status.reachable {
         status.reachable = true;
         lines.push("reachable: yes".to_owned());

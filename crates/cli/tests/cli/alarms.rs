@@ -9,7 +9,7 @@ use leasehold::{Label, ResourceName, SessionId, Token};
 use leasehold_wire::{Hello, encode_client, encode_opening};
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, eventually, masked};
+use super::stage::{Stage, eventually, masked};
 
 /// Above every token that is granted here.
 const AHEAD: u64 = 4_711;

@@ -12,7 +12,7 @@ use rustix::termios::{Winsize, tcsetwinsize};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use crate::stage::{Running, Stage, eventually};
+use super::stage::{Running, Stage, eventually};
 
 /// What begins a line that replaces the one before.
 const NEW_FRAME: &str = "\r\x1b[K";

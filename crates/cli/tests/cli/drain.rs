@@ -6,7 +6,7 @@ use leasehold_cli::guardian::clock::Point;
 use rustix::process::{Pid, Signal, test_kill_process};
 use serde_json::Value;
 
-use crate::stage::{Stage, eventually};
+use super::stage::{Stage, eventually};
 
 /// Says its number, and ends with 3 when it is asked to. The shell says nothing of how its children end.
 const TIDY: &str = "exec 2>/dev/null; trap 'exit 3' TERM; echo $$; while :; do sleep 0.05; done";

@@ -3,7 +3,7 @@
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::stage::Stage;
+use super::stage::Stage;
 
 #[test]
 fn there_is_nothing_to_release_or_revoke_where_nobody_holds() {

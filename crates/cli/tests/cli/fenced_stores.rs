@@ -10,7 +10,7 @@ use leasehold_kit::{Receiver as _, mariadb, redis, s3};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, said};
+use super::stage::{Stage, said};
 
 const GUIDE: &str = include_str!("../../../../docs/guides/fence-sql.md");
 const BUCKET: &str = "fenced";

@@ -3,7 +3,7 @@
 use leasehold_kit::{Receiver as _, postgres};
 use serde_json::json;
 
-use crate::stage::Stage;
+use super::stage::Stage;
 
 /// The tables and functions of the fence, as the library ships them.
 const MIGRATION: &str = include_str!("../../../fence/src/postgres/migration.sql");

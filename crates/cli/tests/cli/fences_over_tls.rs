@@ -5,7 +5,7 @@ use std::time::Duration;
 use leasehold_cli::guardian::clock::Point;
 use leasehold_kit::{Receiver as _, mariadb, postgres};
 
-use crate::stage::{Said, Stage};
+use super::stage::{Said, Stage};
 
 /// What `run` ends with if a receiver could not be sealed.
 const NOT_SEALED: i32 = 119;

@@ -5,7 +5,7 @@ use std::os::unix::net::UnixDatagram;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::stage::{Running, Stage, eventually};
+use super::stage::{Running, Stage, eventually};
 
 /// Says where it is to say that it is ready, and ends when it is asked to.
 const ASKED_FOR_READINESS: &str =

@@ -3,7 +3,7 @@
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::stage::{Running, Stage, eventually};
+use super::stage::{Running, Stage, eventually};
 
 /// Starts somebody who waits, and comes back when it stands in the queue.
 fn waiter(stage: &Stage, label: &str) -> Running {

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Write as _;
 use std::process::Stdio;
 
-use crate::stage::{Said, Stage};
+use super::stage::{Said, Stage};
 
 fn path(stage: &Stage, name: &str) -> String {
     stage.dir.path().join(name).to_str().unwrap().to_owned()

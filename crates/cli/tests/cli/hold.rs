@@ -3,7 +3,7 @@
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, eventually};
+use super::stage::{Stage, eventually};
 
 #[test]
 fn it_says_when_it_holds_and_when_it_has_let_go() {

@@ -1,6 +1,6 @@
 //! Input that cannot be: one line that names the value, the limit and the next step, and exit code 2, or 125 of `run`.
 
-use crate::stage::Stage;
+use super::stage::Stage;
 
 /// The exit code of a mistake: that of `run` does not look like its command's.
 fn misuse(arguments: &[&str]) -> Option<i32> {
@@ -126,7 +126,7 @@ fn a_command_of_another_system_leads_to_ours() {
 #[test]
 fn a_command_without_a_store_is_given_none() {
     refused(&["plan", "--store", "x"], &["plan uses no store; leave --store out"]);
-    refused(&["--timeout", "1s", "data", "verify", "x"], &["data verify uses no store; leave --timeout out"]);
+    refused(&["--store", "x", "data", "verify", "x"], &["data verify uses no store; leave --store out"]);
     // A variable that is set for the other commands does no harm.
     assert_eq!(Stage::new().say(&["plan"]).code, Some(0));
 }

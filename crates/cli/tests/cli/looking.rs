@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, eventually, masked};
+use super::stage::{Stage, eventually, masked};
 
 /// The value with every length replaced, because those differ from run to run.
 fn without_lengths(mut value: Value) -> Value {

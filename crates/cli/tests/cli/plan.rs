@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::stage::Stage;
+use super::stage::Stage;
 
 #[test]
 fn a_plan_needs_no_store_and_says_guard_and_effective_period() {

@@ -5,10 +5,10 @@ use std::time::Duration;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::stage::{Stage, eventually};
+use super::stage::{Stage, eventually};
 
 /// Lets a program stand still for a second.
-fn stand_still(running: &crate::stage::Running) {
+fn stand_still(running: &super::stage::Running) {
     running.signal(Signal::STOP);
     std::thread::sleep(Duration::from_millis(1_000));
     running.signal(Signal::CONT);
@@ -37,7 +37,7 @@ fn a_process_that_was_stopped_finds_its_pause_and_advises_otherwise() {
     assert!(running.error_line().contains("measuring"));
     // The store is made and the session is there.
     eventually("it measures", || {
-        let sessions = stage.say(&["--json", "sessions"]).out;
+        let sessions = stage.say(&["--json", "list", "--sessions"]).out;
         sessions.contains("probe").then_some(())
     });
     stand_still(&running);
@@ -78,7 +78,7 @@ fn numbers_that_hold_nowhere_are_refused_before_anything_is_made() {
     assert!(said.err.contains("ttl - margin") && !stage.store().exists(), "{said:?}");
     let said = stage.say(&["probe", "--for", "100ms"]);
     assert_eq!(said.code, Some(2), "{said:?}");
-    assert!(said.err.contains("length of 100ms is outside 1s to 1h"), "{said:?}");
+    assert!(said.err.contains("--for 100ms is below the minimum of 1s"), "{said:?}");
 }
 
 /// What a holder says beside its lines that was stopped for longer than its ttl allows.

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use rustix::process::Signal;
 
-use crate::stage::{Stage, eventually};
+use super::stage::{Stage, eventually};
 
 /// A command that says when it runs and then goes on until it is ended.
 const WAITS: [&str; 4] = ["--", "sh", "-c", "echo ready; exec sleep 300"];
@@ -45,7 +45,7 @@ fn a_relative_store_is_passed_on_as_an_absolute_one() {
     let stage = Stage::new();
     let mut command =
         stage.command(&["--store", "here", "run", "a", "--", "sh", "-c", "echo $LEASEHOLD_STORE"]);
-    let said = crate::stage::said(command.current_dir(stage.dir.path()));
+    let said = super::stage::said(command.current_dir(stage.dir.path()));
     let path = stage.dir.path().canonicalize().unwrap().join("here");
     assert_eq!(said.out, format!("dir:{}\n", path.display()));
 }

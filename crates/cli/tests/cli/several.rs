@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::stage::Stage;
+use super::stage::Stage;
 
 #[test]
 fn the_command_finds_every_token() {

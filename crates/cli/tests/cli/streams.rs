@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, said};
+use super::stage::{Stage, said};
 
 #[test]
 fn errors_are_one_json_object_on_standard_error() {

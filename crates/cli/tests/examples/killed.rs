@@ -1,8 +1,8 @@
 //! The service is killed while one holds and another waits, and comes back where it was.
 
-use crate::language::{Language, Task};
-use crate::stage::Stage;
-use crate::turns::turns;
+use super::language::{Language, Task};
+use super::stage::Stage;
+use super::turns::turns;
 
 /// The holder keeps its lease, the waiter finds its place again, and whoever asks for the lease gets it released.
 fn killed_and_restarted(language: Language) {

@@ -1,14 +1,14 @@
 //! A holder that is stopped for longer than its lease lasts.
 
-use crate::language::{Language, Task};
-use crate::stage::Stage;
-use crate::turns::read;
+use super::language::{Language, Task};
+use super::stage::Stage;
+use super::turns::read;
 
 /// Stops one in the middle of its work while another takes over.
 fn stopped_and_overtaken(language: Language) {
     let stage = Stage::new();
-    let quiet = Task { ttl_ms: 2_000, pages: 2, work_ms: 10, pause_ms: 0 };
-    let stopped = stage.start(language, Task { pause_ms: 6_000, ..quiet });
+    let quiet = Task { ttl_ms: 3_000, pages: 2, work_ms: 10, pause_ms: 0 };
+    let stopped = stage.start(language, Task { pause_ms: 8_000, ..quiet });
     let old = stage.heard("stopped");
     let next = stage.start(language, quiet);
     assert_eq!(next.end(), (Some(0), String::new()), "{}", stage.log());

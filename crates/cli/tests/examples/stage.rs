@@ -10,8 +10,8 @@ use leasehold_cli::guardian::clock::Point;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::language::{Language, Task};
-use crate::turns::read;
+use super::language::{Language, Task};
+use super::turns::read;
 
 /// Longer than anything here takes on a machine that is busy with something else.
 const PATIENCE: Duration = Duration::from_secs(60);

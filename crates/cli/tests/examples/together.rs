@@ -1,8 +1,8 @@
 //! Several at once.
 
-use crate::language::{Language, Task};
-use crate::stage::Stage;
-use crate::turns::turns;
+use super::language::{Language, Task};
+use super::stage::Stage;
+use super::turns::turns;
 
 #[test]
 fn programs_in_two_languages_act_one_at_a_time() {

@@ -2,7 +2,7 @@
 
 use rustix::process::Signal;
 
-use crate::stage::{Stage, eventually};
+use super::stage::{Stage, eventually};
 
 #[test]
 fn a_stale_write_is_refused_before_and_after_a_kill() {

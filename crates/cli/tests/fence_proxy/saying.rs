@@ -2,7 +2,7 @@
 
 use rustix::process::Signal;
 
-use crate::stage::Stage;
+use super::stage::Stage;
 
 #[test]
 fn it_says_where_it_listens_in_plain_text_or_json() {
@@ -32,7 +32,7 @@ fn it_says_where_it_listens_in_plain_text_or_json() {
 fn mistakes_are_named_with_the_next_step() {
     let stage = Stage::new();
     for (more, part) in [
-        (vec!["--timeout", "0s"], "is no time to answer in"),
+        (vec!["--timeout", "0s"], "--timeout 0s is below the minimum of 10ms"),
         (vec!["--timeout", "2"], "is not a length of time"),
         (vec!["--listen", "0.0.0.0:0"], "accept that with --insecure"),
         (vec!["--listen", "nonsense"], "\"nonsense\" is not an address with a port from 0 to 65535"),
@@ -132,9 +132,9 @@ fn help_says_what_it_cannot_do() {
         .unwrap();
     let help = String::from_utf8(said.stdout).unwrap();
     for part in
-        ["--upstream <URL>", "--settle", "[default: 30s]", "weaker than a check", "may still be carried out"]
+        ["--upstream <URL>", "--settle", "[default: 30s]", "weaker than a check", "may still carry out"]
     {
         assert!(help.replace('\n', " ").contains(part) || help.contains(part), "{part}: {help}");
     }
-    assert!(!help.contains("when the store is out of reach"), "its time-out is its own: {help}");
+    assert!(!help.contains("without a connection"), "its time-out is its own: {help}");
 }

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::TcpListener;
 
-use crate::stage::Stage;
+use super::stage::Stage;
 
 /// What a node says of itself that could give a backup.
 const LOCAL: &[u8] = br#"{"name":"n1","id":"1","advertised":"a:1","incarnation":"1","epoch":0,"leader":"n1","ready":true,"applied":"1","members":[{"name":"n1","id":"1","address":"a:1","role":"voter"}]}"#;

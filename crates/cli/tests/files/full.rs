@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::stage::{Serving, Stage};
+use super::stage::{Serving, Stage};
 
 /// A mounted file system, unmounted at the end.
 struct Mounted(PathBuf);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::stage::Stage;
+use super::stage::Stage;
 
 /// Starts a command and kills it after a while; whether it had ended by itself.
 fn kill_after(stage: &Stage, words: &[&str], micros: u64) -> bool {

@@ -1,6 +1,6 @@
 //! A state that begins another life: tokens rise, nobody is granted anything too early, and nothing is done by halves.
 
-use crate::stage::Stage;
+use super::stage::Stage;
 use std::fs;
 
 #[test]

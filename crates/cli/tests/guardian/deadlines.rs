@@ -29,8 +29,8 @@ fn a_command_that_obeys_sigterm_is_not_killed() {
 
 #[test]
 fn the_deadline_counts_from_the_send_however_late_the_answer_came() {
-    // The imagined answer takes 500 ms of each 2000: counted from receipt, the end would come 300 ms too late.
-    let stage = Stage::run(&["--ttl", "2000", "--age", "500", "--renewals", "2"], &deaf_tree());
+    // The imagined answer takes 1000 ms of each 4000: counted from receipt, the end would come 600 ms too late.
+    let stage = Stage::run(&["--ttl", "4000", "--age", "1000", "--renewals", "2"], &deaf_tree());
     let tree = stage.tree();
     assert_before(when_gone(&tree), stage.last_deadline());
     // The wrapper, which would have noticed, had no reason to step in.

@@ -168,10 +168,10 @@ impl Drop for Stage {
     }
 }
 
-/// The example, which lies beside the directory of this test's own binary.
+/// The example, which lies beside the command.
 pub(crate) fn example() -> PathBuf {
-    let own = std::env::current_exe().unwrap();
-    let path = own.parent().unwrap().parent().unwrap().join("examples/supervise");
+    let command = PathBuf::from(env!("CARGO_BIN_EXE_leasehold"));
+    let path = command.parent().unwrap().join("examples/supervise");
     assert!(path.exists(), "{path:?} is missing: build it with cargo build -p leasehold-cli --examples");
     path
 }

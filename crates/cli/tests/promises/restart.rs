@@ -50,7 +50,7 @@ fn over_tcp_a_killed_service_goes_on_with_its_sessions_and_their_waits() {
         let shown = place.command(&["get", "--json", "job"]).output().unwrap();
         serde_json::from_slice(&shown.stdout).unwrap()
     };
-    eventually("somebody waits", || (shown()["waiting"] == 1).then_some(()));
+    eventually("the second waits", || (shown()["waiting"] == 1).then_some(()));
     let mut lines = Vec::new();
     for _ in 0..5 {
         kill_and_start_again(&place);

@@ -44,7 +44,7 @@ fn judge(after: u64, due: u64, held_back: u64) -> Result<u64, String> {
 fn replaced(attempt: u64) -> Result<(u64, bool), String> {
     let (place, ttl) = (Place::in_memory(), TTL.to_string());
     // In every other try the holder also serves the directory.
-    let server = (attempt % 2 == 0).then(|| place.idle_server()).flatten();
+    let server = attempt.is_multiple_of(2).then(|| place.idle_server()).flatten();
     let mut holder = place.worker("hold", &["job", &ttl]);
     holder.wait_for("granted", PATIENCE).expect("the first holder gets the lease");
     let next = place.worker("hold", &["job", &ttl]);
@@ -169,7 +169,7 @@ fn another_process_takes_over_the_directory() {
         let view = wait(store.lease(&ResourceName::new("job").unwrap())).unwrap().expect("it is held");
         let took = millis(now() - killed);
         worst = worst.max(took);
-        let server = place.server().expect("somebody serves");
+        let server = place.server().expect("the directory has a server");
         assert!([holder.pid(), std::process::id()].contains(&server), "{server} has taken over");
         assert_eq!(view.holders[0].token.to_string(), granted[1]);
         let busy = millis(waits.so_far());

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::stage::{Serving, Stage, eventually, log};
+use super::stage::{Serving, Stage, eventually, log};
 
 /// What a directory is known by.
 const LOCK: &str = "lock";
@@ -110,7 +110,7 @@ impl SetBack {
     }
 
     /// Runs a command against the service.
-    fn say(&self, arguments: &[&str]) -> crate::stage::Said {
+    fn say(&self, arguments: &[&str]) -> super::stage::Said {
         let url = self.serving.url();
         let mut all = vec!["--store", url.as_str()];
         all.extend(arguments);

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 
 use rustix::process::Signal;
 
-use crate::stage::{Stage, log};
+use super::stage::{Stage, log};
 
 #[test]
 fn every_command_works_over_the_network() {

@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 use std::process::Command;
 
-use crate::stage::{Running, Stage, log, said};
+use super::stage::{Running, Stage, log, said};
 
 /// As long as no test waits.
 const LONG: &str = "5m";

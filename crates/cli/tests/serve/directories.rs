@@ -1,6 +1,6 @@
 //! Whose directory it is: one service's, and not that of a store without one.
 
-use crate::stage::Stage;
+use super::stage::Stage;
 
 #[test]
 fn a_second_service_in_one_directory_is_refused_with_the_pid_of_the_first() {

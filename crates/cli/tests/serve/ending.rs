@@ -2,7 +2,7 @@
 
 use rustix::process::Signal;
 
-use crate::stage::{Stage, eventually, log};
+use super::stage::{Stage, eventually, log};
 
 #[test]
 fn a_signal_ends_it_well() {

@@ -7,7 +7,7 @@ use leasehold_cli::guardian::clock::Point;
 use leasehold_cli::guardian::tree::Stat;
 use rustix::process::{Pid, Signal};
 
-use crate::stage::{Running, Serving, Stage, eventually};
+use super::stage::{Running, Serving, Stage, eventually};
 
 /// Says its number and its token, and would say if it were asked to end.
 const SCRIPT: &str = "trap 'echo asked' TERM; echo $$ $LEASEHOLD_TOKEN; while :; do sleep 0.05; done";

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use self::prometheus::{Prometheus, curl, promtool};
 use self::promql::{exported, metrics_of, older_format};
-use crate::stage::{Serving, Stage, eventually};
+use super::stage::{Serving, Stage, eventually};
 
 /// A file that is shipped.
 fn shipped(name: &str) -> PathBuf {

@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::Value;
 
-use crate::stage::{Running, Said, Serving, Stage, eventually};
+use super::stage::{Running, Said, Serving, Stage, eventually};
 
 /// Kills the service without a word.
 fn gone(serving: Serving) {

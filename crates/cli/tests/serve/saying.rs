@@ -2,7 +2,7 @@
 
 use std::os::unix::net::UnixDatagram;
 
-use crate::stage::{Stage, log};
+use super::stage::{Stage, log};
 
 #[test]
 fn programs_are_told_every_key_and_the_address() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use leasehold::testing::World;
 use leasehold::{Drain, Draining, Ending, Error, Termination};
 
-use crate::{MOMENT, Running, SECOND, named};
+use super::{MOMENT, Running, SECOND, named};
 
 #[test]
 fn a_drain_finishes_what_is_in_flight_then_gives_back_and_names_the_successor() {

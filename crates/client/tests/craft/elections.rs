@@ -10,7 +10,7 @@ use leasehold::testing::{TestStore, World};
 use leasehold::{Drain, Election, Error, Label, Leader, Leadership, ResourceName, StepDown};
 use tokio::sync::watch;
 
-use crate::{MOMENT, Running, SECOND, named};
+use super::{MOMENT, Running, SECOND, named};
 
 /// How a candidacy ended.
 type Led = Result<Option<Leader>, Error>;

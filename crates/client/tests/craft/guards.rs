@@ -6,7 +6,7 @@ use std::time::Duration;
 use leasehold::testing::World;
 use leasehold::{NoGuard, SessionOptions};
 
-use crate::{MOMENT, Running, SECOND};
+use super::{MOMENT, Running, SECOND};
 
 #[test]
 fn a_token_is_given_by_a_held_lease_only() {

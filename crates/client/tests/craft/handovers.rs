@@ -6,7 +6,7 @@ use std::time::Duration;
 use leasehold::testing::{TestStore, World};
 use leasehold::{Error, Label, Lease, Refusal, Session, SessionEvent, Successor};
 
-use crate::{MOMENT, Running, SECOND, named};
+use super::{MOMENT, Running, SECOND, named};
 
 struct Cast {
     world: World,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use leasehold::testing::World;
 use leasehold::{EndedWhy, Ending, LeaseState, NoGuard};
 
-use crate::{MOMENT, SECOND, named};
+use super::{MOMENT, SECOND, named};
 
 /// The last renewal before the pause was sent at most a third of the ttl before it, so the deadline lies between these.
 const LATEST_CONFIRMATION: Duration = Duration::from_secs(9);

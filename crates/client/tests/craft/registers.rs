@@ -6,7 +6,7 @@ use leasehold::fence::Outcome;
 use leasehold::testing::World;
 use leasehold::{Error, Label, Reason};
 
-use crate::{MOMENT, SECOND, named};
+use super::{MOMENT, SECOND, named};
 
 #[test]
 fn a_register_is_written_by_the_holder_and_read_by_everybody() {

@@ -9,8 +9,8 @@ use leasehold::fence::{Outcome, Receiver, Stamp};
 use leasehold::testing::{TestStore, World};
 use leasehold::{Election, Error, Label, Leadership, Reason, ResourceName, Token};
 
-use crate::scripted::{Say, Scripted};
-use crate::{MOMENT, Running, SECOND, named};
+use super::scripted::{Say, Scripted};
+use super::{MOMENT, Running, SECOND, named};
 
 fn candidate(store: &TestStore, label: &str, receiver: Arc<dyn Receiver>) -> Election {
     store.election("leader").seal_at(receiver).session(named(label)).build().unwrap()

@@ -7,8 +7,8 @@ use leasehold::fence::{Authority, Error as FenceError, Outcome, Stamp};
 use leasehold::testing::{TestStore, World};
 use leasehold::{Error, Lease, ResourceName, Session, SessionEvent, SessionOptions, Successor};
 
-use crate::scripted::{Say, Scripted};
-use crate::{MOMENT, Running, SECOND, named};
+use super::scripted::{Say, Scripted};
+use super::{MOMENT, Running, SECOND, named};
 
 /// ttl less margin: sealing is tried for so long.
 const USABLE: Duration = Duration::from_secs(9);

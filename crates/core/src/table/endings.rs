@@ -87,10 +87,8 @@ impl LeaseTable {
         let Some(holder) = resource.holder_mut(token) else { return };
         holder.draining = None;
         let (session, since, outages) = (holder.session, holder.since, (holder.outages, outages));
-        if !resource.registers.is_empty() {
-            if !planted(Bug::RegisterOutlivesLease) {
-                resource.registers.retain(|_, register| !(register.with_lease && register.token == token));
-            }
+        if !resource.registers.is_empty() && !planted(Bug::RegisterOutlivesLease) {
+            resource.registers.retain(|_, register| !(register.with_lease && register.token == token));
         }
         let label = self.sessions[&session].label.clone();
         resource.history.push_back(Past {

@@ -5,8 +5,8 @@
 
 use leasehold_core::gap::GapCause;
 
-use crate::day::{Day, Holder, Numbers, Open, SessionNumber, What, stretch};
-use crate::truth::Point;
+use super::day::{Day, Holder, Numbers, Open, SessionNumber, What, stretch};
+use super::truth::Point;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {

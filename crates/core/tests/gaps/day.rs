@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use leasehold_core::Mode;
 use leasehold_core::gap::GapCause;
 
-use crate::chance::Chance;
-use crate::truth::{Blackout, GrantId, Mark, Point, Term, Truth};
+use super::chance::Chance;
+use super::truth::{Blackout, GrantId, Mark, Point, Term, Truth};
 
 /// Milliseconds of the day.
 pub(crate) const DAY: u64 = 24 * 60 * 60 * 1_000;

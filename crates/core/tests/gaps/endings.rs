@@ -2,9 +2,9 @@
 
 use leasehold_core::gap::GapCause;
 
-use crate::alone::{Alone, Ending, Next};
-use crate::day::{Day, Holder, Open, What, stretch};
-use crate::truth::Point;
+use super::alone::{Alone, Ending, Next};
+use super::day::{Day, Holder, Open, What, stretch};
+use super::truth::Point;
 
 impl Alone {
     /// The holder is gone.

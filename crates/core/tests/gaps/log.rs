@@ -6,8 +6,8 @@ use leasehold_core::{
     SessionCommand, SessionId, SessionKind, Successor, System, Token, Value,
 };
 
-use crate::day::{Day, Event, LONG_WAIT, What};
-use crate::truth::Order;
+use super::day::{Day, Event, LONG_WAIT, What};
+use super::truth::Order;
 
 /// An entry, with the names at which everything must be shown behind it, and the tokens that it grants.
 pub(crate) struct Step {
@@ -193,7 +193,7 @@ pub(crate) fn write(day: &mut Day) -> (Vec<Step>, Order, Vec<SessionId>) {
 }
 
 /// The outages in the order of the log.
-fn ordered(day: &Day, marks: &[usize]) -> Vec<crate::truth::Blackout> {
+fn ordered(day: &Day, marks: &[usize]) -> Vec<super::truth::Blackout> {
     let mut blackouts = day.blackouts.clone();
     let mut place = vec![0; marks.len()];
     marks.iter().enumerate().for_each(|(at, mark)| place[*mark] = at);

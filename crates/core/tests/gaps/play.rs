@@ -8,10 +8,10 @@ use leasehold_core::{
     SessionId, System,
 };
 
-use crate::chance::Chance;
-use crate::day::Day;
-use crate::log::{Step, name};
-use crate::truth::{Known, Order};
+use super::chance::Chance;
+use super::day::Day;
+use super::log::{Step, name};
+use super::truth::{Known, Order};
 
 /// Gaps that are kept of one name.
 const KEPT: usize = 32;
@@ -36,7 +36,7 @@ pub(crate) struct Played {
 
 impl Played {
     pub(crate) fn new(seed: u64, mut day: Day) -> Self {
-        let (steps, order, ids) = crate::log::write(&mut day);
+        let (steps, order, ids) = super::log::write(&mut day);
         let names = 0..day.modes.len();
         let of_name = |nth: usize| {
             let of_name = day.sessions.iter().zip(&ids).filter(|(session, _)| session.name == nth);

@@ -3,9 +3,9 @@
 use leasehold_core::Mode;
 use leasehold_core::gap::GapCause;
 
-use crate::alone::numbers;
-use crate::day::{Day, Holder, Open, What};
-use crate::truth::Point;
+use super::alone::numbers;
+use super::day::{Day, Holder, Open, What};
+use super::truth::Point;
 
 /// One name with several holders, all of which act.
 pub(crate) struct Several {

@@ -4,7 +4,7 @@ use leasehold_core::table::{HoldingState, LeaseView, ReadinessView};
 use leasehold_core::{CommandNumber, ItemNumber, LeaseTable, Millis, RegisterKey};
 use proptest::prelude::*;
 
-use crate::resolve::resource;
+use super::resolve::resource;
 use leasehold_oracle::Naive;
 
 pub(crate) fn same_state(table: &LeaseTable, naive: &Naive) -> Result<(), TestCaseError> {

@@ -6,8 +6,8 @@ use leasehold_core::{Answer, Applied, Event, ItemKind, LeaseTable, Reply};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 
-use crate::steps::script;
-use crate::{LONGEST, entries};
+use super::steps::script;
+use super::{LONGEST, entries};
 
 /// Histories looked at: the same ones every time.
 const HISTORIES: usize = 150;

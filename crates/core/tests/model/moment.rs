@@ -3,7 +3,7 @@
 
 use leasehold_core::{Command, Entry, ItemNumber, LogTime, RenewalNumber, SessionId};
 
-use crate::steps::{EntryStep, TimePick};
+use super::steps::{EntryStep, TimePick};
 use leasehold_oracle::{Naive, Session};
 
 /// When an entry comes, and whose renewals are left out on the way to it.

@@ -8,7 +8,7 @@ use leasehold_core::{
     Unavailable, Value,
 };
 
-use crate::{bring_to_rest, compare};
+use super::{bring_to_rest, compare};
 use leasehold_oracle::Naive;
 
 /// Far longer than anything here lasts.

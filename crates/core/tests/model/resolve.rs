@@ -7,8 +7,8 @@ use leasehold_core::{
     Successor, System, Token, Value,
 };
 
-use crate::moment::{Moment, renewal};
-use crate::steps::{
+use super::moment::{Moment, renewal};
+use super::steps::{
     EntryStep, LimitsPick, ModePick, OpStep, OpenPick, Script, SeenPick, Step, SuccessorPick, TokenPick,
 };
 use leasehold_oracle::{Naive, Session};

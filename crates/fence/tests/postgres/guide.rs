@@ -1,11 +1,11 @@
-//! `docs/guides/fence-postgres.md`, as it stands.
+//! `docs/guides/fence-sql.md`, as it stands.
 
 use std::path::Path;
 use std::process::Command;
 
 use crate::postgres::world::{World, refused_for, run, stamp};
 
-const GUIDE: &str = include_str!("../../../../docs/guides/fence-postgres.md");
+const GUIDE: &str = include_str!("../../../../docs/guides/fence-sql.md");
 /// Printed behind every command: no program prints this character.
 const MARK: &str = "\u{1e}";
 

@@ -5,13 +5,13 @@
 //! | 0 to 7 | `LHBACKUP` |
 //! | 8, 9 | version |
 //! | 10, 11 | zero |
-//! | 12 to 15 | CRC32C of the other 60 bytes of the head |
+//! | 12 to 15 | CRC32C, continued from `HEAD_SEED`, of the other 60 bytes of the head |
 //! | 16 to 31 | incarnation |
 //! | 32 to 39, 40 to 47 | index and term of the last entry covered |
 //! | 48 to 55 | length of the body |
 //! | 56, 57 | epoch |
 //! | 58, 59 | zero |
-//! | 60 to 63 | CRC32C of the body |
+//! | 60 to 63 | CRC32C, continued from `BODY_SEED`, of the body |
 //! | 64 on | the body |
 //!
 //! Numbers are little-endian. Magic, version and the head's checksum keep their places in every later version.

@@ -1,11 +1,11 @@
-//! Goes through one scope of the model, with all rules or without one, and tells what it found.
+//! Goes through one scope of the model, with all rules or with a bug, and tells what it found.
 //!
-//! `check-model SCOPE [--without RULE] [--deeper N]`. A line of progress per second goes to standard error.
+//! `check-model SCOPE [--bug NAME] [--deeper N]`. A line of progress per second goes to standard error.
 
 use std::process::ExitCode;
 
 use clap::Parser;
-use leasehold_model::{Protocol, Rule, Rules, Scope, story};
+use leasehold_model::{Bug, Protocol, Rules, Scope, story};
 use stateright::report::WriteReporter;
 use stateright::{Checker, HasDiscoveries, Model};
 
@@ -13,9 +13,9 @@ use stateright::{Checker, HasDiscoveries, Model};
 struct Arguments {
     /// Which scope: clocks, tight, releases, expiries, leaders, failover, patience, restore, lives, fence, lateness or everything.
     scope: String,
-    /// The rule to take away, as its variant is spelt.
+    /// The bug to put in, as its variant is spelt.
     #[arg(long)]
-    without: Option<String>,
+    bug: Option<String>,
     /// So many more ticks and renewals.
     #[arg(long, default_value_t = 0)]
     deeper: u8,
@@ -30,11 +30,11 @@ fn main() -> ExitCode {
         eprintln!("there is no scope {:?}", arguments.scope);
         return ExitCode::from(2);
     };
-    let rules = match arguments.without.as_deref().map(Rule::named) {
+    let rules = match arguments.bug.as_deref().map(Bug::named) {
         None => Rules::all(),
-        Some(Some(rule)) => Rules::without(rule),
+        Some(Some(bug)) => Rules::with(bug),
         Some(None) => {
-            eprintln!("there is no such rule; there are {:?}", Rule::ALL);
+            eprintln!("there is no such bug; there are {:?}", Bug::ALL);
             return ExitCode::from(2);
         }
     };

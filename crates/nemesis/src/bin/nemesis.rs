@@ -1,21 +1,17 @@
 //! Runs scenarios and says what came of them.
 
-#[path = "nemesis/args.rs"]
-mod args;
-
 use std::fs::File;
 use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Parser as _;
+use leasehold_args::nemesis::Args;
 use leasehold_nemesis::check::{self, Rules};
 use leasehold_nemesis::history::{self, At, Now};
 use leasehold_nemesis::scenario::{self, Scenario};
 use leasehold_nemesis::stage::Options;
 use leasehold_nemesis::summary::{Outcome, Summary};
-
-use args::Args;
 
 fn main() -> ExitCode {
     match run(&Args::parse()) {
@@ -136,6 +132,6 @@ mod tests {
     #[test]
     fn the_command_line_lists_the_scenarios() {
         let listed: Vec<_> = ALL.iter().map(|scenario| (scenario.name, scenario.about)).collect();
-        assert_eq!(listed, super::args::SCENARIOS);
+        assert_eq!(listed, leasehold_args::nemesis::SCENARIOS);
     }
 }

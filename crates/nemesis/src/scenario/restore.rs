@@ -91,7 +91,7 @@ pub(super) fn begin_again(stage: &mut Stage, backup: &Path, words: &[&str], life
     (node.beginning, node.idle) = (Beginning::Alone, false);
     let (name, address) = (node.name.clone(), node.address.clone());
     let (data, file) = (node.data.to_string_lossy().into_owned(), backup.to_string_lossy().into_owned());
-    let place = ["restore", &file, "--data", &data, "--name", &name, "--listen-address", &address];
+    let place = ["data", "restore", &file, "--data", &data, "--name", &name, "--listen-address", &address];
     stage.cluster.operate(&[&place[..], words].concat())?;
     let started = stage.fault("the backup is restored and served");
     stage.cluster.nodes[0].start()?;
@@ -136,7 +136,7 @@ fn without_the_word(stage: &mut Stage, backup: &Path) -> Result<()> {
     let data = stage.cluster.nodes[0].data.with_file_name("data-refused");
     let (file, place) = (backup.to_string_lossy().into_owned(), data.to_string_lossy().into_owned());
     let mut violations = Vec::new();
-    match stage.cluster.operate(&["restore", &file, "--data", &place]) {
+    match stage.cluster.operate(&["data", "restore", &file, "--data", &place]) {
         Ok(said) => violations.push(format!("a restore without --first-restore or --above was done: {said}")),
         Err(error) => {
             let said = format!("{error:#}");

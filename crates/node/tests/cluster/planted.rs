@@ -4,9 +4,10 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use leasehold_core::planted::{Bug, plant};
-use leasehold_node::{Input, Options, PeerMessage};
+use leasehold_node::{Fatal, Input, Options, PeerMessage};
 use raft::eraftpb::{Message, MessageType};
 
+use crate::cut_writes::{catches_up_and_crashes, two_changes_and_a_crash};
 use crate::schedule::play;
 use crate::world::{World, id_of};
 
@@ -100,4 +101,23 @@ fn a_wiped_member_with_its_old_id_is_noticed() {
 fn clocks_that_run_too_fast_are_noticed() {
     let why = noticed(Bug::FastClock, 10);
     is_one_of(&why, &["log time moved by"]);
+}
+
+#[test]
+fn a_disk_that_writes_the_commit_behind_the_entries_is_noticed() {
+    let _planted = plant(Bug::WritesEntriesFirst);
+    assert!(two_changes_and_a_crash(0).checks.violations.is_empty());
+    let world = two_changes_and_a_crash(1);
+    let why = world.checks.violations.concat();
+    assert!(why.contains("two leaders in term"), "{why}");
+}
+
+#[test]
+fn a_disk_that_writes_the_commit_before_the_entries_is_noticed() {
+    let _planted = plant(Bug::WritesVotesFirst);
+    let (_, _, started) = catches_up_and_crashes(1);
+    assert!(
+        matches!(&started, Err(Fatal::Invariant(why)) if why.contains("before its commit")),
+        "{started:?}"
+    );
 }

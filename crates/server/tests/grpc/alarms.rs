@@ -4,7 +4,7 @@ use leasehold_core::{Refusal, Unavailable};
 use leasehold_wire::messages as pb;
 use tonic::Code;
 
-use crate::support::{Running, acquire, assert_status, held, open, refusal, release};
+use super::support::{Running, acquire, assert_status, held, open, refusal, release};
 
 #[tokio::test]
 async fn an_alarm_is_raised_listed_and_answered() {

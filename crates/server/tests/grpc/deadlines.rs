@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tonic::Code;
 
-use crate::support::{Running, acquire, assert_status, held, open, renew};
+use super::support::{Running, acquire, assert_status, held, open, renew};
 
 #[tokio::test]
 async fn a_deadline_that_passes_takes_the_wait_with_it() {
@@ -59,7 +59,7 @@ async fn a_caller_that_goes_away_takes_its_wait_with_it() {
 }
 
 /// The cancel goes through the log, so it is not there at once.
-async fn until_nothing_waits(client: &mut crate::support::Client, key: &str) {
+async fn until_nothing_waits(client: &mut super::support::Client, key: &str) {
     let gone = async {
         while !renew(client, key).await.waits.is_empty() {
             tokio::time::sleep(Duration::from_millis(5)).await;

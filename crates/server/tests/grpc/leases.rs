@@ -10,7 +10,7 @@ use pb::token_check::Check;
 use prost::Message;
 use tonic::Code;
 
-use crate::support::{Client, Running, acquire, assert_status, granted, held, open, refusal, release, renew};
+use super::support::{Client, Running, acquire, assert_status, granted, held, open, refusal, release, renew};
 
 fn wanted(resource: &str, mode: Mode) -> pb::ResourceRequest {
     pb::ResourceRequest { resource: resource.into(), mode: Some(pb::Mode { mode: Some(mode) }) }

@@ -6,7 +6,7 @@ use tonic::Code;
 use tonic_health::pb::health_client::HealthClient;
 use tonic_health::pb::{HealthCheckRequest, health_check_response::ServingStatus};
 
-use crate::support::{Running, assert_status, held, open, renew};
+use super::support::{Running, assert_status, held, open, renew};
 
 #[tokio::test]
 async fn a_revoke_ends_the_lease_that_it_names_and_no_other() {

@@ -4,7 +4,7 @@ use leasehold_core::Refusal;
 use leasehold_wire::messages as pb;
 use tonic::Code;
 
-use crate::support::{Running, assert_status, failure, held, open, refusal, renew};
+use super::support::{Running, assert_status, failure, held, open, refusal, renew};
 
 #[tokio::test]
 async fn an_open_gives_a_key_and_the_numbers_to_live_by() {
@@ -83,7 +83,7 @@ async fn a_renewal_lists_leases_and_waits() {
     let waiting = pb::AcquireRequest {
         wait_ms: Some(60_000),
         return_when_queued: true,
-        ..crate::support::acquire(&second, "jobs")
+        ..super::support::acquire(&second, "jobs")
     };
     let queued = client.acquire(waiting).await.unwrap().into_inner();
     let renewed = renew(&mut client, &first).await;

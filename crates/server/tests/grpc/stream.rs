@@ -14,7 +14,7 @@ use prost::bytes::Bytes;
 use tokio::sync::mpsc;
 use tonic::{Code, Status, Streaming};
 
-use crate::support::{Running, assert_status};
+use super::support::{Running, assert_status};
 
 /// One call of the session stream, from the client's side.
 struct Connection {

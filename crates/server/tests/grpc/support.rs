@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status};
 
-use crate::generated::leasehold_client::LeaseholdClient;
+use super::generated::leasehold_client::LeaseholdClient;
 
 pub(crate) type Client = LeaseholdClient<Channel>;
 

@@ -8,7 +8,7 @@ use leasehold_wire::Wire;
 use leasehold_wire::messages as pb;
 use tonic::{Code, Status, Streaming};
 
-use crate::support::{Client, Running, acquire, assert_status, failure, held, open, release};
+use super::support::{Client, Running, acquire, assert_status, failure, held, open, release};
 
 type Stream = Streaming<pb::WatchResponse>;
 

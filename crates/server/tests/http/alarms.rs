@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::client::Watch;
-use crate::stage::Stage;
+use super::client::Watch;
+use super::stage::Stage;
 
 /// Above every token that is granted here.
 const AHEAD: &str = "4711";
@@ -15,7 +15,7 @@ fn show(stage: &Stage, key: &str) -> Value {
     stage.post("/v1/lease/release", &body).fault(409, "token-ahead", "refused")
 }
 
-fn clear(stage: &Stage, token: &str) -> crate::client::Reply {
+fn clear(stage: &Stage, token: &str) -> super::client::Reply {
     let body = json!({ "resource": "job", "token": token, "reason": "made up", "by": "alice" });
     stage.post("/v1/lease/clear-alarm", &body)
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::stage::Stage;
+use super::stage::Stage;
 
 #[test]
 fn a_node_that_stands_alone_is_a_cluster_of_one() {

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use crate::client::Watch;
-use crate::stage::Stage;
+use super::client::Watch;
+use super::stage::Stage;
 
 #[test]
 fn whoever_is_kept_waiting_is_told_and_has_no_wait_left() {

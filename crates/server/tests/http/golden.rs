@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use crate::stage::Stage;
+use super::stage::Stage;
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/http/golden.txt");
 /// Answers are broken at a comma after so many characters.

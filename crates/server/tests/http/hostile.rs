@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::stage::Stage;
+use super::stage::Stage;
 
 const JSON: &str = "Content-Type: application/json";
 

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::stage::Stage;
+use super::stage::Stage;
 
 #[test]
 fn a_lease_from_beginning_to_end() {

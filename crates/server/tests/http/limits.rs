@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::stage::Stage;
+use super::stage::Stage;
 
 const JSON: &str = "Content-Type: application/json";
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::stage::Stage;
+use super::stage::Stage;
 
 fn names(page: &Value) -> Vec<&str> {
     let leases = page["leases"].as_array().expect("a page has leases");

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::stage::Stage;
+use super::stage::Stage;
 
-fn revoke(stage: &Stage, token: &str, now: bool) -> crate::client::Reply {
+fn revoke(stage: &Stage, token: &str, now: bool) -> super::client::Reply {
     let body = json!({ "resource": "job", "token": token, "reason": "stuck", "by": "alice", "now": now });
     stage.post("/v1/lease/revoke", &body)
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::stage::Stage;
+use super::stage::Stage;
 
 #[test]
 fn an_open_says_how_to_keep_the_session() {

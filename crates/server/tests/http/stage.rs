@@ -8,7 +8,7 @@ use leasehold_server::{Service, start};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::client::{Connection, Reply};
+use super::client::{Connection, Reply};
 
 /// Between two looks at something that takes a while.
 const LOOK: Duration = Duration::from_millis(5);

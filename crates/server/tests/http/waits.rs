@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::client::Connection;
-use crate::stage::Stage;
+use super::client::Connection;
+use super::stage::Stage;
 
 fn acquire(key: &str, wait_ms: u64) -> Value {
     json!({ "session_key": key, "resource": "job", "wait_ms": wait_ms })

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::client::Watch;
-use crate::stage::Stage;
+use super::client::Watch;
+use super::stage::Stage;
 
 fn newest(stage: &Stage) -> u64 {
     let text = stage.get("/v1/lease/list?limit=1").good()["revision"].clone();

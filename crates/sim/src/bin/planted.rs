@@ -18,7 +18,7 @@ use leasehold_sim::trace::Trace;
 /// The general campaign with a known bug in everything.
 #[derive(Debug, Parser)]
 struct Args {
-    /// The bug, or `none` to see what is found without any. Without it, all of them are listed: name, tab, what it is.
+    /// The bug, or `none` to see what is found without any. Without it, all of them are listed: name, what it is, what finds it.
     #[arg(long)]
     bug: Option<String>,
     /// For so many minutes of one core at most.
@@ -35,7 +35,7 @@ struct Args {
 fn main() -> ExitCode {
     let args = Args::parse();
     let Some(word) = &args.bug else {
-        Bug::ALL.iter().for_each(|bug| println!("{}\t{}", bug.word(), bug.sentence()));
+        Bug::ALL.iter().for_each(|bug| println!("{}\t{}\t{}", bug.word(), bug.sentence(), bug.found_by()));
         return ExitCode::SUCCESS;
     };
     // A panic is a finding, and its words are kept; they need not be shown a thousand times.

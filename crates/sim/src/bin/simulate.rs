@@ -1,7 +1,5 @@
 //! Runs simulated worlds: one seed, or as many as fit into some minutes.
 
-#[path = "simulate/args.rs"]
-mod args;
 #[path = "simulate/tell.rs"]
 mod tell;
 #[path = "simulate/verdict.rs"]
@@ -11,6 +9,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{CommandFactory as _, Parser as _};
+use leasehold_args::simulate::{Args, LONG_MINUTES};
 use leasehold_clock::computed;
 use leasehold_sim::campaign::{Campaign, Length, counted};
 use leasehold_sim::changes::Changes;
@@ -21,7 +20,6 @@ use leasehold_sim::shrink::shrink;
 use leasehold_sim::trace::{MILLI, Trace, seconds};
 use leasehold_sim::world::World;
 
-use args::{Args, LONG_MINUTES};
 use verdict::Verdict;
 
 fn main() -> ExitCode {
@@ -171,7 +169,7 @@ mod tests {
     #[test]
     fn the_words_of_the_command_line_are_those_of_the_faults() {
         let words: Vec<&str> = Fault::ALL.iter().map(|fault| fault.word()).collect();
-        assert_eq!(words, args::FAULTS);
+        assert_eq!(words, leasehold_args::simulate::FAULTS);
     }
 
     #[test]

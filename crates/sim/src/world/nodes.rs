@@ -64,7 +64,6 @@ fn wal_options(must_exist: bool) -> WalOptions {
         segment_bytes: SEGMENT_BYTES,
         reserve_segments: RESERVE_SEGMENTS,
         must_exist,
-        ..WalOptions::default()
     }
 }
 

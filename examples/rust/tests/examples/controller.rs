@@ -8,7 +8,7 @@ use leasehold::testing::World;
 use leasehold_examples::controller::{candidate, control, narrate};
 use tokio::sync::watch;
 
-use crate::{Running, SECOND, together};
+use super::{Running, SECOND, together};
 
 #[test]
 fn the_standby_takes_over_when_it_is_warm_and_everybody_is_told() {

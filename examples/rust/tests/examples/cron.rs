@@ -7,7 +7,7 @@ use leasehold::{Guard, Token};
 use leasehold_examples::cron::{Ran, run_once};
 use tokio::sync::Notify;
 
-use crate::{MOMENT, Running, SECOND};
+use super::{MOMENT, Running, SECOND};
 
 /// Pages that were written, with their tokens. The second page waits until it may go on.
 #[derive(Default)]

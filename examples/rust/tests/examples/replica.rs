@@ -8,7 +8,7 @@ use leasehold::{Drain, Election, Error, Leadership, SessionOptions};
 use leasehold_examples::replica::{Event, run};
 use tokio::sync::Notify;
 
-use crate::{MOMENT, Running, SECOND, together};
+use super::{MOMENT, Running, SECOND, together};
 
 /// What a test does to one replica, and what it hears from it.
 #[derive(Default)]

@@ -6,7 +6,7 @@ use leasehold::SessionOptions;
 use leasehold::testing::{TestStore, World};
 use leasehold_examples::shards::Owner;
 
-use crate::SECOND;
+use super::SECOND;
 
 const SHARDS: u32 = 8;
 

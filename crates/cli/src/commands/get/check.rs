@@ -28,9 +28,7 @@ pub(super) async fn run(
     name: &ResourceName,
     token: Token,
 ) -> Result<Exit, Trouble> {
-    let store = place.look().await?;
-    let answer = store.check(name, token).await;
-    store.close().await;
+    let answer = place.ask(async |store| store.check(name, token).await).await;
     let mut newest_granted = None;
     let (text, status, ending) = match answer? {
         TokenCheck::Current => (format!("{name}: token {token} is current"), "current", None),

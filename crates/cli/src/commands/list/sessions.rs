@@ -17,9 +17,7 @@ struct Sessions {
 }
 
 pub(super) async fn run(console: &Console, place: &Place) -> Result<Exit, Trouble> {
-    let store = place.look().await?;
-    let found = pages(&store).await;
-    store.close().await;
+    let found = place.ask(async |store| pages(store).await).await;
     let views = found?;
     let mut table =
         Table::new(&["SESSION", "STATE", "TTL", "REMAINING", "AGE", "RENEWED", "LEASES", "WAITS", "LABEL"]);

@@ -1,4 +1,8 @@
+use std::time::Duration;
+
 use clap::Parser;
+use leasehold::SessionOptions;
+use leasehold_core::planted::{Bug, plant};
 
 use super::*;
 use crate::args::{Cli, Command};
@@ -7,6 +11,23 @@ fn planned(arguments: &str) -> Plan {
     let cli = Cli::try_parse_from(format!("leasehold plan {arguments}").split_whitespace()).unwrap();
     let Command::Plan(args) = cli.command else { panic!("not a plan") };
     plan_of(&args).unwrap()
+}
+
+/// HTTP and gRPC are asked the same in the tests of the server.
+#[test]
+fn plan_asks_the_judge_that_the_library_asks() {
+    let by_library = || {
+        let [ttl, every, margin, trip] = [10_000, 3_000, 1_500, 50].map(Duration::from_millis);
+        let options = SessionOptions::new().ttl(ttl).renew_every(every).margin(margin).round_trip(trip);
+        options.numbers().err().map(|error| error.to_string())
+    };
+    let by_plan = || planned("--ttl 10s --renew-every 3s --margin 1500ms --rtt 50ms");
+    assert_eq!((by_library(), by_plan().is_accepted()), (None, true));
+    let _planted = plant(Bug::StrictNumbers);
+    let refused = by_library().unwrap();
+    assert!(refused.starts_with("margin of 1500 ms is below"), "{refused}");
+    let printed = text::verdict(&by_plan(), None);
+    assert!(printed.lines().next().unwrap().ends_with(&format!("does not hold: {refused}")), "{printed}");
 }
 
 #[test]

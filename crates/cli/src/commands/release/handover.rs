@@ -30,9 +30,7 @@ pub(super) async fn run(
     args: &ReleaseArgs,
     to: &To,
 ) -> Result<Exit, Trouble> {
-    let store = place.look().await?;
-    let outcome = ask_and_wait(&store, args, to).await;
-    store.close().await;
+    let outcome = place.ask(async |store| ask_and_wait(store, args, to).await).await;
     let (token, holder, next) = outcome?;
     let holder = words::somebody(&holder);
     let json = HandedOver {

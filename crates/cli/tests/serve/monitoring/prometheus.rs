@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::stage::{Running, Stage, eventually};
+use super::super::stage::{Running, Stage, eventually};
 
 /// Between two questions.
 const LOOK: Duration = Duration::from_millis(100);

@@ -1,0 +1,4 @@
+//! Every test of the model, in one program.
+
+mod rules;
+mod whole;

@@ -1,0 +1,4 @@
+//! Every test of the simulator from outside, in one program.
+
+mod documents;
+mod worlds;
