@@ -385,7 +385,9 @@ impl Driver {
 
     /// Says once what is wrong, if the first answer takes long.
     fn report_silence(&mut self, now: Reading) {
-        let silent = self.disconnected_since.or(self.unheard_since).map(|since| now.since(since).greater());
+        // Connections may come and go meanwhile: the longer of the two counts.
+        let since = self.disconnected_since.into_iter().chain(self.unheard_since);
+        let silent = since.map(|since| now.since(since).greater()).max();
         if let Some(silent) = silent.filter(|silent| *silent >= REPORT_AFTER)
             && let Some(report) = self.report.take()
         {
