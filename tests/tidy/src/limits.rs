@@ -9,7 +9,7 @@ const REFERENCE: &str = "docs/reference/limits.md";
 /// Where the others are.
 const INTERNALS: &str = "docs/internals/limits.md";
 /// Packages whose limits people meet.
-const PACKAGES: [&str; 8] = ["client", "core", "fence", "host", "node", "server", "wal", "wire"];
+const PACKAGES: [&str; 9] = ["api", "client", "core", "fence", "host", "node", "server", "wal", "wire"];
 /// How the names of limits begin.
 const BEGINNINGS: [&str; 6] = ["DEFAULT_", "LONGEST_", "MAX_", "MIN_", "MOST_", "SHORTEST_"];
 
