@@ -388,7 +388,8 @@ impl Driver {
         // Connections may come and go meanwhile: the longer of the two counts.
         let since = self.disconnected_since.into_iter().chain(self.unheard_since);
         let silent = since.map(|since| now.since(since).greater()).max();
-        if let Some(silent) = silent.filter(|silent| *silent >= REPORT_AFTER)
+        // With the patience the wait is over too, and its error says the same.
+        if let Some(silent) = silent.filter(|silent| (REPORT_AFTER..self.patience).contains(silent))
             && let Some(report) = self.report.take()
         {
             report.tell(&self.trouble_after(Millis::from_duration(silent).duration()));
