@@ -31,7 +31,7 @@ impl JsonSchema for Number {
 }
 
 /// Text without control characters.
-fn plain(kind: Value, min: usize, max: usize, banned: &str) -> Schema {
+fn plain(kind: &Value, min: usize, max: usize, banned: &str) -> Schema {
     let times = if min == 0 { "*" } else { "+" };
     let pattern = format!(r"^[^\x00-\x1f\x7f-\x9f{banned}]{times}$");
     json_schema!({ "type": kind, "minLength": min, "maxLength": max, "pattern": pattern })
@@ -42,23 +42,23 @@ fn maybe(word: &str) -> Value {
 }
 
 pub(crate) fn resource_needed(_: &mut SchemaGenerator) -> Schema {
-    plain("string".into(), 1, MAX_NAME_BYTES, "#")
+    plain(&"string".into(), 1, MAX_NAME_BYTES, "#")
 }
 
 pub(crate) fn resource(_: &mut SchemaGenerator) -> Schema {
-    plain(maybe("string"), 1, MAX_NAME_BYTES, "#")
+    plain(&maybe("string"), 1, MAX_NAME_BYTES, "#")
 }
 
 pub(crate) fn label(_: &mut SchemaGenerator) -> Schema {
-    plain(maybe("string"), 0, MAX_LABEL_BYTES, "")
+    plain(&maybe("string"), 0, MAX_LABEL_BYTES, "")
 }
 
 pub(crate) fn reason(_: &mut SchemaGenerator) -> Schema {
-    plain("string".into(), 0, MAX_REASON_BYTES, "")
+    plain(&"string".into(), 0, MAX_REASON_BYTES, "")
 }
 
 pub(crate) fn register_key(_: &mut SchemaGenerator) -> Schema {
-    plain("string".into(), 1, MAX_REGISTER_KEY_BYTES, "")
+    plain(&"string".into(), 1, MAX_REGISTER_KEY_BYTES, "")
 }
 
 pub(crate) fn prefix(_: &mut SchemaGenerator) -> Schema {
@@ -87,6 +87,11 @@ pub(crate) fn day(_: &mut SchemaGenerator) -> Schema {
 
 pub(crate) fn day_needed(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "integer", "minimum": 0, "maximum": MAX_POLICY.get() })
+}
+
+/// What fits 32 bits.
+pub(crate) fn small(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "integer", "minimum": 0, "maximum": u32::MAX })
 }
 
 pub(crate) fn page(_: &mut SchemaGenerator) -> Schema {
