@@ -155,6 +155,7 @@ fn fitting<N: TryFrom<u64>, E: Error>(whole: Whole) -> Result<N, E> {
 
 const SMALL: &str = "a whole number from 0 to 4294967295";
 
+#[derive(Clone, Copy)]
 struct Whole(u64);
 
 impl<'de> Deserialize<'de> for Whole {

@@ -211,7 +211,7 @@ impl Operations {
     /// Asks whoever holds a resource to release it. A plain session learns of it with its next renewal.
     pub(crate) async fn ask_release(&self, ask: request::AskRelease) -> Result<Asked, ApiError> {
         let request::AskRelease { resource, token, by } = ask;
-        let (token, by) = (token.map(|token| token.token()), self.by(by));
+        let (token, by) = (token.map(leasehold_api::Number::token), self.by(by));
         let operator = Operator::AskRelease { resource, token, successor: None, by };
         match self.reply(protocol::Request::Operator(operator)).await? {
             Reply::Asked { token, holder } => Ok(Asked { token, holder }),
