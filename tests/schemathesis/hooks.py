@@ -6,6 +6,7 @@ speak for a session that lives and a lease that it holds, so that what is behind
 
 import json
 import os
+import re
 import urllib.request
 
 import schemathesis
@@ -16,6 +17,7 @@ LONGEST_WAIT_MS = 50
 NOBODY_LISTENS = "127.0.0.1:1"
 NEEDS_A_LEASE = ("/v1/leases/release", "/v1/leases/set-value", "/v1/leases/ready", "/v1/registers/write")
 KEY = "leasehold-session"
+WHOLE_KEY = re.compile(r"[0-9]{1,19}-[0-9a-fA-F]{32}")
 
 
 class Holder:
@@ -82,9 +84,24 @@ def before_call(context, case, kwargs):
     if allowed and path == "/v1/cluster/add" and isinstance(body.get("address"), str):
         # A made-up host is looked for in the network, and takes as long as the network likes.
         body["address"] = NOBODY_LISTENS
-    key = (case.headers or {}).get(KEY)
-    if allowed and isinstance(key, str) and not path.endswith("/close") and int(key[-1], 16) % 4 != 0:
-        case.headers[KEY] = HOLDER.living_key()
-        if case.path_parameters:
-            case.path_parameters["session"] = case.headers[KEY].split("-")[0]
+    if not allowed and case.query:
+        # With it, what is not known is let in on purpose.
+        case.query.pop("ignore-unknown", None)
+    if allowed and (case.headers or {}).get(KEY) == HOLDER.key:
         let_in(path, body)
+
+
+@schemathesis.hook
+def map_headers(context, headers):
+    key = (headers or {}).get(KEY)
+    if isinstance(key, str) and WHOLE_KEY.fullmatch(key) and not context.operation.path.endswith("/close") and int(key[-1], 16) % 4 != 0:
+        headers[KEY] = HOLDER.living_key()
+    return headers
+
+
+@schemathesis.hook
+def map_path_parameters(context, path_parameters):
+    session = (path_parameters or {}).get("session")
+    if isinstance(session, str) and session.isdecimal() and context.operation.path.endswith("/renew"):
+        path_parameters["session"] = HOLDER.living_key().split("-")[0]
+    return path_parameters

@@ -23,6 +23,7 @@ pub struct Nothing {}
 #[serde(deny_unknown_fields)]
 pub struct Open {
     /// What the holder calls itself: host, pod, pid.
+    #[serde(default)]
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::label"))]
     pub label: Option<Label>,
     /// How long the session lives after a renewal, 10000 by default; the service may have a lower maximum than five minutes.
@@ -78,9 +79,11 @@ pub struct Sessions {
 #[serde(deny_unknown_fields)]
 pub struct Acquire {
     /// One name; or `resources`.
+    #[serde(default)]
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::resource"))]
     pub resource: Option<ResourceName>,
     /// Several names, all or none, each named once.
+    #[serde(default)]
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::wanted"))]
     pub resources: Option<Vec<Object<Wanted>>>,
     /// How `resource` is held; `slots` if the field slots is given, `exclusive` otherwise.
@@ -90,9 +93,11 @@ pub struct Acquire {
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::slots"))]
     pub slots: Option<u32>,
     /// Text to show with the lease; or `value_hex`.
+    #[serde(default)]
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::value"))]
     pub value: Option<String>,
     /// Bytes to show with the lease, as hexadecimal digits.
+    #[serde(default)]
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::value_hex"))]
     pub value_hex: Option<Hex>,
     /// How long to wait in line; without it, what is not free is refused.
@@ -167,9 +172,11 @@ pub struct SetValue {
     /// The token of the lease.
     pub token: Number,
     /// Text to show.
+    #[serde(default)]
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::value"))]
     pub value: Option<String>,
     /// Bytes to show, as hexadecimal digits.
+    #[serde(default)]
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::value_hex"))]
     pub value_hex: Option<Hex>,
 }
@@ -186,6 +193,7 @@ pub struct Drain {
     pub token: Number,
     /// How many pieces of work are still under way.
     #[serde(deserialize_with = "whole_needed")]
+    #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::small"))]
     pub in_flight: u32,
     /// How long that may still take at most.
     #[serde(deserialize_with = "whole_needed")]
@@ -232,9 +240,11 @@ pub struct Resource {
 #[serde(deny_unknown_fields)]
 pub struct Leases {
     /// Only names that begin with this.
+    #[serde(default)]
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::prefix"))]
     pub prefix: Option<String>,
     /// Only names after this one: `next` of the page before.
+    #[serde(default)]
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::resource"))]
     pub after: Option<ResourceName>,
     /// At most this many, 100 by default. A page with large values is cut short; `next` says so.
@@ -249,12 +259,15 @@ pub struct Leases {
 #[serde(deny_unknown_fields)]
 pub struct Gaps {
     /// One name; then without `prefix`, `after` and `limit`.
+    #[serde(default)]
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::resource"))]
     pub resource: Option<ResourceName>,
     /// Only names that begin with this.
+    #[serde(default)]
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::prefix"))]
     pub prefix: Option<String>,
     /// Only names after this one: `next` of the page before.
+    #[serde(default)]
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::resource"))]
     pub after: Option<ResourceName>,
     /// At most this many, and never more than 100.
@@ -292,6 +305,7 @@ pub struct Revoke {
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::reason"))]
     pub reason: Reason,
     /// Who does it, for the history; the interface by default.
+    #[serde(default)]
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::label"))]
     pub by: Option<Label>,
     /// Grant to the next at once: then only the fence protects.
@@ -312,6 +326,7 @@ pub struct ClearAlarm {
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::reason"))]
     pub reason: Reason,
     /// Who does it, for the history; the interface by default.
+    #[serde(default)]
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::label"))]
     pub by: Option<Label>,
 }
@@ -327,6 +342,7 @@ pub struct AskRelease {
     /// Only the holder of this token.
     pub token: Option<Number>,
     /// Who asks, for the holder; the interface by default.
+    #[serde(default)]
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::label"))]
     pub by: Option<Label>,
 }
@@ -345,9 +361,11 @@ pub struct WriteRegister {
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::register_key"))]
     pub key: RegisterKey,
     /// Text to write.
+    #[serde(default)]
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::value"))]
     pub value: Option<String>,
     /// Bytes to write, as hexadecimal digits.
+    #[serde(default)]
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::value_hex"))]
     pub value_hex: Option<Hex>,
     /// Removes the register; then no value is given.
@@ -375,6 +393,7 @@ pub struct Register {
 #[serde(deny_unknown_fields)]
 pub struct Watch {
     /// Only names that begin with this.
+    #[serde(default)]
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::prefix"))]
     pub prefix: Option<String>,
     /// Only later changes than this revision; the header `Last-Event-ID` wins over it.
@@ -410,6 +429,7 @@ pub struct Member {
 #[serde(deny_unknown_fields)]
 pub struct Transfer {
     /// Which node leads next; without it the voter that is furthest.
+    #[serde(default)]
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::member"))]
     pub to: Option<String>,
 }

@@ -89,6 +89,11 @@ pub(crate) fn day_needed(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "integer", "minimum": 0, "maximum": MAX_POLICY.get() })
 }
 
+/// What fits 32 bits.
+pub(crate) fn small(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "integer", "minimum": 0, "maximum": u32::MAX })
+}
+
 pub(crate) fn page(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": maybe("integer"), "minimum": 1, "maximum": MAX_PAGE })
 }
