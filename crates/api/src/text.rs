@@ -139,23 +139,23 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
 pub(crate) fn whole<'de, D: Deserializer<'de>, N: TryFrom<u64>>(
     deserializer: D,
 ) -> Result<Option<N>, D::Error> {
-    Option::<Whole>::deserialize(deserializer)?
-        .map(|whole| {
-            N::try_from(whole.0).map_err(|_| D::Error::custom(format_args!("{} is not {SMALL}", whole.0)))
-        })
-        .transpose()
+    Option::<Whole>::deserialize(deserializer)?.map(fitting).transpose()
 }
 
 /// The same for a field that must be there.
 pub(crate) fn whole_needed<'de, D: Deserializer<'de>, N: TryFrom<u64>>(
     deserializer: D,
 ) -> Result<N, D::Error> {
-    let whole = Whole::deserialize(deserializer)?;
-    N::try_from(whole.0).map_err(|_| D::Error::custom(format_args!("{} is not {SMALL}", whole.0)))
+    fitting(Whole::deserialize(deserializer)?)
+}
+
+fn fitting<N: TryFrom<u64>, E: Error>(whole: Whole) -> Result<N, E> {
+    N::try_from(whole.0).map_err(|_| E::custom(format_args!("{} is not {SMALL}", whole.0)))
 }
 
 const SMALL: &str = "a whole number from 0 to 4294967295";
 
+#[derive(Clone, Copy)]
 struct Whole(u64);
 
 impl<'de> Deserialize<'de> for Whole {
