@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use leasehold_server::config::Config;
 use leasehold_api::code::{CODES, Kind};
+use leasehold_server::config::Config;
 use leasehold_server::{Service, start};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -68,17 +68,9 @@ pub(super) fn seeds() -> Vec<Vec<u8>> {
         ("/v1/sessions/SESSION/renew", 0, r#"{}"#),
         ("/v1/sessions", 1, "after=3&limit=10"),
         ("/v1/leases/acquire", 0, r#"{"resource":"a","value":"v"}"#),
-        (
-            "/v1/leases/acquire",
-            0,
-            r#"{"resources":[{"resource":"p","mode":"slots","slots":3}],"wait_ms":1}"#,
-        ),
+        ("/v1/leases/acquire", 0, r#"{"resources":[{"resource":"p","mode":"slots","slots":3}],"wait_ms":1}"#),
         ("/v1/leases/release", 0, r#"{"resource":"a","token":"2","drained":true}"#),
-        (
-            "/v1/leases/set-value",
-            0,
-            r#"{"resource":"a","token":"2","value_hex":"00ff"}"#,
-        ),
+        ("/v1/leases/set-value", 0, r#"{"resource":"a","token":"2","value_hex":"00ff"}"#),
         ("/v1/leases/cancel", 0, r#"{"acquire":"1"}"#),
         ("/v1/leases/get", 1, "resource=a"),
         ("/v1/leases", 1, "prefix=a&after=b&limit=7"),
@@ -87,11 +79,7 @@ pub(super) fn seeds() -> Vec<Vec<u8>> {
         ("/v1/leases/revoke", 0, r#"{"resource":"a","token":"2","reason":"r","by":"me","now":true}"#),
         ("/v1/alarms/clear", 0, r#"{"resource":"a","token":"9","reason":"r"}"#),
         ("/v1/leases/ask-release", 0, r#"{"resource":"a","by":"me"}"#),
-        (
-            "/v1/registers/write",
-            0,
-            r#"{"resource":"a","token":"2","key":"k","value":"v","with_lease":true}"#,
-        ),
+        ("/v1/registers/write", 0, r#"{"resource":"a","token":"2","key":"k","value":"v","with_lease":true}"#),
         ("/v1/registers/get", 1, "resource=a&key=k"),
         ("/v1/watch", 1, "prefix=a&after=1"),
         ("/v1/cluster/remove", 0, r#"{"name":"n1"}"#),
@@ -141,10 +129,7 @@ fn judge(status: u16, body: &[u8]) -> String {
     let known = CODES.iter().find(|known| known.name == code);
     let known = known.unwrap_or_else(|| panic!("a code that is not in the list: {shown}"));
     assert_eq!(known.http, status, "{code} has another status");
-    assert!(
-        Kind::ALL.iter().any(|kind| kind.as_str() == text("kind")),
-        "a kind that is not one: {shown}"
-    );
+    assert!(Kind::ALL.iter().any(|kind| kind.as_str() == text("kind")), "a kind that is not one: {shown}");
     assert!(!text("detail").is_empty(), "a fault without words: {shown}");
     code.to_owned()
 }
