@@ -4,7 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 use leasehold_cli::guardian::clock::Point;
-use leasehold_cli::guardian::tree::Stat;
+use leasehold_cli::guardian::tree::{self, Stat};
 use rustix::process::{Pid, Signal};
 
 use super::stage::{Running, Serving, Stage, eventually};
@@ -37,7 +37,10 @@ impl Frozen {
     }
 
     fn stands_still(&self) -> bool {
-        Stat::read(self.command).is_some_and(|stat| stat.is_stopped())
+        let is_stopped = |pid| Stat::read(pid).is_some_and(|stat| stat.is_stopped());
+        // A shell whose child is stopped between vfork and exec sleeps in the kernel until that child goes on.
+        let sleeps = Stat::read(self.command).is_some_and(|stat| stat.state == b'D');
+        is_stopped(self.command) || sleeps && tree::children(self.command).into_iter().any(is_stopped)
     }
 }
 
