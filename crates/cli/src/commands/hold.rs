@@ -98,25 +98,30 @@ async fn watch(
     let mut input_ended = end_of_input();
     let mut shown = "held";
     loop {
-        tokio::select! {
-            _ = lease.changed() => {}
+        let asked = tokio::select! {
+            _ = lease.changed() => None,
             request = lease.release_requested() => {
                 let ReleaseRequest { by, .. } = request;
                 line("release-requested", holding, Some(by.to_string())).say(console)?;
-                return Ok(Over::Asked { drained: true });
+                Some(Over::Asked { drained: true })
             }
             warning = next(&mut warnings) => {
                 let (resource, token) = (lease.fence_name(), lease.granted().fence.to_string());
                 let message = &warning.to_string();
                 console.note(message, &Note { event: "numbers", resource, token, message });
+                None
             }
-            _ = signals.next() => return Ok(Over::Asked { drained: false }),
-            () = ended(&mut input_ended) => return Ok(Over::Asked { drained: false }),
-            () = sleep(LOOK_EVERY) => {}
-        }
+            _ = signals.next() => Some(Over::Asked { drained: false }),
+            () = ended(&mut input_ended) => Some(Over::Asked { drained: false }),
+            () = sleep(LOOK_EVERY) => None,
+        };
         let state = lease.state();
         if matches!(state, LeaseState::Ended { .. }) {
+            // Also if it is asked for at the same moment: a lease that is lost cannot be released.
             return Ok(Over::Lost(lost(lease, &state)));
+        }
+        if let Some(asked) = asked {
+            return Ok(asked);
         }
         let word = words::state_code(&state);
         if word != shown {
