@@ -9,7 +9,7 @@ pub enum Kind {
     Refused,
     /// Not asked, or not taken in: no effect.
     Failed,
-    /// Sent on its way, and nobody can say.
+    /// Sent on its way: it may or may not have taken effect.
     Unknown,
 }
 
@@ -31,7 +31,7 @@ impl Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(i32)]
 pub enum GrpcCode {
-    /// Nobody can say.
+    /// It may or may not have taken effect.
     Unknown = 2,
     /// The request cannot be, whatever the state.
     InvalidArgument = 3,
@@ -45,7 +45,7 @@ pub enum GrpcCode {
     ResourceExhausted = 8,
     /// The state does not allow it.
     FailedPrecondition = 9,
-    /// Somebody else was first.
+    /// Another client was first.
     Aborted = 10,
     /// The place to go on from does not exist (any more).
     OutOfRange = 11,
