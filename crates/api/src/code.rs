@@ -116,28 +116,28 @@ macro_rules! codes {
 /// for limits. An unknown outcome is 500: gateways send again what got 502 to 504, and may do it twice.
 pub const CODES: &[Code] = codes! {
     code("session-ended") Refused 410 NotFound
-        "the session is over: closed, expired, or of another state of the store"
-        "open a new one; what the old one sent without an answer is unknown";
+        "the session is closed, expired, or of another state of the store"
+        "open a new one; the outcome of its unanswered requests is unknown";
     code("session-overdue") Refused 409 FailedPrecondition
-        "the session was not renewed in time, so nothing is granted to it"
+        "the session was not renewed in time and gets no grants"
         "renew, then ask again; the library does";
     code("older-attach") Refused 409 FailedPrecondition
         "a newer connection has taken over the session"
         "use the newer one; two processes must not share a session";
     code("command-gap") Refused 409 FailedPrecondition
         "a command before this one is missing"
-        "send again from the missing one; the library does";
+        "resend from the missing one; the library does";
     code("seen-ahead") Refused 409 FailedPrecondition
         "the client has seen what does not exist: the store was set back"
         "open a new session";
     code("too-many-unseen") Refused 429 ResourceExhausted
-        "the client does not say what it has processed"
+        "the client does not report what it has processed"
         "attach again; the library does";
     code("wrong-session-kind") Refused 409 FailedPrecondition
-        "a frame of a stream for a plain session, or the reverse"
+        "a stream frame for a plain session, or the reverse"
         "open a session of the right kind";
     code("ttl-out-of-range") Refused 400 InvalidArgument
-        "the ttl is below 500 ms or above the maximum of the store"
+        "the ttl is below 500 ms or above the store's maximum"
         "choose one in between";
     code("bad-numbers") Refused 400 InvalidArgument
         "ttl, renewal interval, margin and round trip do not fit together; the message shows both sides, `inequality` names it"
@@ -146,16 +146,16 @@ pub const CODES: &[Code] = codes! {
         "grace, hard limit or delay above a day, or a hard limit below the grace"
         "change them";
     code("bad-request") Refused 400 InvalidArgument
-        "no resource, too many, one named twice, slots outside 1 to 10000, a length above a day, or a request that this release does not know"
-        "change the request; for a newer request upgrade the service";
+        "no resource, too many, one named twice, slots outside 1 to 10000, a length above a day, or an unknown request"
+        "change it; for a newer request upgrade the service";
     code("wrong-kind") Refused 409 FailedPrecondition
-        "the name has slots and the request has none, or the reverse, or another number"
+        "the name has slots and the request none, or the reverse, or the numbers differ"
         "ask as all other clients do; an operator can change the kind";
     code("not-free") Refused 409 Aborted
-        "a holder has it, others were first, or it is kept free for a while: see [below](#why-a-resource-is-not-free)"
+        "held, queued for, or kept free for a while: see [below](#why-a-resource-is-not-free)"
         "wait, or ask the holder with `leasehold release`";
     code("not-holder") Refused 409 FailedPrecondition
-        "the session that releases or writes does not hold that token"
+        "the session does not hold that token"
         "stop acting: the lease is over";
     code("not-current") Refused 409 FailedPrecondition
         "the token is not that of a present lease"
@@ -164,58 +164,58 @@ pub const CODES: &[Code] = codes! {
         "no holder has the resource"
         "nothing to release or revoke";
     code("no-such-wait") Refused 404 NotFound
-        "the wait to cancel does not exist, or not any more"
+        "there is no such wait, or not any more"
         "nothing";
     code("no-such-successor") Refused 404 NotFound
-        "no client waits to which the lease could be offered"
+        "no client waits that could be offered the lease"
         "release it instead";
     code("no-offer") Refused 404 NotFound
-        "no such offer stands for this session"
+        "this session has no such offer"
         "acquire as usual";
     code("limit-reached") Refused 429 ResourceExhausted
-        "one of the [limits](limits.md) of the store"
+        "a [limit](limits.md) of the store"
         "the message names it; end what is not needed";
     code("tokens-exhausted") Refused 409 FailedPrecondition
         "all tokens of this epoch are used: 2^48 grants"
         "restore with a new epoch";
     code("no-room") Refused 507 ResourceExhausted
-        "the disk of the service is full; said on session streams, where each command uses up its number (single calls get `unavailable`)"
-        "make room there; the service goes on by itself";
+        "the service's disk is full; on session streams only, where each command uses up its number (single calls get `unavailable`)"
+        "make room; the service then continues by itself";
     code("not-yet-in-use") Refused 409 FailedPrecondition
         "a member of the cluster runs a release that does not know the command; it is not in the log"
         "upgrade that member, then ask again";
     code("token-ahead") Refused 409 FailedPrecondition
-        "the token is above all that were granted here: the state may have been set back. An [alarm](../guides/operate-a-cluster.md#an-alarm-is-raised) is raised, and the resource is granted to no client"
+        "the token is above all granted here: the state may have been set back. The resource is granted to no client; an [alarm](../guides/operate-a-cluster.md#an-alarm-is-raised) is raised"
         "stop acting; an operator looks with `leasehold alarms`";
     code("no-such-alarm") Refused 404 NotFound
-        "no alarm of that token is raised for the resource"
-        "look with `leasehold alarms`: perhaps a greater token was shown meanwhile";
+        "the resource has no alarm of that token"
+        "look with `leasehold alarms`: a greater token may have been shown since";
     code("wait-ended") Refused 409 Aborted
         "the wait ended without a lease; `why` is `timed-out`, `kind-changed`, `offer-ended` or `cancelled`"
         "ask again, or give up";
     code("outcome-unknown") Unknown 500 Unknown
-        "the request was on its way when the connection or the leader was lost"
+        "the connection or the leader was lost before the answer"
         "look, then decide; the library asks again for a session's own commands";
     code("unavailable") Failed 503 Unavailable
-        "the service takes in no requests now"
+        "the service takes no requests now"
         "ask again later";
     code("not-your-session") Refused 403 PermissionDenied
         "the session key is wrong, or the connection is not attached to that session"
         "check the key; attach first on a stream";
     code("revision-too-old") Refused 410 OutOfRange
-        "changes after that revision are not kept any more"
-        "list, then watch after the revision of the list";
+        "changes after that revision are no longer kept"
+        "list, then watch after the list's revision";
     code("revision-ahead") Refused 409 OutOfRange
-        "there is no such revision: it is of another store, or this one was set back"
-        "list, then watch after the revision of the list";
+        "no such revision: of another store, or this one was set back"
+        "list, then watch after the list's revision";
     code("too-many-watches") Failed 429 ResourceExhausted
-        "the connection or the service has as many watches as it may have"
+        "the connection or the service is at its limit of watches"
         "end one, or raise the limit";
     code("no-such-member") Refused 404 NotFound
         "no node has that name"
         "`leasehold cluster status` lists them";
     code("member-taken") Refused 409 FailedPrecondition
-        "name, address or directory belong to a node already"
+        "a node already has that name, address or directory"
         "choose another, or remove that node first";
     code("was-removed") Refused 409 FailedPrecondition
         "that directory was a member before, and is not taken again"
@@ -233,8 +233,8 @@ pub const CODES: &[Code] = codes! {
         "a learner cannot lead"
         "promote it first";
     code("last-voter") Refused 409 FailedPrecondition
-        "without this node nothing could be decided"
-        "add another one first";
+        "without this node nothing can be decided"
+        "add another first";
     code("no-majority-left") Refused 409 FailedPrecondition
         "too few of the remaining nodes can be reached"
         "repair or remove the others first";
@@ -242,13 +242,13 @@ pub const CODES: &[Code] = codes! {
         "another change of the nodes is not finished"
         "ask again in a moment";
     code("handing-over") Refused 409 Aborted
-        "the node to be removed leads, and has begun to hand over"
+        "the node to remove leads, and has begun to hand over"
         "ask again in a moment; `leasehold cluster remove` does";
     code("nobody-to-take-over") Refused 409 FailedPrecondition
         "no other voter is close enough"
         "see `leasehold cluster status`";
     code("node-unreachable") Failed 502 Unavailable
-        "no node answers at that address, or the member that was to take over or vote does not answer its leader"
+        "no node answers there, or the member to take over or vote does not answer its leader"
         "start it (a new one with `leasehold serve --join`), name another, or remove it";
     code("wrong-node") Refused 409 FailedPrecondition
         "the node at that address has another name"
@@ -257,7 +257,7 @@ pub const CODES: &[Code] = codes! {
         "the node at that address belongs to another cluster"
         "start it with an empty directory and `--join`";
     code("address-differs") Refused 409 FailedPrecondition
-        "the node that was asked is recorded at another address than it is reached at, and a new node would look for it there"
+        "the node that was asked is recorded at another address than it is reached at; a new node would look for it there"
         "`--advertise` the recorded address if it leads there, else `recover --listen-address`";
     code("bad-json") Refused 400 InvalidArgument
         "the body is not a JSON object"
@@ -266,7 +266,7 @@ pub const CODES: &[Code] = codes! {
         "a field that this release does not know"
         "check its name; a newer client may send `?ignore-unknown=true`";
     code("bad-field") Refused 400 InvalidArgument
-        "a field is missing, given twice, or has a value that cannot be"
+        "a field is missing, given twice, or has an invalid value"
         "the message names field, value and limit";
     code("body-too-large") Refused 413 ResourceExhausted
         "the body is above `http.max_body_bytes`"
@@ -284,7 +284,7 @@ pub const CODES: &[Code] = codes! {
         "the path takes other methods"
         "the header `Allow` names them";
     code("wrong-content-type") Refused 415 InvalidArgument
-        "the body is not said to be JSON"
+        "the body is not declared as JSON"
         "send `Content-Type: application/json`";
     code("too-many-requests") Failed 429 ResourceExhausted
         "too many requests at once"
