@@ -18,15 +18,15 @@ pub(super) fn setting(text: &mut String, about: &About<'_>, cells: &[Cell<'_>]) 
     let _ = writeln!(
         text,
         "## What it was measured on\n\n{machine}. Clients and servers are processes of this one machine and speak over loopback. Three nodes share its \
-         one disk and its {} cores, so three nodes here compare systems with each other; they do not predict what a cluster of three machines does.\n",
+         one disk and its {} cores: they compare systems, and do not predict what a cluster of three machines does.\n",
         machine.cores()
     );
     let lines = cells.iter().flat_map(|cell| cell.lines.iter().copied());
     if let Some(Median { middle, least, most, .. }) = medians::of_lines(lines, "disk_sync_before_us") {
         let _ = writeln!(
             text,
-            "A write of 4 KiB and its sync took {} us before a measurement, between {} and {} (each is the median of some). A measurement waited for up to \
-             {} s until the disk was at rest, whichever system it was of.\n",
+            "A write of 4 KiB and its sync took {} us before a measurement, between {} and {} (medians of some). Every measurement waited up to \
+             {} s for the disk to be at rest.\n",
             number(middle),
             number(least),
             number(most),
@@ -72,7 +72,7 @@ fn samples(text: &mut String, about: &About<'_>, cells: &[Cell<'_>]) {
     let (warm_up_ms, window_ms) = about.plan.times();
     let _ = writeln!(
         text,
-        "Every measurement was made {} times, systems in turn. What one repeat takes its figures from:\n\n| | | one repeat |\n|---|---|---|",
+        "Every measurement was made {} times, systems in turn. One repeat is:\n\n| | | one repeat |\n|---|---|---|",
         about.planned(cells)
     );
     let mut rows: Vec<(char, String)> = Vec::new();

@@ -65,11 +65,11 @@ pub fn markdown(about: &About<'_>, cells: &[Cell<'_>], plots: &[Plot]) -> String
     );
     let _ = writeln!(
         text,
-        "## Figures\n\nMedians of {planned} repeats on one machine of {} cores, the best of a row in bold. Leasehold is called `ahead of` or `behind` \
-         the best peer only if the ranges of their repeats do not overlap, else they are `not told apart`. The ratio is how many times better the \
-         median of Leasehold is; below 1 it is worse. A cycle is an acquire and the release behind it; clients have a connection each unless \
-         it says otherwise. `late` counts from the end of the ttl until a waiting client has the lease. Goals were set for two cores of another machine, with \
-         a disk that syncs in 0.09 ms; they are met or missed by the median. `-` is [not measured](#not-measured), `failed` has a reason below the table.\n",
+        "## Figures\n\nMedians of {planned} repeats on one machine of {} cores, the best of a row in bold. Leasehold is `ahead of` or `behind` \
+         the best peer only if the ranges of their repeats do not overlap, else `not told apart`. The ratio is how many times better the \
+         median of Leasehold is; below 1 it is worse. A cycle is an acquire and its release; clients have a connection each unless \
+         the row says otherwise. `late` counts from the end of the ttl until a waiting client has the lease. Goals were set for two cores of another machine, with \
+         a disk that syncs in 0.09 ms; the median meets or misses them (`range crosses`: a single repeat does not agree). `-` is [not measured](#not-measured), `failed` has a reason below the table.\n",
         about.machine.cores()
     );
     summary::table(&mut text, cells, &peers, planned);

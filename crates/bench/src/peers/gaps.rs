@@ -11,46 +11,42 @@ impl Peer {
         }
         Some(match (self, work) {
             (Self::Postgres, Work::Cycles { connections: Connections::Shared, .. }) if nodes == 1 => {
-                "a connection does one thing at a time; sharing four among many says nothing"
+                "a connection does one thing at a time"
             }
-            (Self::Consul, Work::Cycles { .. }) => {
-                "a connection of its HTTP API does one thing at a time; sharing four among many says nothing"
-            }
+            (Self::Consul, Work::Cycles { .. }) => "a connection of its HTTP API does one thing at a time",
             (Self::Consul, Work::MassExpiry { .. } | Work::FanOut { .. }) => {
-                "a watch is a blocking query, which keeps a connection busy and gives back what is there, not what changed"
+                "a watch is a blocking query, which keeps a connection busy and returns the state, not the change"
             }
             (Self::Redis, Work::Cycles { .. } | Work::Renewals { .. } | Work::Handover { .. }) => {
-                "one node only: its replication does not wait, so that an answered grant can be lost"
+                "one node only: its replication can lose an answered grant"
             }
             (Self::Postgres, Work::Cycles { .. } | Work::Renewals { .. } | Work::Handover { .. }) => {
-                "one node only: who decides on a failover is not part of it"
+                "one node only: it has no failover of its own"
             }
             (
                 Self::Redis | Self::Postgres,
                 Work::Expiry { .. } | Work::MassExpiry { .. } | Work::FanOut { .. },
-            ) => {
-                "no queue, and no event of a lease that ends which a waiter can rely on: it would measure how often the client asks"
-            }
+            ) => "no queue, and no reliable event when a lease ends",
             (Self::Redis | Self::Postgres, _) => {
-                "leases are plain keys or rows that nobody looks after; what very many of them cost is not measured"
+                "leases are plain keys or rows; very many of them are not measured"
             }
             (Self::Zookeeper, Work::Renewals { .. }) => {
-                "a session lives by pings that its client sends by itself; there is no renewal of a lease to call"
+                "its client keeps a session alive by pings; there is no renewal to call"
             }
             (Self::Zookeeper, Work::Expiry { kill_leader: true, .. }) => {
-                "the client that the harness speaks its protocol with does not move to another node"
+                "the harness's client does not move to another node"
             }
             (Self::Zookeeper, Work::Many { session_each: true, .. }) => {
-                "a session is a connection there; so many are not opened"
+                "a session is a connection; so many are not opened"
             }
             (Self::Consul, Work::Many { session_each: true, .. }) => {
                 "so many sessions take minutes to open, which B does already"
             }
             (Self::Zookeeper, Work::MassExpiry { .. } | Work::FanOut { .. }) => {
-                "the client that the harness speaks its protocol with has no watches"
+                "the harness's client has no watches"
             }
             (Self::Etcd | Self::Etcd36, Work::MassExpiry { .. }) => {
-                "it ends 1,000 leases a second at most by its own limit, which a smaller size shows already"
+                "it ends at most 1,000 leases a second, which a smaller size shows"
             }
             (
                 Self::Etcd | Self::Etcd36 | Self::Zookeeper | Self::Consul,

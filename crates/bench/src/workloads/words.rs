@@ -51,10 +51,9 @@ impl Work {
             Self::Handover { handovers } => {
                 Some(format!("{} among {}", counted(handovers, "handover"), counted(CLIENTS, "client")))
             }
-            Self::Expiry { .. } | Self::HoldOneByOne { .. } => Some(format!(
-                "{} that die at once, with somebody waiting for each",
-                counted(HOLDERS, "holder")
-            )),
+            Self::Expiry { .. } | Self::HoldOneByOne { .. } => {
+                Some(format!("{} that die at once, with a waiter for each", counted(HOLDERS, "holder")))
+            }
             Self::MassExpiry { .. } | Self::HoldAll { .. } => {
                 Some(format!("every lease ends once; {} live on and renew", counted(LIVING, "session")))
             }
