@@ -138,7 +138,7 @@ impl ApiError {
     /// One word for programs: the name of one of [`CODES`].
     pub const fn code(&self) -> &'static str {
         match self {
-            Self::Refused(refusal) => of_refusal(refusal),
+            Self::Refused(refusal) => refusal_code(refusal),
             Self::WaitEnded { .. } => "wait-ended",
             Self::Failed(failure) => of_failure(failure),
             Self::Cluster(refusal) => of_cluster(refusal),
@@ -240,7 +240,8 @@ impl ApiError {
     }
 }
 
-const fn of_refusal(refusal: &Refusal) -> &'static str {
+/// The code of a refusal.
+pub const fn refusal_code(refusal: &Refusal) -> &'static str {
     match refusal {
         Refusal::SessionEnded { .. } => "session-ended",
         Refusal::SessionOverdue => "session-overdue",

@@ -10,7 +10,6 @@ use std::io::{self, IsTerminal, Write};
 
 use serde::Serialize;
 
-use crate::codes::Kind;
 use crate::exit::Exit;
 use crate::trouble::Trouble;
 
@@ -42,7 +41,7 @@ struct ErrorLine<'a> {
 #[derive(Serialize)]
 struct ErrorBody<'a> {
     code: &'a str,
-    kind: Kind,
+    kind: &'static str,
     message: String,
     exit_code: u8,
 }
@@ -130,7 +129,12 @@ impl Console {
         }
         let (code, kind) = trouble.code();
         let line = ErrorLine {
-            error: ErrorBody { code, kind, message: trouble.to_string(), exit_code: exit.get() },
+            error: ErrorBody {
+                code,
+                kind: kind.as_str(),
+                message: trouble.to_string(),
+                exit_code: exit.get(),
+            },
         };
         let mark = if self.err_is_terminal && self.colours { (RED, PLAIN) } else { ("", "") };
         let _ = match self.json {

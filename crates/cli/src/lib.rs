@@ -19,7 +19,6 @@ mod signals;
 mod successor;
 pub mod supervise;
 mod trouble;
-mod views;
 mod words;
 
 use std::process::ExitCode;

@@ -17,10 +17,10 @@ use leasehold::core::Answer;
 use leasehold::core::client::Outcome;
 use leasehold::core::holder::{Reading, Standing};
 use leasehold::{EndedWhy, Ending, Events, Lease, ResourceName, SessionEvent, SessionOptions, Store, Token};
+use leasehold_api::code::Kind;
 use leasehold_history::{At, Event, Line};
 
 use crate::args::AcquireArgs;
-use crate::codes::Kind;
 use crate::holding::Holding;
 use crate::trouble::Trouble;
 use crate::words;

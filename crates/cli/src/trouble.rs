@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use leasehold::core::Mode;
 use leasehold::{Error, Refusal, ResourceName, Revision, Token};
+use leasehold_api::code::Kind;
 
-use crate::codes::{self, Kind};
+use crate::codes;
 use crate::exit::Exit;
 use crate::supervise::StartError;
 

@@ -8,6 +8,7 @@ use leasehold::core::limits::MAX_LABEL_BYTES;
 use leasehold::core::table::AlarmView;
 use leasehold::core::{Millis, Mode, Unavailable};
 use leasehold::{EndedWhy, Ending, Label, LeaseState, ResourceName};
+use leasehold_api::word;
 
 use crate::successor::Successor;
 
@@ -69,21 +70,6 @@ pub(crate) fn ending(how: &Ending) -> String {
     }
 }
 
-/// The same as one word for programs.
-pub(crate) const fn ending_code(how: &Ending) -> &'static str {
-    match how {
-        Ending::Released => "released",
-        Ending::HandedOver { .. } => "handed-over",
-        Ending::Drained => "drained",
-        Ending::Expired => "expired",
-        Ending::Taken { .. } => "taken",
-        Ending::Revoked { .. } => "revoked",
-        Ending::SessionClosed => "session-closed",
-        Ending::Rebooted => "rebooted",
-        Ending::Restored => "restored",
-    }
-}
-
 pub(crate) fn ended_why(why: &EndedWhy) -> String {
     match why {
         EndedWhy::ByService(how) => ending(how),
@@ -96,7 +82,7 @@ pub(crate) fn ended_why(why: &EndedWhy) -> String {
 
 pub(crate) fn ended_code(why: &EndedWhy) -> &'static str {
     match why {
-        EndedWhy::ByService(how) => ending_code(how),
+        EndedWhy::ByService(how) => word::ending(how),
         EndedWhy::Released => "released",
         EndedWhy::Closed => "session-closed",
         EndedWhy::SessionEnded => "session-ended",

@@ -15,11 +15,14 @@ const TROUBLES: &str = "crates/cli/src/trouble.rs";
 /// Where errors over HTTP and gRPC have theirs, each in one row of a list.
 const FAULTS: [&str; 2] = ["crates/api/src/code.rs", "crates/fence/src/http/problem.rs"];
 
-/// Public errors that must be given a code by name: the file and the enum.
-const NAMED: [(&str, &str); 3] = [
-    ("crates/client/src/error.rs", "Error"),
-    ("crates/client/src/error.rs", "Unreachable"),
-    ("crates/core/src/refusal.rs", "Refusal"),
+/// Where refusals get theirs.
+const REFUSALS: &str = "crates/api/src/error.rs";
+
+/// Public errors that must be given a code by name: the file, the enum, and where it is given.
+const NAMED: [(&str, &str, &str); 3] = [
+    ("crates/client/src/error.rs", "Error", CODES),
+    ("crates/client/src/error.rs", "Unreachable", CODES),
+    ("crates/core/src/refusal.rs", "Refusal", REFUSALS),
 ];
 
 /// What only crosses the wire: its code is its name in lower case with dashes.
@@ -29,18 +32,18 @@ const ON_THE_WIRE: (&str, &str) = ("crates/core/src/protocol.rs", "Failure");
 pub fn check(tree: &Tree) -> Vec<Complaint> {
     let Some(reference) = tree.get(REFERENCE) else { return vec![format!("{REFERENCE} is missing")] };
     let mut complaints = Vec::new();
-    let given = tree.get(CODES).map_or("", |file| &file.text);
-    for (path, name) in NAMED {
+    for (path, name, place) in NAMED {
+        let given = tree.get(place).map_or("", |file| &file.text);
         for variant in variants(tree, path, name, &mut complaints) {
             if !given.contains(&format!("{name}::{variant}")) {
-                complaints.push(format!("{CODES}: {name}::{variant} of {path} has no code"));
+                complaints.push(format!("{place}: {name}::{variant} of {path} has no code"));
             }
         }
     }
     let (path, name) = ON_THE_WIRE;
     let mut known: BTreeSet<String> =
         variants(tree, path, name, &mut complaints).iter().map(|variant| code(variant)).collect();
-    known.extend([CODES, TROUBLES].into_iter().filter_map(|path| tree.get(path)).flat_map(codes));
+    known.extend([CODES, REFUSALS, TROUBLES].into_iter().filter_map(|path| tree.get(path)).flat_map(codes));
     known.extend(FAULTS.into_iter().filter_map(|path| tree.get(path)).flat_map(listed));
     for code in known.iter().filter(|code| !reference.text.contains(&format!("`{code}`"))) {
         complaints.push(format!("{REFERENCE}: `{code}` is not explained"));
@@ -110,7 +113,8 @@ mod tests {
 pub enum Unreachable {\n    Gone,\n}\n";
     const GIVEN: &str = "match error {\n    Error::NotFree { .. } => (\"not-free\", Kind::Refused),
     Error::Cancelled => (\"cancelled\", Kind::Failed),\n    Error::Text(_) => (\"bad-text\", Kind::Failed),
-    Unreachable::Gone => \"gone\",\n    _ => (\"failed\", Kind::Failed),\n    Refusal::SessionEnded => \"session-ended\",\n}\n";
+    Unreachable::Gone => \"gone\",\n    _ => (\"failed\", Kind::Failed),\n}\n";
+    const REFUSED: &str = "match refusal {\n    Refusal::SessionEnded => \"session-ended\",\n}\n";
     const FULL: &str = "| code | x |\n|---|---|\n| `not-free` | a |\n| `cancelled` | b |\n| `bad-text` | c |
 | `gone` | d |\n| `session-ended` | e |\n| `outcome-unknown` | f |\n";
 
@@ -120,6 +124,7 @@ pub enum Unreachable {\n    Gone,\n}\n";
             ("crates/core/src/refusal.rs", "pub enum Refusal {\n    SessionEnded,\n}\n"),
             ("crates/core/src/protocol.rs", "pub enum Failure {\n    OutcomeUnknown,\n}\n"),
             (CODES, given),
+            (REFUSALS, REFUSED),
             (REFERENCE, reference),
         ]))
     }
@@ -151,7 +156,7 @@ pub enum Unreachable {\n    Gone,\n}\n";
     fn a_code_of_the_doors_is_to_be_explained_too() {
         let faults =
             (FAULTS[0], "const CODES: [Code; 1] = [\n    code(\"bad-json\", 400, GrpcCode::Other),\n];\n");
-        let found = check(&Tree::of(&[(REFERENCE, FULL), (CODES, GIVEN), faults]));
+        let found = check(&Tree::of(&[(REFERENCE, FULL), (CODES, GIVEN), (REFUSALS, REFUSED), faults]));
         assert!(found.iter().any(|complaint| complaint.contains("`bad-json` is not explained")), "{found:?}");
     }
 

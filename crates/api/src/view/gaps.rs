@@ -90,7 +90,8 @@ impl NameGaps {
 }
 
 impl Gap {
-    fn new(gap: &GapView) -> Self {
+    /// As the table shows it.
+    pub fn new(gap: &GapView) -> Self {
         Self {
             began_ago_ms: gap.began_ago.get(),
             ended_ago_ms: gap.ended_ago.map(Millis::get),
@@ -103,9 +104,14 @@ impl Gap {
 }
 
 impl GapPart {
+    /// A cause, and its share; nothing if that is not known.
+    pub const fn of(cause: GapCause, length_ms: Option<u64>) -> Self {
+        Self { cause: cause.word(), length_ms }
+    }
+
     fn new(part: &gap::GapPart) -> Self {
         let unknown = part.cause == GapCause::Outage && part.length == Millis::ZERO;
-        Self { cause: part.cause.word(), length_ms: (!unknown).then(|| part.length.get()) }
+        Self::of(part.cause, (!unknown).then(|| part.length.get()))
     }
 }
 
@@ -120,7 +126,8 @@ impl GapSide {
 }
 
 impl Outage {
-    fn new(outage: &OutageView) -> Self {
+    /// As the table shows it.
+    pub fn new(outage: &OutageView) -> Self {
         Self { ended_ago_ms: outage.ended_ago.get(), length_ms: outage.length.map(Millis::get) }
     }
 }

@@ -196,7 +196,8 @@ impl Alarm {
 }
 
 impl Holder {
-    fn new(view: &HolderView) -> Self {
+    /// As the table shows it.
+    pub fn new(view: &HolderView) -> Self {
         let (value, value_hex) = view.value.as_ref().map_or((None, None), value_fields);
         Self {
             label: view.label.to_string(),

@@ -2,6 +2,7 @@
 
 use leasehold::core::table::AlarmView;
 use leasehold::{Refusal, Store};
+use leasehold_api::view;
 use serde::Serialize;
 
 use super::asking;
@@ -10,12 +11,11 @@ use crate::console::{Console, Table};
 use crate::exit::Exit;
 use crate::place::Place;
 use crate::trouble::Trouble;
-use crate::views::AlarmJson;
 use crate::words;
 
 #[derive(Serialize)]
 struct Alarms {
-    alarms: Vec<AlarmJson>,
+    alarms: Vec<view::Alarm>,
 }
 
 pub(super) async fn run(console: &Console, place: &Place, args: &AlarmsArgs) -> Result<Exit, Trouble> {
@@ -36,7 +36,7 @@ async fn list(console: &Console, place: &Place) -> Result<Exit, Trouble> {
             format!("{} ago", words::millis(alarm.age)),
         ]);
     }
-    console.table(&table, &Alarms { alarms: alarms.iter().map(AlarmJson::new).collect() })?;
+    console.table(&table, &Alarms { alarms: alarms.iter().map(view::Alarm::new).collect() })?;
     Ok(Exit::OK)
 }
 
@@ -44,7 +44,7 @@ async fn clear(console: &Console, place: &Place, args: &ClearArgs) -> Result<Exi
     let alarm = place.ask(async |store| answer(store, args).await).await?;
     let (name, token) = (&args.name, alarm.token);
     let text = format!("{name}: the alarm of token {token} is cleared; it is granted again");
-    console.result(text, &AlarmJson::new(&alarm))?;
+    console.result(text, &view::Alarm::new(&alarm))?;
     Ok(Exit::OK)
 }
 

@@ -4,13 +4,14 @@ mod check;
 
 use leasehold::core::table::{DrainingView, HolderView, HoldingState, LeaseView, ReadinessView};
 use leasehold::core::{Millis, Mode, Value};
+use leasehold_api::view::Lease;
+use leasehold_api::word;
 
 use crate::args::GetArgs;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::place::Place;
 use crate::trouble::Trouble;
-use crate::views::{self, LeaseJson};
 use crate::words;
 
 /// Waiters shown to people; the rest is counted.
@@ -25,18 +26,18 @@ pub(super) async fn run(console: &Console, place: &Place, args: &GetArgs) -> Res
     let view = place.ask(async |store| store.lease(&args.name).await).await;
     let Some(view) = view? else {
         let text = format!("{}: nobody holds it, and nothing is known of it", args.name);
-        console.result(text, &LeaseJson::unknown(args.name.as_str()))?;
+        console.result(text, &Lease::unknown(args.name.as_str()))?;
         return Ok(Exit::FAILURE);
     };
     let held = view.holders.iter().any(|holder| holder.state != HoldingState::Revoked);
-    console.result(text(console, &view), &LeaseJson::new(&view))?;
+    console.result(text(console, &view), &Lease::new(&view))?;
     Ok(if held { Exit::OK } else { Exit::FAILURE })
 }
 
 fn text(console: &Console, view: &LeaseView) -> String {
     let mut lines = Lines { console, text: String::new() };
     lines.add("resource", &console.heading(view.resource.as_str()));
-    lines.add("mode", &words::mode(views::present_mode(view)));
+    lines.add("mode", &words::mode(word::present_mode(view)));
     if view.holders.is_empty() {
         lines.add("holder", "nobody");
     }
@@ -64,7 +65,7 @@ fn text(console: &Console, view: &LeaseView) -> String {
 
 fn add_holder(lines: &mut Lines<'_>, mode: Mode, holder: &HolderView) {
     lines.add("holder", words::somebody(&holder.label));
-    lines.add("state", views::holding(holder.state));
+    lines.add("state", word::holding(holder.state));
     lines.add("token", &holder.token.to_string());
     if holder.fence != holder.token {
         lines.add("fence token", &holder.fence.to_string());

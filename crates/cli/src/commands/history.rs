@@ -4,6 +4,7 @@ use leasehold::core::Millis;
 use leasehold::core::gap::{GapCause, GapView};
 use leasehold::core::table::{HolderView, HoldingState, LeaseView, PastView, ReadinessView};
 use leasehold::{Error, Store, Token};
+use leasehold_api::view;
 use serde::Serialize;
 
 use crate::args::NameArgs;
@@ -11,14 +12,21 @@ use crate::console::{Console, Table};
 use crate::exit::Exit;
 use crate::place::Place;
 use crate::trouble::Trouble;
-use crate::views::{HolderJson, PastJson};
 use crate::words;
 
 #[derive(Serialize)]
 struct History<'a> {
     resource: &'a str,
-    holders: Vec<HolderJson>,
-    history: Vec<PastJson>,
+    holders: Vec<view::Holder>,
+    history: Vec<Past>,
+}
+
+/// A lease of the past, and how long after its grant its holder was ready.
+#[derive(Serialize)]
+struct Past {
+    #[serde(flatten)]
+    past: view::Past,
+    ready_after_ms: Option<u64>,
 }
 
 /// What the store knows of a name.
@@ -64,10 +72,14 @@ pub(super) async fn run(console: &Console, place: &Place, args: &NameArgs) -> Re
         let ago = lease.ended_ago.saturating_add(lease.held_for);
         row(ago, lease.held_for, lease.token, ready, &lease.label, words::ending(&lease.how));
     }
+    let past = |past: &PastView| Past {
+        past: view::Past::new(past),
+        ready_after_ms: known.ready_after(past.token).map(Millis::get),
+    };
     let json = History {
         resource: args.name.as_str(),
-        holders: known.holders.iter().map(HolderJson::new).collect(),
-        history: known.past.iter().map(|past| PastJson::new(past, known.ready_after(past.token))).collect(),
+        holders: known.holders.iter().map(view::Holder::new).collect(),
+        history: known.past.iter().map(past).collect(),
     };
     if !known.name {
         console.result(format!("{}: nothing is known of it", args.name), &json)?;

@@ -4,6 +4,8 @@ mod sessions;
 
 use leasehold::core::protocol::MAX_PAGE;
 use leasehold::core::table::{HolderView, LeaseView, ReadinessView};
+use leasehold_api::view::Lease;
+use leasehold_api::word;
 use serde::Serialize;
 
 use crate::args::ListArgs;
@@ -11,12 +13,11 @@ use crate::console::{Console, Table};
 use crate::exit::Exit;
 use crate::place::Place;
 use crate::trouble::Trouble;
-use crate::views::{self, LeaseJson};
 use crate::words;
 
 #[derive(Serialize)]
 struct Leases {
-    leases: Vec<LeaseJson>,
+    leases: Vec<Lease>,
 }
 
 pub(super) async fn run(console: &Console, place: &Place, args: &ListArgs) -> Result<Exit, Trouble> {
@@ -31,7 +32,7 @@ pub(super) async fn run(console: &Console, place: &Place, args: &ListArgs) -> Re
     for view in &views {
         add_rows(&mut table, view);
     }
-    console.table(&table, &Leases { leases: views.iter().map(LeaseJson::new).collect() })?;
+    console.table(&table, &Leases { leases: views.iter().map(Lease::new).collect() })?;
     Ok(Exit::OK)
 }
 
@@ -75,7 +76,7 @@ fn add_rows(table: &mut Table, view: &LeaseView) {
             fence_name(view, holder),
             format!(
                 "{}{}{}{}",
-                views::holding(holder.state),
+                word::holding(holder.state),
                 if holder.readiness == Some(ReadinessView::WarmingUp) { ", warming up" } else { "" },
                 if holder.draining.is_some() { ", draining" } else { "" },
                 if view.alarm.is_some() { ", alarm" } else { "" }

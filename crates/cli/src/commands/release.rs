@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use leasehold::core::protocol::TokenCheck;
 use leasehold::{Ending, Error, Label, ResourceName, Store, Token};
+use leasehold_api::view;
 use serde::Serialize;
 use tokio::time::{sleep, timeout};
 
@@ -16,7 +17,6 @@ use crate::guardian::clock::Point;
 use crate::place::Place;
 use crate::successor::{self, Predecessor, Successor};
 use crate::trouble::Trouble;
-use crate::views::EndingJson;
 use crate::words;
 
 /// How often is looked whether the holder has let go.
@@ -28,7 +28,7 @@ struct Released<'a> {
     token: String,
     holder: &'a str,
     #[serde(flatten)]
-    ending: Option<EndingJson>,
+    ending: Option<view::Ending>,
     /// Who holds it now: only where it was waited for.
     #[serde(skip_serializing_if = "Option::is_none")]
     held_by: Option<Option<HeldByJson>>,
@@ -101,7 +101,7 @@ pub(super) async fn run(console: &Console, place: &Place, args: &ReleaseArgs) ->
         resource: args.name.as_str(),
         token: token.to_string(),
         holder,
-        ending: ended.as_ref().map(EndingJson::new),
+        ending: ended.as_ref().map(view::Ending::new),
         held_by: next.as_ref().map(|next| next.as_ref().map(HeldByJson::new)),
     };
     let mut text = format!("{}: token {token} of {holder}: {how}", args.name);

@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use leasehold::core::table::AlarmView;
+use leasehold_api::view;
 use serde::Serialize;
 
 use super::cluster::{self, Member};
@@ -13,7 +14,6 @@ use crate::console::Console;
 use crate::exit::Exit;
 use crate::place::Place;
 use crate::trouble::Trouble;
-use crate::views::AlarmJson;
 use crate::words;
 
 #[derive(Debug, Default, Serialize)]
@@ -28,7 +28,7 @@ struct StatusJson {
     /// None of a directory, which has no nodes.
     members: Option<Vec<MemberJson>>,
     restore_wait_ms: Option<u64>,
-    alarms: Option<Vec<AlarmJson>>,
+    alarms: Option<Vec<view::Alarm>>,
 }
 
 #[derive(Debug, Serialize)]
@@ -83,7 +83,7 @@ async fn look(
         lines.push("reachable: yes".to_owned());
     }
     lines.push(format!("alarms: {}", alarms_in_words(&alarms)));
-    status.alarms = Some(alarms.iter().map(AlarmJson::new).collect());
+    status.alarms = Some(alarms.iter().map(view::Alarm::new).collect());
     Ok(())
 }
 

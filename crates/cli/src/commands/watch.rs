@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use leasehold::core::Value;
 use leasehold::{Change, Changes, Error, Store};
+use leasehold_api::view;
 use serde::Serialize;
 use serde_json::json;
 use tokio::time::{sleep, timeout};
@@ -15,7 +16,6 @@ use crate::exit::Exit;
 use crate::place::Place;
 use crate::signals::Signals;
 use crate::trouble::Trouble;
-use crate::views::ChangesJson;
 use crate::words;
 
 /// More of a value is not shown in a line.
@@ -92,7 +92,7 @@ async fn watch(console: &Console, store: &Store, args: &WatchArgs) -> Result<(),
             }
             Err(error) => return Err(error.into()),
         };
-        console.result(lines(&changes), &ChangesJson::new(&changes))?;
+        console.result(lines(&changes), &view::Changes::new(&changes))?;
     }
 }
 

@@ -65,7 +65,10 @@ fn what_was_let_go_of_is_counted_and_shown_only_if_asked_for() {
     assert_eq!((&name["lasts"], &name["gaps"][0]["idle"]), (&json!(true), &json!(true)));
     assert_eq!(name["leaderless_ms"], name["idle_ms"]);
     let gap = &name["gaps"][1];
-    assert_eq!((&gap["before"]["token"], &gap["before"]["ended"]), (&json!("2"), &json!("released")));
+    assert_eq!(
+        (&gap["before"]["token"], &gap["before"]["ending"]["ended"]),
+        (&json!("2"), &json!("released"))
+    );
     assert_eq!((&gap["after"]["label"], &gap["parts"][0]["cause"]), (&json!("nightly"), &json!("queue")));
     assert_eq!(gap["length_ms"], gap["parts"][0]["length_ms"]);
     assert!(stage.good(&["gaps", "cron", "--min", "1h"]).contains("2 more gaps shorter than 1h"));
@@ -87,7 +90,7 @@ fn a_revoke_is_named_with_its_reason_and_comes_first() {
     assert_eq!(json["names"][0]["resource"], "app", "{json}");
     assert_eq!(json["names"][1]["resource"], "cron", "{json}");
     assert_eq!(stage.json(0, &["gaps", "--prefix", "cr"])["names"][0]["resource"], "cron");
-    assert_eq!(json["names"][0]["gaps"][0]["before"]["reason"], "stuck for hours");
+    assert_eq!(json["names"][0]["gaps"][0]["before"]["ending"]["reason"], "stuck for hours");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Gaps for programs.
 
-use leasehold::Ending;
-use leasehold::core::gap::{GapSide, OutageView};
+use leasehold::core::gap::OutageView;
+use leasehold_api::view::{Gap, GapPart, Outage};
 use serde::Serialize;
 
 use super::Asked;
@@ -13,7 +13,7 @@ use crate::words;
 pub(super) struct GapsJson {
     last_ms: u64,
     names: Vec<NameJson>,
-    outages: Vec<OutageJson>,
+    outages: Vec<Outage>,
 }
 
 #[derive(Debug, Serialize)]
@@ -25,45 +25,20 @@ struct NameJson {
     longest_ms: u64,
     /// A share of what is known of the window, between 0 and 1.
     share: f64,
-    by_cause: Vec<PartJson>,
+    by_cause: Vec<GapPart>,
     lasts: bool,
     gaps: Vec<GapJson>,
 }
 
+/// A gap as the service tells it, and what is made of it for people.
 #[derive(Debug, Serialize)]
 struct GapJson {
     began: String,
-    began_ago_ms: u64,
-    ended_ago_ms: Option<u64>,
-    length_ms: u64,
+    #[serde(flatten)]
+    gap: Gap,
     idle: bool,
-    parts: Vec<PartJson>,
-    before: SideJson,
-    after: Option<SideJson>,
     right_now: Option<&'static str>,
     message: String,
-}
-
-#[derive(Debug, Serialize)]
-struct PartJson {
-    cause: &'static str,
-    /// Nothing for an outage whose length nobody knows.
-    length_ms: Option<u64>,
-}
-
-#[derive(Debug, Serialize)]
-struct SideJson {
-    token: String,
-    label: Option<String>,
-    ended: Option<&'static str>,
-    by: Option<String>,
-    reason: Option<String>,
-}
-
-#[derive(Debug, Serialize)]
-struct OutageJson {
-    ended_ago_ms: u64,
-    length_ms: Option<u64>,
 }
 
 /// All of it.
@@ -71,13 +46,7 @@ pub(super) fn report(asked: &Asked, names: &[Named], outages: &[OutageView]) -> 
     GapsJson {
         last_ms: millis(asked.last),
         names: names.iter().map(|name| NameJson::new(asked, name)).collect(),
-        outages: outages
-            .iter()
-            .map(|outage| OutageJson {
-                ended_ago_ms: outage.ended_ago.get(),
-                length_ms: outage.length.map(leasehold::core::Millis::get),
-            })
-            .collect(),
+        outages: outages.iter().map(Outage::new).collect(),
     }
 }
 
@@ -93,9 +62,7 @@ impl NameJson {
             idle_ms: millis(sums.idle),
             longest_ms: millis(sums.longest),
             share: name.share() as f64 / 1e6,
-            by_cause: by_cause
-                .map(|(cause, length)| PartJson { cause: cause.word(), length_ms: Some(millis(length)) })
-                .collect(),
+            by_cause: by_cause.map(|(cause, length)| GapPart::of(cause, Some(millis(length)))).collect(),
             lasts: name.lasting().is_some(),
             gaps: shown.map(|gap| GapJson::new(name, gap)).collect(),
         }
@@ -104,44 +71,16 @@ impl NameJson {
 
 impl GapJson {
     fn new(name: &Named, gap: &Told) -> Self {
-        let parts = gap.view.parts.iter();
         Self {
             began: words::moment_ago(gap.began_ago),
-            began_ago_ms: millis(gap.began_ago),
-            ended_ago_ms: gap.ended_ago.map(millis),
-            length_ms: millis(gap.length()),
+            gap: Gap::new(&gap.view),
             idle: gap.idle,
-            parts: parts.map(|part| PartJson { cause: part.cause.word(), length_ms: known(part) }).collect(),
-            before: SideJson::new(&gap.view.before),
-            after: gap.view.after.as_ref().map(SideJson::new),
             right_now: gap.ended_ago.is_none().then(|| sentence::right_now(gap)),
             message: sentence::explain(name.resource.as_str(), gap),
         }
     }
 }
 
-impl SideJson {
-    fn new(side: &GapSide) -> Self {
-        let (by, reason) = match &side.how {
-            Some(Ending::Revoked { by, reason }) => (Some(by.to_string()), Some(reason.to_string())),
-            _ => (None, None),
-        };
-        Self {
-            token: side.token.to_string(),
-            label: side.label.as_ref().map(ToString::to_string),
-            ended: side.how.as_ref().map(words::ending_code),
-            by,
-            reason,
-        }
-    }
-}
-
 fn millis(length: std::time::Duration) -> u64 {
     u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
-}
-
-fn known(part: &leasehold::core::gap::GapPart) -> Option<u64> {
-    let unknown =
-        part.cause == leasehold::core::gap::GapCause::Outage && part.length == leasehold::core::Millis::ZERO;
-    (!unknown).then(|| part.length.get())
 }

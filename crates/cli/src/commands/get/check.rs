@@ -2,13 +2,13 @@
 
 use leasehold::core::protocol::TokenCheck;
 use leasehold::{ResourceName, Token};
+use leasehold_api::view;
 use serde::Serialize;
 
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::place::Place;
 use crate::trouble::Trouble;
-use crate::views::EndingJson;
 use crate::words;
 
 #[derive(Serialize)]
@@ -17,7 +17,7 @@ struct Check<'a> {
     token: String,
     status: &'static str,
     #[serde(flatten)]
-    ending: Option<EndingJson>,
+    ending: Option<view::Ending>,
     #[serde(skip_serializing_if = "Option::is_none")]
     newest: Option<String>,
 }
@@ -35,7 +35,7 @@ pub(super) async fn run(
         TokenCheck::Ended(how) => (
             format!("{name}: token {token} is not current: {}", words::ending(&how)),
             "ended",
-            Some(EndingJson::new(&how)),
+            Some(view::Ending::new(&how)),
         ),
         TokenCheck::NotKnown => {
             (format!("{name}: token {token} is not current, and nothing is known of it"), "not-known", None)

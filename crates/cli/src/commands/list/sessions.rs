@@ -2,18 +2,18 @@
 
 use leasehold::core::protocol::MAX_PAGE;
 use leasehold::core::table::SessionView;
+use leasehold_api::view;
 use serde::Serialize;
 
 use crate::console::{Console, Table};
 use crate::exit::Exit;
 use crate::place::Place;
 use crate::trouble::Trouble;
-use crate::views::SessionJson;
 use crate::words;
 
 #[derive(Serialize)]
 struct Sessions {
-    sessions: Vec<SessionJson>,
+    sessions: Vec<view::Session>,
 }
 
 pub(super) async fn run(console: &Console, place: &Place) -> Result<Exit, Trouble> {
@@ -34,7 +34,7 @@ pub(super) async fn run(console: &Console, place: &Place) -> Result<Exit, Troubl
             words::somebody(&view.label).to_owned(),
         ]);
     }
-    console.table(&table, &Sessions { sessions: views.iter().map(SessionJson::new).collect() })?;
+    console.table(&table, &Sessions { sessions: views.iter().map(view::Session::new).collect() })?;
     Ok(Exit::OK)
 }
 
