@@ -27,8 +27,11 @@ const LOCK_FILE: &str = "lock";
 const OTHERS: u32 = 0o077;
 /// Says where a service of this user listens, if not at the default address.
 const SERVICE_VARIABLE: &str = "LEASEHOLD_SERVE_LISTEN";
-/// A service on this machine answers sooner. Nothing that listens there holds up a command for longer.
+/// On this machine the kernel answers a connection sooner, whatever its processes do.
 const PROBE_TIME: Duration = Duration::from_millis(200);
+/// A service answers sooner even on a machine that is busy with something else. A program that takes connections there and says nothing holds up a
+/// command for no longer.
+const HELLO_TIME: Duration = Duration::from_secs(2);
 
 /// A store, not yet connected to.
 #[derive(Debug)]
@@ -229,7 +232,7 @@ async fn service_here() -> Option<String> {
     // Others may listen there. One that speaks the protocol is a service.
     let url = format!("leasehold://{address}");
     let store =
-        Store::connect_with(&url, ConnectOptions::new().patience(PROBE_TIME).only_listed()).await.ok()?;
+        Store::connect_with(&url, ConnectOptions::new().patience(HELLO_TIME).only_listed()).await.ok()?;
     store.close().await;
     Some(url)
 }

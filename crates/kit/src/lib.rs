@@ -21,6 +21,7 @@
 //! command that installs it. It has no drivers: it speaks just enough of each protocol to see that the server serves. `SIGKILL`
 //! is not the loss of a machine: what the kernel has taken is kept, so no test here shows what a missing `fsync` would lose.
 
+mod awaited;
 #[cfg(feature = "jvm")]
 pub mod cassandra;
 mod directory;
@@ -47,6 +48,7 @@ mod wire;
 
 use anyhow::Result;
 
+pub use awaited::Awaited;
 pub use leasehold::leasehold;
 pub use process::Process;
 pub use scheduling::{Timer, held_back, this_thread_was_held_back};

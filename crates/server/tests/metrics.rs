@@ -95,7 +95,7 @@ fn the_time_in_which_nobody_acted_is_counted_for_the_first_pattern_that_fits() {
     config.gap_patterns = ["jobs/night", "jobs/*"].map(|text| GapPattern::new(text).unwrap()).into();
     let service = leasehold_server::start(&config).unwrap();
     let address = service.address();
-    let key = field(&post(address, "/v1/sessions", "", "{}"), "session_key");
+    let key = field(&post(address, "/v1/sessions", "", "{\"ttl_ms\":120000}"), "session_key");
     let acquire = |resource: &str| {
         let body = format!("{{\"resource\":\"{resource}\"}}");
         field(&post(address, "/v1/leases/acquire", &key, &body), "token")
@@ -117,6 +117,7 @@ fn the_time_in_which_nobody_acted_is_counted_for_the_first_pattern_that_fits() {
     };
     while !exceeds(&scrape) {
         assert!(entries(&scrape) < first + 20.0, "{scrape}");
+        std::thread::sleep(std::time::Duration::from_millis(20));
         scrape = get(address, "/metrics");
     }
     assert_eq!(value(&scrape, &of("leaderless_names", "jobs/*")), Some(2.0), "{scrape}");

@@ -25,7 +25,7 @@ fn a_release_names_the_successor_it_waited_for() {
     let stage = Stage::new();
     let (holder, token) = stage.hold("job", &[]);
     let mut next = waiter(&stage, "next");
-    let said = stage.good(&["release", "job", "--await-successor", "5s"]);
+    let said = stage.good(&["release", "job", "--await-successor", "30s"]);
     let granted = token_in(&next.line());
     assert_eq!(
         said,
@@ -145,7 +145,7 @@ fn a_command_is_drained_before_it_is_handed_over() {
 fn a_hook_asks_only_its_own_replica() {
     let stage = Stage::new();
     let (_holder, token) = stage.hold("job", &[]);
-    let said = stage.good(&["release", "job", "--holder", "another", "--await-successor", "5s"]);
+    let said = stage.good(&["release", "job", "--holder", "another", "--await-successor", "30s"]);
     assert_eq!(said, "job: not held by \"another\", so nothing was asked\n");
     assert_eq!(stage.json(0, &["release", "job", "--holder", "another"])["asked"], json!(false));
     assert_eq!(stage.say(&["get", "job", "--token", &token]).code, Some(0), "the one that holds it stays");

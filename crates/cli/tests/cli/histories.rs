@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Write as _;
 use std::process::Stdio;
 
-use super::stage::{Said, Stage};
+use super::stage::{Said, Stage, eventually};
 
 fn path(stage: &Stage, name: &str) -> String {
     stage.dir.path().join(name).to_str().unwrap().to_owned()
@@ -233,18 +233,25 @@ fn a_lone_holder_is_no_proof() {
 fn those_who_contend_write_histories_that_hold() {
     let stage = Stage::new();
     let (one, two) = (path(&stage, "one"), path(&stage, "two"));
-    // Long enough for renewals; each finds the other in its way.
-    let script = "sleep 0.7";
+    let go = path(&stage, "go");
     let run = |file: &str| {
-        let often = ["run", "job", "--ttl", "5s", "--renew-every", "150ms", "--history", file];
-        stage.start(&[&often[..], &["--", "sh", "-c", script]].concat())
+        let often = ["run", "job", "--ttl", "10s", "--renew-every", "150ms", "--history", file];
+        // Until the other has found it in its way and it was renewed itself.
+        let confirmed = format!("$(grep -c confirmed {file})");
+        let script = format!(
+            "n={confirmed}; until [ -e {go} ] && [ {confirmed} -gt $n ]; do sleep 0.05; done; sleep 0.4"
+        );
+        stage.start(&[&often[..], &["--", "sh", "-c", &script]].concat())
     };
     for _ in 0..2 {
         let (first, second) = (run(&one), run(&two));
+        eventually("one waits", || stage.say(&["get", "job"]).out.contains("waiting: 1").then_some(()));
+        fs::write(&go, "").unwrap();
         for running in [first, second] {
             let said = running.end();
             assert_eq!(said.code, Some(0), "{said:?}");
         }
+        fs::remove_file(&go).unwrap();
     }
     let both = fs::read_to_string(&one).unwrap() + &fs::read_to_string(&two).unwrap();
     for what in ["asked", "granted", "confirmed", "giving-back", "gave-back"] {

@@ -33,7 +33,7 @@ fn it_measures_the_store_the_process_and_the_clocks_and_leaves_nothing_behind() 
 fn a_process_that_was_stopped_finds_its_pause_and_advises_otherwise() {
     let stage = Stage::new();
     // A pause of a second is one too many for this ttl, and for the default it is not.
-    let mut running = stage.start(&["--json", "probe", "--for", "4s", "--ttl", "1500ms"]);
+    let mut running = stage.start(&["--json", "probe", "--for", "1h", "--ttl", "1500ms"]);
     assert!(running.error_line().contains("measuring"));
     // The store is made and the session is there.
     eventually("it measures", || {
@@ -41,6 +41,9 @@ fn a_process_that_was_stopped_finds_its_pause_and_advises_otherwise() {
         sessions.contains("probe").then_some(())
     });
     stand_still(&running);
+    // It measures on.
+    stage.good(&["list", "--sessions"]);
+    running.signal(Signal::INT);
     let said = running.end();
     assert_eq!(said.code, Some(1), "{said:?}");
     let report: Value = serde_json::from_str(&said.out).unwrap();

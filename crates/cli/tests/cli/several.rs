@@ -29,12 +29,12 @@ fn all_are_had_or_none_and_the_one_in_the_way_is_named() {
     let expected = format!("leasehold: b was not acquired: held by holder with token {token} for ");
     assert!(said.err.starts_with(&expected), "{said:?}");
     stage.good(&["run", "a", "--no-wait", "--", "true"]);
-    let said = stage.say(&["run", "a", "--also", "b", "--wait", "1500ms", "--", "echo", "ran"]);
+    let said = stage.say(&["run", "a", "--also", "b", "--wait", "5s", "--", "echo", "ran"]);
     assert_eq!((said.code, said.out.as_str()), (Some(120), ""));
     let lines: Vec<&str> = said.err.lines().collect();
     let held = format!("b is held by holder with token {token} for ");
     assert!(lines[0].starts_with(&format!("leasehold: waiting for a, b: {held}")), "{said:?}");
-    assert!(lines[1].starts_with(&format!("leasehold: a was not acquired: waited 1.5s, {held}")), "{said:?}");
+    assert!(lines[1].starts_with(&format!("leasehold: a was not acquired: waited 5s, {held}")), "{said:?}");
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn one_that_is_lost_ends_the_command_and_frees_the_others() {
     assert_eq!(said.code, Some(121), "{said:?}");
     assert!(said.err.starts_with("leasehold: lost b with token "), "{said:?}");
     stage.good(&["run", "a", "--also", "c", "--no-wait", "--", "true"]);
-    stage.good(&["run", "b", "--wait", "5s", "--", "true"]);
+    stage.good(&["run", "b", "--wait", "30s", "--", "true"]);
     let text = fs::read_to_string(&history).unwrap();
     assert_eq!(text.matches("\"what\":\"lost\"").count(), 1, "{text}");
     assert_eq!(text.matches("\"what\":\"giving-back\"").count(), 2, "{text}");

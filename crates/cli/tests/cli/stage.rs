@@ -6,6 +6,7 @@ use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use leasehold_cli::guardian::clock::Point;
+use leasehold_kit::Awaited;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -28,8 +29,8 @@ pub(crate) struct Said {
 /// A program that runs. Killed at the end of the test if it has not ended.
 pub(crate) struct Running {
     child: Child,
-    out: Option<BufReader<ChildStdout>>,
-    err: BufReader<ChildStderr>,
+    out: Option<BufReader<Awaited<ChildStdout>>>,
+    err: BufReader<Awaited<ChildStderr>>,
     pub(crate) stdin: Option<ChildStdin>,
 }
 
@@ -85,8 +86,8 @@ impl Stage {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let out = child.stdout.take().map(BufReader::new);
-        let err = BufReader::new(child.stderr.take().unwrap());
+        let out = child.stdout.take().map(|out| BufReader::new(Awaited::new(out)));
+        let err = BufReader::new(Awaited::new(child.stderr.take().unwrap()));
         let stdin = child.stdin.take();
         Running { child, out, err, stdin }
     }
@@ -107,17 +108,15 @@ impl Stage {
 
 impl Running {
     /// The next line of output; empty at its end.
+    #[track_caller]
     pub(crate) fn line(&mut self) -> String {
-        let mut line = String::new();
-        self.out.as_mut().unwrap().read_line(&mut line).unwrap();
-        line.trim_end().to_owned()
+        next_line(self.out.as_mut().unwrap())
     }
 
     /// The next line that is no result.
+    #[track_caller]
     pub(crate) fn error_line(&mut self) -> String {
-        let mut line = String::new();
-        self.err.read_line(&mut line).unwrap();
-        line.trim_end().to_owned()
+        next_line(&mut self.err)
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -152,6 +151,13 @@ impl Drop for Running {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+#[track_caller]
+fn next_line(stream: &mut impl BufRead) -> String {
+    let mut line = String::new();
+    stream.read_line(&mut line).unwrap_or_else(|error| panic!("waited in vain for a line: {error}"));
+    line.trim_end().to_owned()
 }
 
 pub(crate) fn said(command: &mut Command) -> Said {

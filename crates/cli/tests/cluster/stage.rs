@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use leasehold_cli::guardian::clock::Point;
+use leasehold_kit::Awaited;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -45,8 +46,8 @@ pub(crate) struct Said {
 /// A command that runs on. Killed at the end of the test.
 pub(crate) struct Running {
     child: Child,
-    out: BufReader<ChildStdout>,
-    err: BufReader<ChildStderr>,
+    out: BufReader<Awaited<ChildStdout>>,
+    err: BufReader<Awaited<ChildStderr>>,
 }
 
 impl Stage {
@@ -131,8 +132,8 @@ impl Stage {
         let mut command = self.command(arguments);
         command.env("LEASEHOLD_STORE", self.url(count)).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        let out = BufReader::new(child.stdout.take().unwrap());
-        let err = BufReader::new(child.stderr.take().unwrap());
+        let out = BufReader::new(Awaited::new(child.stdout.take().unwrap()));
+        let err = BufReader::new(Awaited::new(child.stderr.take().unwrap()));
         Running { child, out, err }
     }
 
@@ -232,9 +233,10 @@ impl Drop for Node {
 
 impl Running {
     /// The next line of output; empty at its end.
+    #[track_caller]
     pub(crate) fn line(&mut self) -> String {
         let mut line = String::new();
-        self.out.read_line(&mut line).unwrap();
+        self.out.read_line(&mut line).unwrap_or_else(|error| panic!("waited in vain for a line: {error}"));
         line.trim_end().to_owned()
     }
 
@@ -242,7 +244,9 @@ impl Running {
     pub(crate) fn error_until(&mut self, words: &str) {
         let mut said = String::new();
         while !said.lines().last().is_some_and(|line| line.contains(words)) {
-            assert!(self.err.read_line(&mut said).unwrap() > 0, "{words:?} is not in {said}");
+            let read = self.err.read_line(&mut said);
+            let read = read.unwrap_or_else(|error| panic!("waited in vain for {words:?}: {error}: {said}"));
+            assert!(read > 0, "{words:?} is not in {said}");
         }
     }
 

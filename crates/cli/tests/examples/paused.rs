@@ -4,14 +4,18 @@ use super::language::{Language, Task};
 use super::stage::Stage;
 use super::turns::read;
 
+/// Longer than any test has patience: the test ends the pause.
+const PAUSE_MS: u32 = 600_000;
+
 /// Stops one in the middle of its work while another takes over.
 fn stopped_and_overtaken(language: Language) {
     let stage = Stage::new();
     let quiet = Task { ttl_ms: 3_000, pages: 2, work_ms: 10, pause_ms: 0 };
-    let stopped = stage.start(language, Task { pause_ms: 8_000, ..quiet });
+    let stopped = stage.start(language, Task { pause_ms: PAUSE_MS, ..quiet });
     let old = stage.heard("stopped");
     let next = stage.start(language, quiet);
     assert_eq!(next.end(), (Some(0), String::new()), "{}", stage.log());
+    stopped.wake();
     assert_eq!(stopped.end(), (Some(3), String::new()), "{}", stage.log());
 
     let log = stage.log();

@@ -7,6 +7,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use leasehold_cli::guardian::clock::Point;
+use leasehold_cli::guardian::tree::{self, Stat};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -125,6 +127,16 @@ impl Running {
         let mut err = String::new();
         self.child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
         (code, err)
+    }
+
+    /// Ends the sleep of the shell that is to wake it, which is done early that way. A shell says nothing of a command that ends by this signal.
+    pub(crate) fn wake(&self) {
+        eventually("a stopped example has a sleep behind it", || {
+            let this = Pid::from_child(&self.child);
+            let sleeps = tree::children(this).into_iter().flat_map(tree::children);
+            let sleep = sleeps.filter(|_| Stat::read(this).is_some_and(|stat| stat.is_stopped())).next()?;
+            kill_process(sleep, Signal::PIPE).ok()
+        });
     }
 
     fn kill(&mut self) {

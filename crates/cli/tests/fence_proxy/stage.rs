@@ -9,6 +9,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use leasehold_cli::guardian::clock::Point;
+use leasehold_kit::Awaited;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -151,7 +152,9 @@ impl Stage {
         command.arg("--port-file").arg(&port).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut first_line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut first_line).unwrap();
+        let mut out = BufReader::new(Awaited::new(child.stdout.take().unwrap()));
+        out.read_line(&mut first_line).unwrap_or_else(|error| panic!("waited in vain for a line: {error}"));
+        drop(out);
         if first_line.is_empty() {
             let mut err = String::new();
             child.stderr.take().unwrap().read_to_string(&mut err).unwrap();

@@ -59,7 +59,7 @@ fn a_restored_service_grants_nothing_while_holders_of_before_may_act() {
     let (_, local) = serving.get("/v1/cluster/local");
     let local: serde_json::Value = serde_json::from_str(&local).unwrap();
     assert!(local["restore_wait_ms"].as_u64().unwrap() > 200_000, "{local}");
-    let words = ["--store", &serving.url, "run", "job", "--wait", "2s", "--", "true"];
+    let words = ["--store", &serving.url, "run", "job", "--wait", "5s", "--", "true"];
     let (code, said) = stage.run(&words);
     assert_eq!(code, Some(120), "{said}");
     let waits = "the state was restored, and nothing is granted for another";
@@ -69,14 +69,14 @@ fn a_restored_service_grants_nothing_while_holders_of_before_may_act() {
 #[test]
 fn the_end_of_the_wait_is_told() {
     let stage = Stage::new();
-    drop(stage.serve_with("data", &["--max-ttl", "1s"]));
+    drop(stage.serve_with("data", &["--max-ttl", "3s"]));
     stage.json(&["data", "recover", "--data", "data", "--only-survivor"]);
     let serving = stage.serve("data");
-    stage.token_with(&serving, "job", &["--ttl", "1s"]);
+    stage.token_with(&serving, "job", &["--ttl", "3s"]);
     let log = fs::read_to_string(stage.path("service.log")).unwrap();
     let place = |words: &str| log.find(words).unwrap_or_else(|| panic!("{words}: {log}"));
     assert!(
-        place("nothing is granted for another 1s") < place("the wait after the restore is over"),
+        place("nothing is granted for another 3s") < place("the wait after the restore is over"),
         "{log}"
     );
     let (_, numbers) = serving.get("/metrics");

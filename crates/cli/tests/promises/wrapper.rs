@@ -14,6 +14,8 @@ const TRIES: usize = 20;
 const TRIES_OVER_TCP: usize = 5;
 /// So long that there are 300 ms between the kill and the deadline.
 const TTL: Duration = Duration::from_secs(3);
+/// At the latest so long before the deadline the guardian kills.
+const KILL_LEAD: Duration = Duration::from_millis(300);
 /// So many tries run side by side: each of them mostly waits.
 const AT_ONCE: usize = 5;
 
@@ -77,16 +79,20 @@ fn side_by_side(tries: usize, attempt: impl Fn(usize) -> u64 + Sync) {
 }
 
 /// How long it takes from `hurt_at` on until none of these is left; it must be less than the usable part of the ttl, but for the time in
-/// which a busy machine held back the guardian, one of these or this thread.
+/// which a busy machine held back the guardian, one of these or this thread after the guardian had to kill.
 fn until_gone(family: &[u32], hurt_at: u64) -> u64 {
     let deadline = hurt_at + nanos(TTL - TTL / 10);
     // The guardian has started the command, which is the first.
     let mut acting: Vec<u32> = family.iter().copied().chain(parent(family[0])).collect();
     acting.dedup();
     let mut waited: Vec<u64> = vec![0; acting.len()];
-    let before: Vec<u64> = acting.iter().map(|pid| nanos(leasehold_kit::held_back(*pid))).collect();
-    let own = leasehold_kit::this_thread_was_held_back();
+    let mut before: Vec<u64> = acting.iter().map(|pid| nanos(leasehold_kit::held_back(*pid))).collect();
+    let mut own = leasehold_kit::this_thread_was_held_back();
     while family.iter().any(|pid| is_alive(*pid)) {
+        if now() + nanos(KILL_LEAD) < deadline {
+            before = acting.iter().map(|pid| nanos(leasehold_kit::held_back(*pid))).collect();
+            own = leasehold_kit::this_thread_was_held_back();
+        }
         for ((pid, before), waited) in acting.iter().zip(&before).zip(&mut waited) {
             *waited = nanos(leasehold_kit::held_back(*pid)).saturating_sub(*before).max(*waited);
         }

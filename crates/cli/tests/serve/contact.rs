@@ -1,7 +1,10 @@
 //! What a person meets first: a service and a command that do not find each other, or find nothing.
 
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
 use std::process::Command;
+
+use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
 
 use super::stage::{Running, Stage, log, said};
 
@@ -13,6 +16,14 @@ fn without_store(stage: &Stage, listens: &str, arguments: &[&str]) -> Command {
     let mut command = stage.command(arguments);
     command.env("LEASEHOLD_SERVE_LISTEN", listens);
     command
+}
+
+/// An address at which nobody listens, and nobody else can as long as this is kept.
+fn deserted() -> (OwnedFd, SocketAddr) {
+    let kept = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    bind(&kept, &SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
+    let address = getsockname(&kept).unwrap().try_into().unwrap();
+    (kept, address)
 }
 
 #[test]
@@ -71,8 +82,8 @@ fn nothing_is_said_on_the_default_directory_without_a_service() {
     // It takes connections and is no service.
     let beside = said(&mut without_store(&stage, &address, &work));
     assert_eq!((beside.code, beside.err.as_str()), (Some(0), ""), "{beside:?}");
-    drop(listener);
-    let alone = said(&mut without_store(&stage, &address, &work));
+    let (_kept, address) = deserted();
+    let alone = said(&mut without_store(&stage, &address.to_string(), &work));
     assert_eq!((alone.code, alone.err.as_str()), (Some(0), ""), "{alone:?}");
 }
 
@@ -92,8 +103,9 @@ fn a_store_that_does_not_answer_is_named_while_it_is_tried() {
         assert!(said.contains(&address.to_string()), "{command:?}: {said}");
         assert!(said.ends_with("trying until 5m are over (--timeout)"), "{command:?}: {said}");
     }
-    drop(listener);
     // It is not even there.
+    let (_kept, address) = deserted();
+    let store = format!("leasehold://{address}");
     let words = ["--store", &store, "--timeout", LONG, "--json", "list"];
     let mut refused = Running::start(&mut stage.command(&words));
     let said = log(&refused.error_line());

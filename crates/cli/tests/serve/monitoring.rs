@@ -53,7 +53,7 @@ fn acquire(serving: &Serving, key: &Value, resource: &str) {
 
 /// Two names lose their holder, and one of them is taken some time after it could be.
 fn make_gaps(serving: &Serving) {
-    let dies = open(serving, "dies", 1_000);
+    let dies = open(serving, "dies", 5_000);
     acquire(serving, &dies, "watched/taken");
     acquire(serving, &dies, "watched/left");
     let next = open(serving, "next", 60_000);

@@ -5,6 +5,7 @@ use std::io::Read;
 use std::process::Stdio;
 use std::time::Duration;
 
+use leasehold_kit::Awaited;
 use rustix::process::Signal;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::Value;
@@ -30,7 +31,7 @@ fn whoever_waits_for_a_lease_is_told_that_nothing_was_run() {
     let serving = stage.serve(&[]);
     let mut holder = stage.start(&serving, &["hold", "job"]);
     assert!(holder.line().starts_with("granted job "));
-    let waiter = stage.start(&serving, &["--timeout", "1s", "run", "job", "--", "echo", "ran"]);
+    let waiter = stage.start(&serving, &["--timeout", "3s", "run", "job", "--", "echo", "ran"]);
     until_waiting(&stage, &serving);
     gone(serving);
     let said = waiter.end();
@@ -67,7 +68,7 @@ fn a_lease_that_cannot_be_given_back_is_said_to_be_just_that() {
     let stage = Stage::new();
     let serving = stage.serve(&[]);
     let script = "echo begun; read line; exit 7";
-    let command = ["--timeout", "1s", "run", "job", "--ttl", "30s", "--", "sh", "-c", script];
+    let command = ["--timeout", "3s", "run", "job", "--ttl", "30s", "--", "sh", "-c", script];
     let mut command = stage.command(&command);
     let (input, press) = std::io::pipe().unwrap();
     let mut run = Running::start(command.env("LEASEHOLD_STORE", serving.url()).stdin(input));
@@ -84,7 +85,7 @@ fn a_lease_that_cannot_be_given_back_is_said_to_be_just_that() {
 fn a_hold_that_ends_while_the_service_is_away_says_the_same() {
     let stage = Stage::new();
     let serving = stage.serve(&[]);
-    let mut hold = stage.start(&serving, &["--timeout", "1s", "hold", "job", "--ttl", "30s"]);
+    let mut hold = stage.start(&serving, &["--timeout", "3s", "hold", "job", "--ttl", "30s"]);
     assert!(hold.line().starts_with("granted job "));
     gone(serving);
     hold.signal(Signal::TERM);
@@ -97,7 +98,7 @@ fn a_hold_that_ends_while_the_service_is_away_says_the_same() {
 fn a_watch_says_where_to_go_on() {
     let stage = Stage::new();
     let serving = stage.serve(&[]);
-    let mut watch = stage.start(&serving, &["--timeout", "1s", "--json", "watch"]);
+    let mut watch = stage.start(&serving, &["--timeout", "3s", "--json", "watch"]);
     assert!(watch.error_line().contains("started"));
     let url = serving.url();
     stage.good(&["--store", &url, "run", "job", "--", "true"]);
@@ -133,7 +134,7 @@ fn the_line_on_a_terminal_goes_on_and_counts_while_the_service_is_away() {
     command.env("LEASEHOLD_STORE", serving.url()).env("TERM", "xterm").stdout(Stdio::null()).stderr(slave);
     let mut waiter = command.spawn().unwrap();
     drop(command);
-    let mut terminal = Terminal { file: File::from(terminal), seen: String::new() };
+    let mut terminal = Terminal { file: Awaited::new(File::from(terminal)), seen: String::new() };
     terminal.until("waiting for job: held by holder");
     gone(serving);
     // Seconds that are counted: the line does not stand still.
@@ -143,31 +144,30 @@ fn the_line_on_a_terminal_goes_on_and_counts_while_the_service_is_away() {
 }
 
 struct Terminal {
-    file: File,
+    file: Awaited<File>,
     seen: String,
 }
 
 impl Terminal {
     /// Reads on until this was written.
     fn until(&mut self, text: &str) {
-        while !self.seen.contains(text) {
+        eventually(text, || {
             self.read();
-        }
+            self.seen.contains(text).then_some(())
+        });
     }
 
     /// Reads on until this was written with three different lengths of time behind it, each longer than the one before.
     fn until_three(&mut self, text: &str) {
-        loop {
+        eventually(text, || {
+            self.read();
             let seconds =
                 self.seen.split(text).skip(1).filter_map(|rest| rest.split_once('s')?.0.parse().ok());
             let mut seconds: Vec<u32> = seconds.collect();
             assert!(seconds.is_sorted(), "{seconds:?}");
             seconds.dedup();
-            if seconds.len() >= 3 {
-                return;
-            }
-            self.read();
-        }
+            (seconds.len() >= 3).then_some(())
+        });
     }
 
     /// A terminal that nobody writes to any more ends with an error.
@@ -184,7 +184,7 @@ impl Terminal {
 fn a_probe_counts_renewals_that_the_service_never_answered() {
     let stage = Stage::new();
     let serving = stage.serve(&[]);
-    let probing = stage.start(&serving, &["--json", "probe", "--for", "7s", "--ttl", "5s"]);
+    let probing = stage.start(&serving, &["--json", "probe", "--for", "1h", "--ttl", "5s"]);
     let url = serving.url();
     eventually("it measures", || {
         stage.say(&["list", "--sessions", "--store", &url]).out.contains("probe").then_some(())
@@ -192,6 +192,8 @@ fn a_probe_counts_renewals_that_the_service_never_answered() {
     serving.running.signal(Signal::STOP);
     std::thread::sleep(Duration::from_secs(4));
     serving.running.signal(Signal::CONT);
+    stage.good(&["list", "--sessions", "--store", &url]);
+    probing.signal(Signal::INT);
     let said = probing.end();
     let report: Value = serde_json::from_str(&said.out).unwrap();
     assert_eq!((said.code, &report["holds"]), (Some(1), &false.into()), "{report}");

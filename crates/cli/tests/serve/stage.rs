@@ -7,6 +7,7 @@ use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use leasehold_cli::guardian::clock::Point;
+use leasehold_kit::Awaited;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -29,8 +30,8 @@ pub(crate) struct Said {
 /// A program that runs. Killed at the end of the test if it has not ended.
 pub(crate) struct Running {
     child: Child,
-    out: BufReader<ChildStdout>,
-    err: BufReader<ChildStderr>,
+    out: BufReader<Awaited<ChildStdout>>,
+    err: BufReader<Awaited<ChildStderr>>,
 }
 
 /// A service that answers.
@@ -132,17 +133,19 @@ impl Serving {
 impl Running {
     pub(crate) fn start(command: &mut Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let out = BufReader::new(child.stdout.take().unwrap());
-        let err = BufReader::new(child.stderr.take().unwrap());
+        let out = BufReader::new(Awaited::new(child.stdout.take().unwrap()));
+        let err = BufReader::new(Awaited::new(child.stderr.take().unwrap()));
         Self { child, out, err }
     }
 
     /// The next line of output; empty at its end.
+    #[track_caller]
     pub(crate) fn line(&mut self) -> String {
         next_line(&mut self.out)
     }
 
     /// The next line that is no result.
+    #[track_caller]
     pub(crate) fn error_line(&mut self) -> String {
         next_line(&mut self.err)
     }
@@ -173,9 +176,10 @@ impl Drop for Running {
     }
 }
 
+#[track_caller]
 fn next_line(stream: &mut impl BufRead) -> String {
     let mut line = String::new();
-    stream.read_line(&mut line).unwrap();
+    stream.read_line(&mut line).unwrap_or_else(|error| panic!("waited in vain for a line: {error}"));
     line.trim_end().to_owned()
 }
 

@@ -69,7 +69,7 @@ async fn a_watch_without_a_connection_for_as_long_as_its_patience_is_over() {
     let conversation = stage.watch().await;
     conversation.begin(7);
     let mut watch = soon(starting).await.unwrap().unwrap();
-    let began = leasehold_clock::read();
+    let (began, timer) = (leasehold_clock::read(), leasehold_kit::Timer::start());
     stage.stop().await;
     for _ in 0..2 {
         match soon(watch.next()).await.unwrap_err() {
@@ -83,7 +83,9 @@ async fn a_watch_without_a_connection_for_as_long_as_its_patience_is_over() {
         }
     }
     let took = leasehold_clock::read().since(began).greater();
-    assert!(took >= patience && took < patience + Duration::from_secs(3), "{took:?}");
+    // But for the time in which others had the processors.
+    let worked = timer.took();
+    assert!(took >= patience && worked < patience + Duration::from_secs(3), "{worked:?} of {took:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

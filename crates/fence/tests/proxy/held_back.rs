@@ -134,7 +134,7 @@ async fn not_covered_bytes_that_the_network_delivers_after_they_were_given_up() 
     let upstream = store.serve().await;
     let wire = Wire::to(address(&upstream)).await;
     let settings = Settings {
-        timeout: Duration::from_secs(1),
+        timeout: Duration::from_secs(3),
         ..Settings::new(format!("http://{}", wire.address), directory.path())
     };
     let serving = Serving::start(settings).await;

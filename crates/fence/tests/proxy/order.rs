@@ -70,7 +70,7 @@ async fn a_caller_that_goes_away_does_not_let_the_next_one_in_early() {
 /// A holder that is paused in the middle of a request: half of it is with the store, and the rest never comes.
 #[tokio::test]
 async fn half_of_a_request_keeps_the_next_holder_out_no_longer_than_the_time_out() {
-    let change = |settings| Settings { timeout: Duration::from_secs(1), ..settings };
+    let change = |settings| Settings { timeout: Duration::from_secs(3), ..settings };
     let stage = Stage::with(Store::default(), change).await;
     let mut old = TcpStream::connect(stage.serving.address).await.unwrap();
     let request = head(33, "/append/a", "Content-Length: 100\r\n\r\nhalf of it");
@@ -85,14 +85,14 @@ async fn half_of_a_request_keeps_the_next_holder_out_no_longer_than_the_time_out
 
 #[tokio::test]
 async fn an_upstream_that_is_too_slow_is_unknown_and_the_next_one_goes_on() {
-    let change = |settings| Settings { timeout: Duration::from_secs(1), ..settings };
+    let change = |settings| Settings { timeout: Duration::from_secs(3), ..settings };
     let stage = Stage::with(Store::default(), change).await;
     stage.store.hold("slow");
     let said = stage.write(33, "slow").await.unwrap_err();
     assert_eq!(said.outcome(), Outcome::Unknown, "{said}");
     for part in [
         "nobody can say whether it was carried out",
-        "no whole answer within 1000 ms",
+        "no whole answer within 3000 ms",
         "look before you send it again",
     ] {
         assert!(said.to_string().contains(part), "{said}");
@@ -109,7 +109,7 @@ async fn an_upstream_that_is_too_slow_is_unknown_and_the_next_one_goes_on() {
 /// What no proxy can do, shown so that nobody believes otherwise: the store has the request, and nobody can take it back.
 #[tokio::test]
 async fn not_covered_a_request_that_was_cut_is_carried_out_after_a_greater_token() {
-    let change = |settings| Settings { timeout: Duration::from_secs(1), ..settings };
+    let change = |settings| Settings { timeout: Duration::from_secs(3), ..settings };
     let stage = Stage::with(Store::default(), change).await;
     stage.store.hold("old");
     let said = stage.begin(33, "/held/old", "").await.unwrap().unwrap_err();
@@ -128,7 +128,7 @@ async fn not_covered_a_request_that_was_cut_is_carried_out_after_a_greater_token
 #[tokio::test]
 async fn a_settling_time_keeps_the_next_one_out_after_a_cut() {
     let change =
-        |settings| Settings { timeout: Duration::from_secs(1), settle: Duration::from_secs(2), ..settings };
+        |settings| Settings { timeout: Duration::from_secs(3), settle: Duration::from_secs(5), ..settings };
     let stage = Stage::with(Store::default(), change).await;
     stage.store.hold("old");
     let said = stage.begin(33, "/held/old", "").await.unwrap().unwrap_err();

@@ -25,7 +25,7 @@ async fn dropped_after<T>(polls: usize, call: impl Future<Output = T>) -> bool {
 #[tokio::test]
 async fn a_seal_that_is_given_up_at_any_step_leaves_the_file_free() {
     let file = wal().await;
-    let hurried = open(file.directory.path(), |options| options.busy_timeout(Duration::from_secs(2))).await;
+    let hurried = open(file.directory.path(), |options| options.busy_timeout(Duration::from_secs(20))).await;
     let hurried = Fence::new(hurried);
     let (mut calls, mut given_up) = (0, 0);
     while given_up < 20 {
@@ -50,7 +50,7 @@ async fn a_seal_that_is_given_up_at_any_step_leaves_the_file_free() {
 #[tokio::test]
 async fn a_write_that_is_given_up_at_any_step_is_written_whole_or_not_at_all() {
     let file = wal().await;
-    let hurried = open(file.directory.path(), |options| options.busy_timeout(Duration::from_secs(2))).await;
+    let hurried = open(file.directory.path(), |options| options.busy_timeout(Duration::from_secs(20))).await;
     let hurried = Fence::new(hurried);
     let stamp = &stamp("a", 1);
     for polls in 1..1_000 {

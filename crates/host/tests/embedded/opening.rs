@@ -76,7 +76,7 @@ fn a_server_whose_lock_file_was_removed_stops_and_there_are_never_two() {
             other => panic!("{other}"),
         }
     }
-    wait_until("the server stops", Duration::from_secs(2), || !server.is_serving());
+    wait_until("the server stops", Duration::from_secs(30), || !server.is_serving());
     while caller.receive().is_some() {}
     assert_eq!(server.stop().as_deref(), Some("its lock file was removed"));
 
@@ -105,7 +105,7 @@ fn a_server_whose_directory_was_moved_away_stops_and_goes_on_at_its_new_place() 
     let mut member = caller.member(1, TTL);
     let token = caller.take(&mut member, "job").token;
     std::fs::rename(&old, &new).unwrap();
-    wait_until("the server stops", Duration::from_secs(2), || !server.is_serving());
+    wait_until("the server stops", Duration::from_secs(30), || !server.is_serving());
     drop(server);
     let _server = serve(&new);
     assert_eq!(token_of(&Caller::new(&new).lease("job").unwrap()), token);
@@ -125,7 +125,7 @@ fn a_directory_in_the_place_of_another_gets_none_of_its_files() {
     let large = (0..8).map(|number| member.acquire_with(&format!("job-{number}"), vec![1; 60_000]));
     let requests = large.collect();
     caller.send(requests);
-    wait_until("the server stops", Duration::from_secs(3), || !server.is_serving());
+    wait_until("the server stops", Duration::from_secs(30), || !server.is_serving());
     drop(server);
     let names: Vec<_> = contents(&path).into_keys().collect();
     assert_eq!(names, [path.join("log")]);
