@@ -14,14 +14,6 @@ pub mod random;
 mod shape;
 mod targets;
 
-// A private decoder, compiled from the very file of its package, with the module that this file looks for.
-#[expect(unreachable_pub, reason = "where the file belongs, the port is for everybody")]
-#[path = "../../crates/client/src/driver/link/address.rs"]
-mod address;
-mod error {
-    pub(crate) use leasehold::Error;
-}
-
 pub use shape::Shape;
 pub use targets::TARGETS;
 

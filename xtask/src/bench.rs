@@ -9,7 +9,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 
-use crate::run::{cargo, root, rustc, step, target_directory};
+use crate::run::{cargo, root, say_compiler, step, target_directory};
 use crate::{go, maven, python, receivers};
 
 /// Leasehold and its peers under the same load, in one run; the report goes to docs/benchmarks.md.
@@ -116,7 +116,7 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     let mut build = cargo();
     build.args(["build", "--release", "-p", "leasehold-cli", "-p", "leasehold-bench"]);
     step("service and load", build.args(["--bin", "leasehold", "--bin", "bench"]))?;
-    eprintln!("==> built with {}", rustc()?);
+    say_compiler()?;
     let release = target_directory().join("release");
     let mut bench = Command::new(release.join("bench"));
     bench.arg("run").arg("--program").arg(release.join("leasehold")).arg("--tools").arg(&place);

@@ -1,7 +1,7 @@
 //! The same seeds, played by the simulator as different profiles build it: every world must be the same.
 //!
 //! A world is decided by its seed, so that its hash tells whether the compiler and its optimiser kept the meaning of the program. Some
-//! compilers did not: see `crates/core/build.rs`.
+//! compilers did not: see `crates/core/compiler.rs`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

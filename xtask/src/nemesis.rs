@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 pub(crate) use leasehold_args::nemesis::Args;
 
 use crate::packages::install_missing;
-use crate::run::{cargo, refuse, step, target_directory};
+use crate::run::{cargo, refuse, say_compiler, step, target_directory};
 use crate::steps::timed;
 
 /// Builds the service as it is shipped and the harness, and runs a scenario, `all`, or `quick`. Says whether all went well.
@@ -34,5 +34,6 @@ fn built() -> Result<Command> {
     let mut build = cargo();
     build.args(["build", "--release", "-p", "leasehold-cli", "-p", "leasehold-nemesis"]);
     step("service and harness", build.args(["--bin", "leasehold", "--bin", "nemesis"]))?;
+    say_compiler()?;
     Ok(Command::new(target_directory().join("release/nemesis")))
 }

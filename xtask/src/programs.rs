@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::run::{cargo, in_words, root};
+use crate::run::{cargo, in_words, root, target_directory};
 use crate::steps::timed;
 
 /// A program with tests.
@@ -53,10 +53,25 @@ impl Program {
 /// Builds what `cargo test` with these words would run.
 pub(crate) fn build(what: &str, words: &[String]) -> Result<Built> {
     let mut build = cargo();
-    build.arg("test").args(words).args(["--no-run", "--message-format=json-render-diagnostics"]);
+    build.arg("test").args(words).arg("--no-run");
+    built(what, build)
+}
+
+/// Builds the command without features, for the tests of the documentation: apart from the one with all features, which other tests use. What
+/// is compiled is shared.
+pub(crate) fn default_program() -> Result<PathBuf> {
+    let (what, target) = ("building the command without features", target_directory());
+    let mut build = cargo();
+    build.args(["build", "--package", "leasehold-cli", "--bin", "leasehold", "--target-dir"]);
+    build.arg(target.join("tmp/without-features")).arg("--config").arg(format!("build.build-dir={target:?}"));
+    let program = built(what, build)?.binaries.remove("leasehold");
+    program.with_context(|| format!("{what}: cargo does not name it"))
+}
+
+fn built(what: &str, mut build: Command) -> Result<Built> {
+    build.arg("--message-format=json-render-diagnostics");
     eprintln!("==> {what}: {}", in_words(&build));
-    let output =
-        timed(what, || build.stderr(Stdio::inherit()).output()).context("cargo test does not start")?;
+    let output = timed(what, || build.stderr(Stdio::inherit()).output()).context("cargo does not start")?;
     if !output.status.success() {
         bail!("{what} failed: {}", output.status);
     }

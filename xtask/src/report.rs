@@ -124,6 +124,15 @@ pub(crate) fn judge_documentation(output: &str, ended: Option<&str>) -> Outcome 
     all
 }
 
+/// How many tests passed in all programs that `cargo test` has run.
+pub(crate) fn passed(output: &str) -> u64 {
+    output
+        .lines()
+        .filter_map(|line| line.strip_prefix("test result: "))
+        .map(|result| count(result, "passed"))
+        .sum()
+}
+
 /// The number before a word in `3 passed; 1 failed; ...`.
 fn count(result: &str, what: &str) -> u64 {
     let part = result.split(['.', ';']).map(str::trim).find_map(|part| part.strip_suffix(what));
@@ -151,6 +160,12 @@ test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; fini
     #[test]
     fn tests_that_passed_are_counted() {
         assert_eq!(judge("a", GOOD, None), Outcome { passed: 2, failures: Vec::new() });
+    }
+
+    #[test]
+    fn a_filter_that_matches_no_test_has_passed_nothing() {
+        let none = GOOD.replace("2 passed", "0 passed").replace("0 filtered", "2 filtered");
+        assert_eq!([passed(&none), passed(&format!("{GOOD}{none}{GOOD}"))], [0, 4]);
     }
 
     #[test]

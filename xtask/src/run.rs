@@ -59,6 +59,21 @@ pub(crate) fn rustc() -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
+/// Which compilers are known to be wrong: the file says it for the build script of the core too.
+mod compiler {
+    include!("../../crates/core/compiler.rs");
+}
+
+/// Says what was built with, and warns if that is known to be wrong: before something is measured, or simulated for long.
+pub(crate) fn say_compiler() -> Result<()> {
+    let rustc = rustc()?;
+    eprintln!("==> built with {rustc}");
+    if let Some(warning) = compiler::warning(&rustc) {
+        eprintln!("==> warning: {warning}");
+    }
+    Ok(())
+}
+
 /// Refuses the words of a task as the command line itself does, and ends.
 pub(crate) fn refuse(task: &str, why: &str) -> ! {
     eprintln!("error: {why}\n\nFor more information, try 'cargo xtask {task} --help'.");
@@ -94,6 +109,14 @@ mod unit {
     #[test]
     fn a_command_is_shown_without_the_path_of_its_program() {
         assert_eq!(in_words(Command::new("/usr/bin/cargo").args(["fmt", "--check"])), "cargo fmt --check");
+    }
+
+    #[test]
+    fn only_compilers_that_are_known_to_be_wrong_are_warned_of() {
+        let is_wrong =
+            |version| compiler::warning(&format!("rustc {version} (0123abcd 2026-01-01)")).is_some();
+        assert!(["1.94.0", "1.95.0", "1.97.0", "1.98.3", "1.98.0-beta.1"].into_iter().all(is_wrong));
+        assert!(!["1.93.1", "1.97.1", "1.99.0", "nothing"].into_iter().any(is_wrong));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What the short run leaves to `cargo xtask test --everything`, in one place. It is named at the end of every short run.
+//! What the short run leaves to `cargo xtask test --everything`, and what both leave to people, in one place. It is named at the end of every run.
 
 /// How much is tested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,8 +22,14 @@ const LEFT: [&str; 8] = [
     "hashes of worlds: dev against the profile simulator",
     "ten minutes of simulated worlds",
     "every nemesis scenario",
-    "fuzzing (the short run checks that it compiles)",
-    "cargo-deny: texts of licences, known vulnerabilities",
+    "tests of the fuzz workspace: every decoder for three seconds by the stable fuzzer (the short run checks that it compiles)",
+    "cargo-deny: texts of licences; known vulnerabilities, if their database can be reached",
+];
+
+/// What no run of tests has, because it takes hours.
+const BY_HAND: [&str; 2] = [
+    "the hunt of the simulator's campaign for every planted bug: `cargo xtask planted-bugs`",
+    "fuzzing for as long as it is said, with fresh seeds: `cargo xtask fuzz`",
 ];
 
 impl Scope {
@@ -48,5 +54,6 @@ impl Scope {
         if self == Self::Short {
             println!("not run here, run by `cargo xtask test --everything`:\n  {}", LEFT.join("\n  "));
         }
+        println!("run by hand only:\n  {}", BY_HAND.join("\n  "));
     }
 }

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 pub(crate) use leasehold_args::simulate::Args;
 
-use crate::run::{cargo, refuse, root, rustc, step, target_directory};
+use crate::run::{cargo, refuse, root, say_compiler, step, target_directory};
 use crate::steps::timed;
 
 /// The profile of campaigns: the whole program is optimised at once.
@@ -68,7 +68,7 @@ pub(crate) fn program(profile: &str) -> Result<PathBuf> {
         build.args(["-p", "leasehold-node", "--example", "work"]);
     }
     step(&format!("building the simulator ({profile})"), &mut build)?;
-    eprintln!("==> built with {}", rustc()?);
+    say_compiler()?;
     let directory = if profile == "dev" { "debug" } else { profile };
     Ok(target_directory().join(directory).join("simulate"))
 }

@@ -1,5 +1,6 @@
 //! Every test of the workspace, with one line of progress for each test program.
 
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::Result;
@@ -28,8 +29,10 @@ impl Args {
     }
 }
 
-/// Tells tests of the harness and of the documentation where the program is that was built with them.
+/// Tells tests of the harness where the program is that was built with them.
 const PROGRAM: &str = "LEASEHOLD_PROGRAM";
+/// Tells tests of the documentation where the program is that has no features.
+const DEFAULT_PROGRAM: &str = "LEASEHOLD_DEFAULT_PROGRAM";
 /// Examples in the documentation are compiled one after the other.
 const DOCUMENTATION_SECONDS: u64 = 900;
 
@@ -49,15 +52,16 @@ pub(crate) fn run(scope: Scope) -> Result<bool> {
     outcome.add(documentation);
     outcome.check(instructions::run()?, "instructions: an operation takes too many; the count is above");
     outcome.check(simulate::fresh()?, "fresh worlds: a promise was not kept; the seed is above");
-    if scope == Scope::Everything {
-        everything(prepare, &mut outcome)?;
-    }
+    let not_checked = if scope == Scope::Everything { everything(prepare, &mut outcome)? } else { None };
     println!();
     for test in passed_alone {
         println!("failed among the others, passed alone: {test}");
     }
     for failure in &outcome.failures {
         println!("failed: {}", failure.words);
+    }
+    if let Some(what) = not_checked {
+        println!("NOT CHECKED: {what}");
     }
     scope.print();
     steps::print();
@@ -72,9 +76,10 @@ fn workspace(
     outcome: &mut Outcome,
 ) -> Result<Vec<String>> {
     let Some(built) = built("building the tests", &scope.tested(), outcome) else { return Ok(Vec::new()) };
+    let told = told(&built, outcome);
     let prepare = |command: &mut Command| {
         prepare(command);
-        command.envs(built.binaries.get("leasehold").map(|program| (PROGRAM, program)));
+        command.envs(told.clone());
     };
     outcome.add(side_by_side::run(built.programs.clone(), prepare)?);
     let passed_alone = again::run_alone(&built.programs, prepare, outcome)?;
@@ -88,14 +93,29 @@ fn workspace(
     Ok(passed_alone)
 }
 
-/// Builds test programs. That it cannot be done, or that there are none, is a failure.
 fn built(what: &str, words: &[String], outcome: &mut Outcome) -> Option<programs::Built> {
-    match programs::build(what, words) {
+    judged(what, programs::build(what, words), outcome)
+}
+
+/// That test programs cannot be built, or that there are none, is a failure.
+fn judged(what: &str, built: Result<programs::Built>, outcome: &mut Outcome) -> Option<programs::Built> {
+    match built {
         Ok(built) if !built.programs.is_empty() => return Some(built),
         Ok(_) => outcome.failures.push(Failure::new(format!("{what}: there are none"))),
         Err(error) => outcome.failures.push(Failure::new(format!("{error:#}"))),
     }
     None
+}
+
+/// Where tests find the command: as it was built with them, and without features, which is built here.
+fn told(built: &programs::Built, outcome: &mut Outcome) -> Vec<(&'static str, PathBuf)> {
+    let Some(program) = built.binaries.get("leasehold") else { return Vec::new() };
+    let mut told = vec![(PROGRAM, program.clone())];
+    match programs::default_program() {
+        Ok(program) => told.push((DEFAULT_PROGRAM, program)),
+        Err(error) => outcome.failures.push(Failure::new(format!("{error:#}"))),
+    }
+    told
 }
 
 /// Examples in the documentation of libraries.
@@ -114,15 +134,15 @@ fn documentation(scope: Scope, prepare: impl Fn(&mut Command)) -> Result<Outcome
     Ok(outcome)
 }
 
-/// What the short run leaves out and is no test program of it. [`Scope`] lists it for people.
-fn everything(prepare: impl Fn(&mut Command) + Sync, outcome: &mut Outcome) -> Result<()> {
+/// What the short run leaves out and is no test program of it. [`Scope`] lists it for people. Gives back what could not be checked.
+fn everything(prepare: impl Fn(&mut Command) + Sync, outcome: &mut Outcome) -> Result<Option<&'static str>> {
     let mut lints = cargo();
     lints.arg("clippy").args(ON_JAVA.iter().flat_map(|package| ["--package", package]));
     lints.args(["--all-targets", "--", "-D", "warnings"]);
     outcome.check(crate::run::step("lints of fences on Java", &mut lints).is_ok(), "lints of fences on Java");
     let mut programs = |what: &str, words: &[String]| -> Result<()> {
         if let Some(built) = built(what, words, outcome) {
-            let told = built.binaries.get("leasehold").map(|program| (PROGRAM, program.clone()));
+            let told = told(&built, outcome);
             let prepare = |command: &mut Command| {
                 prepare(command);
                 command.envs(told.clone());
@@ -143,8 +163,27 @@ fn everything(prepare: impl Fn(&mut Command) + Sync, outcome: &mut Outcome) -> R
     outcome.check(simulate::campaign()?, "ten minutes of simulated worlds: the verdict is above");
     outcome.check(nemesis::all()?, "nemesis: a scenario failed; its name is above");
     match deny::run() {
-        Ok(()) => outcome.passed += 1,
+        Ok(not_checked) => {
+            outcome.passed += 1;
+            return Ok(not_checked);
+        }
         Err(error) => outcome.failures.push(Failure::new(format!("cargo-deny: {error:#}"))),
     }
-    Ok(())
+    Ok(None)
+}
+
+#[cfg(test)]
+mod unit {
+    use super::*;
+
+    #[test]
+    fn a_build_that_broke_and_one_without_programs_are_failures() {
+        let mut outcome = Outcome::default();
+        assert!(
+            judged("tests", Err(anyhow::anyhow!("tests failed: exit status: 101")), &mut outcome).is_none()
+        );
+        assert!(judged("tests", Ok(programs::Built::default()), &mut outcome).is_none());
+        let words: Vec<&str> = outcome.failures.iter().map(|failure| failure.words.as_str()).collect();
+        assert_eq!(words, ["tests failed: exit status: 101", "tests: there are none"]);
+    }
 }

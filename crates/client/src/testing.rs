@@ -37,7 +37,19 @@ use std::time::Duration;
 use leasehold_core::holder::Reading;
 use leasehold_core::measure::Clocks;
 
+use crate::driver::link::Address;
+use crate::error::Error;
+
 pub use world::{TestStore, World};
+
+/// The URL of a store as it is understood, written down again: for the fuzzer.
+///
+/// # Errors
+/// When it is not understood.
+#[doc(hidden)]
+pub fn store_url(url: &str) -> Result<String, Error> {
+    Address::parse(url).map(|address| address.to_string())
+}
 
 /// A clock moved by hand. Both clocks of the pretended machine can be moved apart, as suspend does.
 #[derive(Debug, Clone)]

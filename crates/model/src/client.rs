@@ -1,6 +1,6 @@
 //! The holder's side: one session, one deadline, and what is under way to it.
 
-use crate::rules::{Bug, Rules};
+use crate::rules::{Rules, WrongRule};
 use crate::table::{ClientId, SessionId, Token};
 use crate::time::{Rate, TTL, Tick};
 
@@ -88,7 +88,7 @@ impl Client {
             Answer::Granted(token) => {
                 self.asking = false;
                 self.held = Some(Held { token, let_go: false });
-                if rules.has(Bug::GrantMovesDeadline) {
+                if rules.has(WrongRule::GrantMovesDeadline) {
                     self.confirmed = self.confirmed.max(Some(now));
                 }
             }
@@ -99,7 +99,7 @@ impl Client {
     }
 
     fn confirm(&mut self, rules: Rules, sent: Tick, now: Tick) {
-        let from = if rules.has(Bug::DeadlineFromReceipt) { now } else { sent };
+        let from = if rules.has(WrongRule::DeadlineFromReceipt) { now } else { sent };
         self.confirmed = self.confirmed.max(Some(from));
     }
 }

@@ -18,5 +18,5 @@ pub mod table;
 pub mod time;
 
 pub use protocol::Protocol;
-pub use rules::{Bug, Rules};
+pub use rules::{Rules, WrongRule};
 pub use scope::Scope;

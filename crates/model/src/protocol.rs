@@ -4,7 +4,7 @@ use stateright::{Model, Property};
 
 use crate::client::{Answer, Client, Held};
 use crate::invariants;
-use crate::rules::{Bug, Rules};
+use crate::rules::{Rules, WrongRule};
 use crate::scope::{NODES, Scope};
 use crate::state::{Leadership, State, Write};
 use crate::table::{CLIENTS, ClientId, Command, Entry};
@@ -235,7 +235,7 @@ fn lead(state: &mut State, rules: Rules, node: usize, tail: Tail) {
     let base = last_at(state, &state.nodes[node].tail);
     let mut leads = Leadership { term: state.term, base, since: state.now };
     let leader = &mut state.nodes[node];
-    if rules.has(Bug::OldClockKept) {
+    if rules.has(WrongRule::OldClockKept) {
         let earlier = leader.leads.map(|leads| (leads.base, leads.since)).or(leader.old_clock);
         if let Some((base, since)) = earlier {
             (leads.base, leads.since) = (base, since);
@@ -251,7 +251,7 @@ fn arrive(state: &mut State, rules: Rules, write: Write) {
         state.writes.remove(place);
     }
     let is_stale = state.receiver.greatest.is_some_and(|greatest| write.token < greatest);
-    if is_stale && !rules.has(Bug::FenceUnchecked) {
+    if is_stale && !rules.has(WrongRule::FenceUnchecked) {
         return;
     }
     state.ghost.stale_write |= is_stale;
@@ -272,7 +272,7 @@ fn client_step(state: &mut State, rules: Rules, id: ClientId, action: &Action) {
         }
         Action::Release(_) => {
             let Some(Held { token, .. }) = client.held else { return };
-            let waits = rules.has(Bug::BeliefUntilReleaseAnswered);
+            let waits = rules.has(WrongRule::BeliefUntilReleaseAnswered);
             client.held = waits.then_some(Held { token, let_go: false });
             state.send(Command::Release { session, token });
         }

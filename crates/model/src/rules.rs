@@ -1,8 +1,8 @@
 //! The rules of the protocol, each of which a bug can break.
 
-/// A bug: a rule that something depends on is not kept. What `leasehold_core::planted` has too is called the same there.
+/// A rule that something depends on and that is not kept. What can be planted in the product too is called the same in `leasehold_core::planted::Bug`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Bug {
+pub enum WrongRule {
     /// The holder's deadline counts from the arrival of the answer, not from the sending of what was confirmed.
     DeadlineFromReceipt,
     /// A session is overdue after the bare ttl, without the drift factor.
@@ -31,34 +31,34 @@ pub enum Bug {
     FenceUnchecked,
 }
 
-impl Bug {
+impl WrongRule {
     /// All of them, in the order of declaration.
-    pub const ALL: [Bug; 13] = [
-        Bug::DeadlineFromReceipt,
-        Bug::NoDriftFactor,
-        Bug::ReleaseIgnoresToken,
-        Bug::ExpiryUnguarded,
-        Bug::GrantMovesDeadline,
-        Bug::BeliefUntilReleaseAnswered,
-        Bug::AckedBeforeCommit,
-        Bug::OldClockKept,
-        Bug::FreshTtlPerFailover,
-        Bug::EndedRevived,
-        Bug::RestoreWithoutWait,
-        Bug::RestoreKeepsEpoch,
-        Bug::FenceUnchecked,
+    pub const ALL: [WrongRule; 13] = [
+        WrongRule::DeadlineFromReceipt,
+        WrongRule::NoDriftFactor,
+        WrongRule::ReleaseIgnoresToken,
+        WrongRule::ExpiryUnguarded,
+        WrongRule::GrantMovesDeadline,
+        WrongRule::BeliefUntilReleaseAnswered,
+        WrongRule::AckedBeforeCommit,
+        WrongRule::OldClockKept,
+        WrongRule::FreshTtlPerFailover,
+        WrongRule::EndedRevived,
+        WrongRule::RestoreWithoutWait,
+        WrongRule::RestoreKeepsEpoch,
+        WrongRule::FenceUnchecked,
     ];
 
-    /// The bug of that name, as `Debug` spells it.
-    pub fn named(name: &str) -> Option<Bug> {
-        Bug::ALL.into_iter().find(|bug| format!("{bug:?}").eq_ignore_ascii_case(name))
+    /// The wrong rule of that name, as `Debug` spells it.
+    pub fn named(name: &str) -> Option<WrongRule> {
+        WrongRule::ALL.into_iter().find(|bug| format!("{bug:?}").eq_ignore_ascii_case(name))
     }
 }
 
 /// Which rules are kept: all, or all but one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Rules {
-    bug: Option<Bug>,
+    bug: Option<WrongRule>,
 }
 
 impl Rules {
@@ -68,12 +68,25 @@ impl Rules {
     }
 
     /// The protocol with one bug.
-    pub const fn with(bug: Bug) -> Rules {
+    pub const fn with(bug: WrongRule) -> Rules {
         Rules { bug: Some(bug) }
     }
 
     /// Whether a rule is broken by this bug.
-    pub fn has(self, bug: Bug) -> bool {
+    pub fn has(self, bug: WrongRule) -> bool {
         self.bug == Some(bug)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use leasehold_core::planted::Bug;
+
+    #[test]
+    fn all_but_three_wrong_rules_are_planted_in_the_product_under_the_same_name() {
+        let planted = |rule: &WrongRule| Bug::ALL.iter().any(|bug| format!("{bug:?}") == format!("{rule:?}"));
+        let own: Vec<WrongRule> = WrongRule::ALL.into_iter().filter(|rule| !planted(rule)).collect();
+        assert_eq!(own, [WrongRule::AckedBeforeCommit, WrongRule::EndedRevived, WrongRule::FenceUnchecked]);
     }
 }

@@ -1,7 +1,7 @@
 //! A state of the whole: what everybody knows, what is under way, and what only the invariants look at.
 
 use crate::client::{Answer, Client};
-use crate::rules::{Bug, Rules};
+use crate::rules::{Rules, WrongRule};
 use crate::scope::{NODES, Rates, Scope};
 use crate::table::{CLIENTS, ClientId, Command, Entry, Holder, LIVES, Outcome, SessionId, Table, Token};
 use crate::time::{HONOURED_TICKS, LogTime, Tick};
@@ -185,7 +185,7 @@ impl State {
     pub fn append(&mut self, rules: Rules, node: usize, command: Command) {
         let Some((leads, at)) = self.nodes[node].leads.zip(self.stamp(node)) else { return };
         let entry = Entry { term: leads.term, at, stamped: self.now, command };
-        if rules.has(Bug::AckedBeforeCommit) {
+        if rules.has(WrongRule::AckedBeforeCommit) {
             let mut table = self.table.clone();
             for earlier in &self.nodes[node].tail {
                 table.apply(rules, earlier);
@@ -212,7 +212,7 @@ impl State {
         }
         for outcome in self.table.apply(rules, &entry) {
             self.note(outcome);
-            if !rules.has(Bug::AckedBeforeCommit) {
+            if !rules.has(WrongRule::AckedBeforeCommit) {
                 self.tell(rules, outcome);
             }
         }
@@ -241,7 +241,9 @@ impl State {
             Outcome::Opened(session) => (session, Answer::Opened),
             Outcome::Renewed(session, number) => (session, Answer::Renewed(number)),
             Outcome::Granted(Holder { session, token }) => (session, Answer::Granted(token)),
-            Outcome::Released(Holder { session, token }) if rules.has(Bug::BeliefUntilReleaseAnswered) => {
+            Outcome::Released(Holder { session, token })
+                if rules.has(WrongRule::BeliefUntilReleaseAnswered) =>
+            {
                 (session, Answer::Released(token))
             }
             _ => return,

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use crate::rules::{Bug, Rules};
+use crate::rules::{Rules, WrongRule};
 use crate::time::{LogTime, Tick, overdue_units};
 
 /// How many clients there are.
@@ -191,11 +191,11 @@ impl Table {
     pub fn restored(&self, rules: Rules, epoch: u8) -> Table {
         let wait = self.last_at.plus(overdue_units(rules));
         Table {
-            epoch: if rules.has(Bug::RestoreKeepsEpoch) { self.epoch } else { epoch + 1 },
+            epoch: if rules.has(WrongRule::RestoreKeepsEpoch) { self.epoch } else { epoch + 1 },
             sessions: [None; CLIENTS * LIVES],
             holder: None,
             queue: Vec::new(),
-            closed_until: (!rules.has(Bug::RestoreWithoutWait)).then_some(wait),
+            closed_until: (!rules.has(WrongRule::RestoreWithoutWait)).then_some(wait),
             ..self.clone()
         }
     }
@@ -224,7 +224,7 @@ impl Table {
             out.push(Outcome::TimeFell);
         }
         self.last_at = entry.at;
-        if rules.has(Bug::FreshTtlPerFailover) && entry.term > self.term {
+        if rules.has(WrongRule::FreshTtlPerFailover) && entry.term > self.term {
             self.term = entry.term;
             for session in self.sessions.iter_mut().flatten() {
                 session.renewed = entry.at;
@@ -279,7 +279,7 @@ impl Table {
             Command::Renew { session, number, sent } => {
                 let known = &mut self.sessions[session.index()];
                 let newer = known.as_ref().is_some_and(|known| number > known.number);
-                if newer || (known.is_none() && rules.has(Bug::EndedRevived)) {
+                if newer || (known.is_none() && rules.has(WrongRule::EndedRevived)) {
                     *known = Some(opened(number, sent));
                     out.push(Outcome::Renewed(session, number));
                 }
@@ -287,7 +287,7 @@ impl Table {
             Command::Release { session, token } => {
                 let theirs = |holder: &Holder| {
                     holder.session == session
-                        && (holder.token == token || rules.has(Bug::ReleaseIgnoresToken))
+                        && (holder.token == token || rules.has(WrongRule::ReleaseIgnoresToken))
                 };
                 let ended = self.holder.filter(theirs);
                 if let Some(holder) = ended {
@@ -297,7 +297,7 @@ impl Table {
                 }
             }
             // With its guard it does nothing here: what it names has ended above, or is not overdue.
-            Command::Expire { .. } if !rules.has(Bug::ExpiryUnguarded) => {}
+            Command::Expire { .. } if !rules.has(WrongRule::ExpiryUnguarded) => {}
             Command::Expire { .. } => {
                 if let Some(holder) = self.holder.take() {
                     out.push(self.lost_early(holder));

@@ -4,7 +4,7 @@
 //! drift factor `(1 + 1/3) / (1 - 1/3)` is exactly two and nothing is hidden by rounding. Rates in between are left out: elapsed
 //! time enters every rule monotonically, so that a rule that fails for one of them fails at an extreme.
 
-use crate::rules::{Bug, Rules};
+use crate::rules::{Rules, WrongRule};
 
 /// The ttl of every session, in units of whoever counts.
 pub const TTL: u8 = 2;
@@ -63,5 +63,5 @@ impl Rate {
 
 /// How much log time may pass after a renewal before the session is overdue.
 pub fn overdue_units(rules: Rules) -> u8 {
-    if rules.has(Bug::NoDriftFactor) { TTL } else { TTL * DRIFT_FACTOR }
+    if rules.has(WrongRule::NoDriftFactor) { TTL } else { TTL * DRIFT_FACTOR }
 }

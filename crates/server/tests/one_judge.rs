@@ -96,6 +96,12 @@ fn a_planted_change_of_the_judge_is_noticed_everywhere() {
     let half = all(address, TTL / 2);
     assert!(half[0].as_ref().unwrap().contains("2 x 5000 ms + 50 ms = 10050 ms is not below"), "{half:?}");
     assert!(half.iter().all(|said| said == &half[0]), "{half:?}");
+    let of_server: Vec<Bug> = Bug::ALL.iter().copied().filter(|bug| bug.found_by() == "server").collect();
+    assert_eq!(
+        of_server,
+        [Bug::StrictNumbers],
+        "every bug that tests of the server have to find is planted here"
+    );
     choose(Some(Bug::StrictNumbers));
     let changed = all(address, EVERY);
     choose(None);

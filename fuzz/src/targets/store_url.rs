@@ -1,8 +1,9 @@
 //! The URL of a store. What was understood is written down and understood the same again.
 
+use leasehold::Error;
+use leasehold::testing::store_url;
+
 use crate::Shape;
-use crate::address::Address;
-use crate::error::Error;
 
 pub(super) fn seeds() -> Vec<Vec<u8>> {
     let seeds = [
@@ -20,21 +21,15 @@ pub(super) fn seeds() -> Vec<Vec<u8>> {
 
 pub(super) fn check(input: &[u8]) -> Shape {
     let Ok(url) = std::str::from_utf8(input) else { return Shape::of(&"no text") };
-    match Address::parse(url) {
-        Ok(address) => {
-            let written = match &address {
-                Address::Service(hosts) => {
-                    let hosts: Vec<String> = hosts.iter().map(ToString::to_string).collect();
-                    format!("leasehold://{}", hosts.join(","))
-                }
-                Address::Directory(path) => {
-                    assert!(path.is_absolute(), "a path that means another place elsewhere: {path:?}");
-                    format!("dir:{}", path.display())
-                }
+    match store_url(url) {
+        Ok(written) => {
+            let again = store_url(&written).expect("what was understood once is understood again");
+            assert_eq!(again, written, "{written} is another store");
+            let Some(path) = written.strip_prefix("dir:") else {
+                return Shape::of(&written.split(',').collect::<Vec<_>>());
             };
-            let again = Address::parse(&written).expect("what was understood once is understood again");
-            assert_eq!(again, address, "{written} is another store");
-            Shape::of(&address)
+            assert!(path.starts_with('/'), "a path that means another place elsewhere: {path}");
+            Shape::of_words("a directory")
         }
         Err(Error::BadUrl { why, .. }) => Shape::of_words(&why),
         Err(other) => panic!("a URL is good or bad, and nothing else: {other}"),

@@ -16,6 +16,7 @@ pub mod licences;
 pub mod limits;
 pub mod links;
 pub mod manifests;
+pub mod modules;
 pub mod programs;
 pub mod sizes;
 pub mod transcript;
@@ -31,7 +32,7 @@ pub type Complaint = String;
 pub type Rule = (&'static str, fn(&Tree) -> Vec<Complaint>);
 
 /// Every rule of the tree.
-pub const RULES: [Rule; 13] = [
+pub const RULES: [Rule; 14] = [
     ("files have one idea each", sizes::check),
     ("banned calls are not made", calls::check),
     ("nothing of one machine or person is in the tree", words::check),
@@ -39,6 +40,7 @@ pub const RULES: [Rule; 13] = [
     ("dependencies point inwards", manifests::check_dependencies),
     ("every package has the lints of the workspace", manifests::check_lints),
     ("every file of tests belongs to a program", programs::check),
+    ("every file belongs to one package", modules::check),
     ("every error is documented", errors::check),
     ("every limit is documented", limits::check),
     ("every transcript is run or says why not", transcript::check),

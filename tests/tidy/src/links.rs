@@ -30,7 +30,7 @@ fn broken(tree: &Tree, from: &File, target: &str) -> Option<String> {
 }
 
 /// The path of a link from the root. A link without a path leads to its own document.
-fn resolve(from: &str, link: &str) -> Option<String> {
+pub(crate) fn resolve(from: &str, link: &str) -> Option<String> {
     if link.is_empty() {
         return Some(from.into());
     }

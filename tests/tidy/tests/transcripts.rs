@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::LazyLock;
 
 use leasehold_tidy::transcript::{Exchange, documents, exchanges, matches};
 use leasehold_tidy::{File, Tree};
-use tempfile::TempDir;
 
 /// Longer than any document takes on a busy machine, in seconds.
 const PATIENCE: &str = "180";
@@ -29,9 +29,7 @@ const MARK: char = '\u{1e}';
 
 #[test]
 fn every_transcript_prints_what_stands_below_it() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let tree = Tree::read(&root).expect("the tree can be read");
-    let (_place, programs) = build(&root);
+    let tree = Tree::read(&root()).expect("the tree can be read");
     let (mut run, mut wrong) = (0, 0);
     for document in documents(&tree) {
         let exchanges = exchanges(document).expect("the transcripts can be read");
@@ -39,7 +37,7 @@ fn every_transcript_prints_what_stands_below_it() {
             continue;
         }
         run += exchanges.len();
-        wrong += wrong_in(document, &exchanges, &play(&exchanges, &programs));
+        wrong += wrong_in(document, &exchanges, &play(&exchanges, &PROGRAMS));
     }
     assert!(run > 5, "only {run} commands were found");
     assert_eq!(wrong, 0, "the differences are above");
@@ -57,10 +55,10 @@ fn a_transcript_that_is_not_true_is_found() {
 
 #[test]
 fn the_default_program_says_how_to_get_the_clients_that_it_does_not_have() {
-    let (place, programs) = build(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
+    let place = tempfile::tempdir().expect("a place for the store");
     let urls = [("postgres", "postgres://app:secret@db/x"), ("sqlite", "sqlite:/x"), ("s3", "s3://b/x")];
     for (scheme, url) in urls {
-        let mut run = Command::new(programs.join("leasehold"));
+        let mut run = Command::new(PROGRAMS.join("leasehold"));
         run.arg("--store").arg(place.path().join("store"));
         let said = run.args(["run", "x", "--seal-at", url, "--", "true"]).output().expect("it starts");
         let words = String::from_utf8_lossy(&said.stderr);
@@ -70,23 +68,28 @@ fn the_default_program_says_how_to_get_the_clients_that_it_does_not_have() {
     }
 }
 
-/// Builds the program as it is without any feature, and gives back the directory it lies in: one of its own, because tests of the command
-/// that run meanwhile use the one with all features. What is compiled is shared.
-fn build(root: &Path) -> (TempDir, PathBuf) {
-    let compiled = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("it lies where cargo builds");
-    let place = tempfile::tempdir().expect("a directory for the program");
+/// The directory with the program as it is without any feature: built already by `cargo xtask test`, or here. It is one of its own, because
+/// tests of the command that run meanwhile use the one with all features. What is compiled is shared.
+static PROGRAMS: LazyLock<PathBuf> = LazyLock::new(|| {
+    let program = std::env::var_os("LEASEHOLD_DEFAULT_PROGRAM").map_or_else(build, PathBuf::from);
+    program.parent().expect("a program lies in a directory").to_owned()
+});
+
+fn build() -> PathBuf {
+    let place = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let compiled = place.parent().expect("it lies where cargo builds");
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
-    command.current_dir(root).args(["build", "--package", "leasehold-cli", "--bin", "leasehold"]);
-    command.arg("--target-dir").arg(place.path());
+    command.current_dir(root()).args(["build", "--package", "leasehold-cli", "--bin", "leasehold"]);
+    command.arg("--target-dir").arg(place.join("without-features"));
     command.arg("--config").arg(format!("build.build-dir={compiled:?}"));
-    command.arg("--message-format=json-render-diagnostics");
-    let built = command.output().expect("cargo starts");
-    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-    let messages = String::from_utf8_lossy(&built.stdout);
-    let program = messages.lines().filter_map(|line| line.split_once("\"executable\":\"")).next_back();
-    let (program, _) = program.and_then(|(_, rest)| rest.split_once('"')).expect("cargo names the program");
-    (place, Path::new(program).parent().expect("a program lies in a directory").to_owned())
+    let status = command.status().expect("cargo starts");
+    assert!(status.success(), "the program is not built: {status}");
+    place.join("without-features/debug/leasehold")
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 /// Runs the commands in one shell and gives back what each printed.

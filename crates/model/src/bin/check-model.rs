@@ -5,7 +5,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use leasehold_model::{Bug, Protocol, Rules, Scope, story};
+use leasehold_model::{Protocol, Rules, Scope, WrongRule, story};
 use stateright::report::WriteReporter;
 use stateright::{Checker, HasDiscoveries, Model};
 
@@ -30,11 +30,11 @@ fn main() -> ExitCode {
         eprintln!("there is no scope {:?}", arguments.scope);
         return ExitCode::from(2);
     };
-    let rules = match arguments.bug.as_deref().map(Bug::named) {
+    let rules = match arguments.bug.as_deref().map(WrongRule::named) {
         None => Rules::all(),
         Some(Some(bug)) => Rules::with(bug),
         Some(None) => {
-            eprintln!("there is no such bug; there are {:?}", Bug::ALL);
+            eprintln!("there is no such bug; there are {:?}", WrongRule::ALL);
             return ExitCode::from(2);
         }
     };

@@ -121,3 +121,13 @@ fn a_disk_that_writes_the_commit_before_the_entries_is_noticed() {
         "{started:?}"
     );
 }
+
+#[test]
+fn every_bug_that_tests_of_nodes_have_to_find_is_planted_here() {
+    let tests = include_str!("planted.rs");
+    let is_missing = |bug: &&Bug| {
+        let planted = |end| tests.contains(&format!("(Bug::{bug:?}{end}"));
+        bug.found_by() == "node" && !planted(')') && !planted(',')
+    };
+    assert_eq!(Bug::ALL.iter().find(is_missing), None);
+}

@@ -431,7 +431,7 @@ impl World {
     pub(super) fn pause_client(&mut self, client: usize, paused: bool) {
         let own = &mut self.clients[client];
         // On a machine that stands still nothing goes on. No boolean is kept and used twice here: rustc 1.94 to 1.97.0 forget such
-        // a one when they optimise, and store `false` (`crates/core/build.rs`).
+        // a one when they optimise, and store `false` (`crates/core/compiler.rs`).
         own.wake_at = if paused || own.clock.stands_still() { u64::MAX } else { self.now + 1 };
         own.paused = own.wake_at == u64::MAX;
     }

@@ -90,6 +90,21 @@ fn service(rest: &str) -> Result<Vec<HostPort>, String> {
     hosts.split(',').map(HostPort::parse).collect()
 }
 
+/// As it is written: understood again, it is the same.
+#[cfg(feature = "testing")]
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            #[cfg(feature = "embedded")]
+            Self::Directory(path) => write!(f, "dir:{}", path.display()),
+            Self::Service(hosts) => {
+                let hosts: Vec<String> = hosts.iter().map(ToString::to_string).collect();
+                write!(f, "leasehold://{}", hosts.join(","))
+            }
+        }
+    }
+}
+
 impl HostPort {
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let (host, port) = match text.strip_prefix('[') {
