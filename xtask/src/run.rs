@@ -38,6 +38,22 @@ pub(crate) fn cargo() -> Command {
     command
 }
 
+/// A command as another program starts it, which these words begin.
+pub(crate) fn wrapped(words: &[&str], command: &Command) -> Command {
+    let mut outer = Command::new(words[0]);
+    outer.args(&words[1..]).arg(command.get_program()).args(command.get_args());
+    if let Some(directory) = command.get_current_dir() {
+        outer.current_dir(directory);
+    }
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => outer.env(name, value),
+            None => outer.env_remove(name),
+        };
+    }
+    outer
+}
+
 /// Says what is run, runs it with its output shown, says what it took, and fails if it does. That goes to standard error: a program
 /// that is run may write for other programs.
 pub(crate) fn step(what: &str, command: &mut Command) -> Result<()> {

@@ -12,6 +12,7 @@ use anyhow::{Context, Result};
 use crate::clock;
 use crate::programs::Program;
 use crate::report::{Outcome, details, judge};
+use crate::run::wrapped;
 use crate::steps::timed;
 
 /// Programs at once. Most tests wait for processes and sockets, so that more than one for each core keeps the cores busy.
@@ -37,8 +38,13 @@ const ALONE: [(&str, &str); 11] = [
     ("examples/rust/tests/gap.rs", "stages an incident that must be as long as planned"),
 ];
 
-/// Runs every program. `prepare` adds what tests are told, to each command.
-pub(crate) fn run(programs: Vec<Program>, prepare: impl Fn(&mut Command) + Sync) -> Result<Outcome> {
+/// Runs every program. `prepare` adds what tests are told, to each command. `beside` is done while programs run one at a time: they wait for
+/// most of their time, and are right on a busy machine.
+pub(crate) fn run(
+    programs: Vec<Program>,
+    prepare: impl Fn(&mut Command) + Sync,
+    beside: impl FnOnce() -> Result<()> + Send,
+) -> Result<Outcome> {
     let all = programs.len();
     let (alone, mut together): (Vec<Program>, Vec<Program>) =
         programs.into_iter().partition(|program| is_alone(&program.name));
@@ -49,7 +55,13 @@ pub(crate) fn run(programs: Vec<Program>, prepare: impl Fn(&mut Command) + Sync)
         one(program, &prepare, || format!("[{}/{all}]", done.fetch_add(1, Ordering::Relaxed) + 1))
     };
     let mut outcome = timed("tests side by side", || at_once(&together, AT_ONCE, one))?;
-    outcome.add(timed("tests of real deadlines, one program at a time", || at_once(&alone, 1, one))?);
+    let what = "tests of real deadlines, one program at a time";
+    let (alone, beside) = thread::scope(|scope| {
+        let beside = scope.spawn(beside);
+        (timed(what, || at_once(&alone, 1, one)), beside.join())
+    });
+    beside.map_err(|_| anyhow::anyhow!("a step beside the tests panicked"))??;
+    outcome.add(alone?);
     Ok(outcome)
 }
 
@@ -101,21 +113,7 @@ fn one(program: &Program, prepare: impl Fn(&mut Command), number: impl Fn() -> S
 /// Runs a command with a limit. Gives back what it printed on both streams, and how it ended if that was not well.
 pub(crate) fn captured(command: &Command, seconds: u64) -> Result<(String, Option<String>)> {
     let words = command.get_program().to_string_lossy().into_owned();
-    let mut limited = Command::new("timeout");
-    limited
-        .arg("--kill-after=10s")
-        .arg(format!("{seconds}s"))
-        .arg(command.get_program())
-        .args(command.get_args());
-    if let Some(directory) = command.get_current_dir() {
-        limited.current_dir(directory);
-    }
-    for (name, value) in command.get_envs() {
-        match value {
-            Some(value) => limited.env(name, value),
-            None => limited.env_remove(name),
-        };
-    }
+    let mut limited = wrapped(&["timeout", "--kill-after=10s", &format!("{seconds}s")], command);
     // In a file and not through a pipe: a process that a test left behind does not keep it open for us. Both streams keep their order.
     let file = rustix::fs::memfd_create("output", rustix::fs::MemfdFlags::CLOEXEC)
         .context("no memory for what a test prints")?;

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 pub(crate) use leasehold_args::simulate::Args;
 
-use crate::run::{cargo, refuse, root, say_compiler, step, target_directory};
+use crate::run::{cargo, refuse, root, say_compiler, step, target_directory, wrapped};
 use crate::steps::timed;
 
 /// The profile of campaigns: the whole program is optimised at once.
@@ -58,15 +58,27 @@ fn seed_of_commit() -> Option<u64> {
     u64::from_str_radix(str::from_utf8(&output.stdout).ok()?.get(..12)?, 16).ok()
 }
 
-/// Builds the simulator, and says with which compiler. Tests take the profile release; a campaign takes the one that is built more slowly and
-/// runs faster.
-pub(crate) fn program(profile: &str) -> Result<PathBuf> {
+/// Builds what follows the tests while they run: with one job and less right to the processor, so that the tests notice little of it.
+pub(crate) fn build_ahead() -> Result<()> {
+    let mut build = build("release");
+    build.args(["--jobs", "1", "--quiet"]);
+    step("building the simulator (release), beside the tests", &mut wrapped(&["nice", "-n", "5"], &build))
+}
+
+fn build(profile: &str) -> Command {
     let mut build = cargo();
     build.args(["build", "--profile", profile, "-p", "leasehold-sim", "--bin", "simulate"]);
     if profile == "release" {
         // Together with what is counted: apart, each would have the node built for itself.
         build.args(["-p", "leasehold-node", "--example", "work"]);
     }
+    build
+}
+
+/// Builds the simulator, and says with which compiler. Tests take the profile release; a campaign takes the one that is built more slowly and
+/// runs faster.
+pub(crate) fn program(profile: &str) -> Result<PathBuf> {
+    let mut build = build(profile);
     step(&format!("building the simulator ({profile})"), &mut build)?;
     say_compiler()?;
     let directory = if profile == "dev" { "debug" } else { profile };

@@ -81,7 +81,7 @@ fn workspace(
         prepare(command);
         command.envs(told.clone());
     };
-    outcome.add(side_by_side::run(built.programs.clone(), prepare)?);
+    outcome.add(side_by_side::run(built.programs.clone(), prepare, simulate::build_ahead)?);
     let passed_alone = again::run_alone(&built.programs, prepare, outcome)?;
     match built.binaries.get("simulate") {
         Some(simulate) => {
@@ -147,7 +147,7 @@ fn everything(prepare: impl Fn(&mut Command) + Sync, outcome: &mut Outcome) -> R
                 prepare(command);
                 command.envs(told.clone());
             };
-            outcome.add(side_by_side::run(built.programs, prepare)?);
+            outcome.add(side_by_side::run(built.programs, prepare, || Ok(()))?);
         }
         Ok(())
     };
