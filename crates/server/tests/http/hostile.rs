@@ -1,6 +1,6 @@
 //! Requests that are wrong: each is refused by name, in the one form that errors have, and changes nothing.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::stage::Stage;
 
@@ -101,6 +101,46 @@ fn a_newer_client_can_have_its_new_fields_ignored() {
     assert_eq!(details, json!({ "field": "limit" }));
     let details = stage.get("/v1/leases?ignore-unknown=yes").fault(400, "bad-field", "refused");
     assert_eq!(details, json!({ "field": "ignore-unknown" }));
+}
+
+#[test]
+fn up_to_64_unknown_fields_are_ignored() {
+    let stage = Stage::new();
+    for count in [63, 64, 65] {
+        let query: String = (0..count).map(|i| format!("&f{i}=1")).collect();
+        let body: Value = (0..count).map(|i| (format!("f{i}"), json!(1))).collect();
+        let asked = stage.get(&format!("/v1/leases?ignore-unknown=true{query}"));
+        for reply in [asked, stage.post("/v1/sessions?ignore-unknown=true", &body)] {
+            if count <= 64 {
+                reply.good();
+            } else {
+                reply.fault(400, "unknown-field", "refused");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_field_given_twice_is_refused_where_unknown_fields_are_ignored() {
+    let stage = Stage::new();
+    let session = format!("Leasehold-Session: {}", stage.open("x"));
+    for (body, field) in [
+        (r#"{"new":1,"resource":"a","resource":"b"}"#, "resource"),
+        (r#"{"resource":"a","new":1,"resource":"b"}"#, "resource"),
+        (r#"{"resource":"a","resource":"b","new":1}"#, "resource"),
+        (r#"{"resource":"a","new":1,"new":[2]}"#, "new"),
+        (r#"{"resources":[{"new":1,"resource":"a","resource":"b"}]}"#, "resources[0].resource"),
+    ] {
+        let path = "/v1/leases/acquire?ignore-unknown=true";
+        let reply = stage.connect().ask("POST", path, &[JSON, &session], body.as_bytes());
+        assert_eq!(reply.fault(400, "bad-field", "refused"), json!({ "field": field }), "{body}");
+        assert!(reply.message().ends_with("it is given twice"), "{}", reply.message());
+    }
+    for query in ["new=1&resource=a&resource=b", "resource=a&new=1&resource=b", "resource=a&resource=b&new=1"]
+    {
+        let reply = stage.get(&format!("/v1/leases/get?ignore-unknown=true&{query}"));
+        assert_eq!(reply.fault(400, "bad-field", "refused"), json!({ "field": "resource" }), "{query}");
+    }
 }
 
 #[test]
