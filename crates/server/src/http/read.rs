@@ -1,7 +1,8 @@
 //! The fields of a request: parameters of a GET, or a JSON object in the body of a POST. Both are read strictly by the types themselves: a
 //! field that is not known, or given twice, is refused by name. With the parameter `ignore-unknown=true` what is not known is left out instead.
 //!
-//! A body must be said to be JSON. Forms of web pages cannot say so, which keeps pages of other origins from posting in the name of their reader.
+//! A POST must be said to be JSON, even one without a body. A page of another origin cannot say so unless it is allowed to, and it is not: this
+//! keeps pages from posting in the name of their reader.
 
 mod query;
 mod single;
@@ -166,9 +167,7 @@ impl HttpState {
             let _ = tokio::time::timeout(DISCARD_TIME, discard(&mut chunks, limit)).await;
             return Err(ApiError::BodyTooLarge { limit });
         };
-        if !body.is_empty() || headers.contains_key(CONTENT_TYPE) {
-            check_content_type(headers)?;
-        }
+        check_content_type(headers)?;
         Ok(body)
     }
 }

@@ -27,6 +27,19 @@ fn every_call_of_the_table_is_answered() {
     }
 }
 
+/// A page of another origin may send a POST without a body and without a type.
+#[test]
+fn no_post_acts_without_a_content_type() {
+    let stage = Stage::new();
+    let key = stage.open("x");
+    let (session, header) = (key.split('-').next().unwrap(), format!("Leasehold-Session: {key}"));
+    for call in CALLS.iter().filter(|call| call.method == Method::Post) {
+        let path = call.path.replace("{session}", session);
+        let headers = if call.session { &[header.as_str()][..] } else { &[] };
+        stage.connect().ask("POST", &path, headers, b"").fault(415, "wrong-content-type", "refused");
+    }
+}
+
 /// gRPC and HTTP have the same operations, but for those about the nodes.
 #[test]
 fn grpc_has_every_operation() {
