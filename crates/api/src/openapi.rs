@@ -136,9 +136,8 @@ fn operation(call: &Call, reading: &mut SchemaGenerator, writing: &mut SchemaGen
         match call.method {
             Method::Get => parameters.extend(query(&schema)),
             Method::Post => {
-                let required = schema.get("required").is_some();
                 described["requestBody"] =
-                    json!({ "required": required, "content": { "application/json": { "schema": schema } } });
+                    json!({ "required": true, "content": { "application/json": { "schema": schema } } });
             }
         }
     }

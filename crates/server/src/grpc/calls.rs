@@ -98,7 +98,7 @@ pub(super) async fn list_sessions(
     Ok(pb::ListSessionsResponse {
         revision: seen.revision.get(),
         sessions: seen.answer.items.iter().map(Wire::to_wire).collect(),
-        more: seen.answer.more,
+        next: seen.answer.next().map(|last| last.session.get()),
     })
 }
 
@@ -166,7 +166,7 @@ pub(super) async fn list_leases(
     Ok(pb::ListLeasesResponse {
         revision: seen.revision.get(),
         leases: seen.answer.items.iter().map(Wire::to_wire).collect(),
-        more: seen.answer.more,
+        next: seen.answer.next().map(|last| last.resource.to_string()),
     })
 }
 

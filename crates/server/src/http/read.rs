@@ -1,9 +1,11 @@
 //! The fields of a request: parameters of a GET, or a JSON object in the body of a POST. Both are read strictly by the types themselves: a
 //! field that is not known, or given twice, is refused by name. With the parameter `ignore-unknown=true` what is not known is left out instead.
 //!
-//! A body must be said to be JSON. Forms of web pages cannot say so, which keeps pages of other origins from posting in the name of their reader.
+//! A POST must be said to be JSON, even one without a body. A page of another origin cannot say so unless it is allowed to, and it is not: this
+//! keeps pages from posting in the name of their reader.
 
 mod query;
+mod single;
 mod wording;
 
 use std::time::Duration;
@@ -17,9 +19,9 @@ use futures_util::StreamExt;
 use leasehold_api::call::{IGNORE_UNKNOWN, SESSION_HEADER};
 use leasehold_api::{ApiError, Number, Object, SessionKey};
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
 use self::query::{Pairs, pairs};
+use self::single::Single;
 use self::wording::Wrong;
 use super::HttpState;
 use super::answer::Refused;
@@ -28,7 +30,7 @@ use super::answer::Refused;
 const DISCARDED_BODIES: usize = 4;
 /// And for this long at most.
 const DISCARD_TIME: Duration = Duration::from_secs(1);
-/// Unknown fields that a request may have when they are ignored: each costs another look at the rest.
+/// Unknown fields that a request may have when they are ignored: in a body each costs another look at the rest.
 const MOST_IGNORED: usize = 64;
 
 /// The fields of a request, read and checked.
@@ -96,32 +98,35 @@ fn take_ignore(pairs: &mut Pairs) -> Result<bool, ApiError> {
 }
 
 fn from_query<T: DeserializeOwned>(mut pairs: Pairs, ignore: bool) -> Result<T, ApiError> {
-    loop {
-        match query::read(pairs.clone()) {
-            Err(Wrong::Unknown { name, .. }) if ignore => pairs.retain(|(given, _)| *given != name),
-            read => return read.map_err(ApiError::from),
+    let read = query::read(pairs.clone());
+    if let (Err(Wrong::Unknown { known, .. }), true) = (&read, ignore) {
+        let given = pairs.len();
+        pairs.retain(|(name, _)| known.contains(name));
+        if given - pairs.len() <= MOST_IGNORED {
+            return Ok(query::read(pairs)?);
         }
     }
+    Ok(read?)
 }
 
 fn from_body<T: DeserializeOwned>(body: &[u8], ignore: bool) -> Result<T, ApiError> {
     // No body at all says as much as an empty object.
     let body = if body.is_empty() { b"{}" } else { body };
-    let mut reader = serde_json::Deserializer::from_slice(body);
-    let read = serde_path_to_error::deserialize::<_, Object<T>>(&mut reader).map_err(Wrong::from);
-    match read {
-        Ok(Object(fields)) => match reader.end() {
-            Ok(()) => Ok(fields),
-            Err(error) => Err(ApiError::BadJson { why: error.to_string() }),
-        },
+    match parse(body) {
         Err(Wrong::Unknown { .. }) if ignore => without_unknown(body),
-        Err(wrong) => Err(wrong.into()),
+        read => read.map(|Object(fields)| fields).map_err(ApiError::from),
     }
 }
 
+fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Wrong> {
+    let mut reader = serde_json::Deserializer::from_slice(body);
+    let read = serde_path_to_error::deserialize(&mut reader)?;
+    reader.end().map_err(|error| Wrong::Json(error.to_string()))?;
+    Ok(read)
+}
+
 fn without_unknown<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
-    let bad_json = |error: serde_json::Error| ApiError::BadJson { why: error.to_string() };
-    let mut whole: Value = serde_json::from_slice(body).map_err(bad_json)?;
+    let Single(mut whole) = parse(body)?;
     let mut ignored = 0;
     loop {
         match serde_path_to_error::deserialize::<_, Object<T>>(&whole).map_err(Wrong::from) {
@@ -130,7 +135,7 @@ fn without_unknown<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
                 ignored += 1;
                 let pointer = place.replace(['.', '['], "/").replace(']', "");
                 let pointer = if pointer.is_empty() { pointer } else { format!("/{pointer}") };
-                let holder = whole.pointer_mut(&pointer).and_then(Value::as_object_mut);
+                let holder = whole.pointer_mut(&pointer).and_then(|value| value.as_object_mut());
                 holder.expect("an unknown field is in an object").remove(&name);
             }
             Err(wrong) => return Err(wrong.into()),
@@ -162,9 +167,7 @@ impl HttpState {
             let _ = tokio::time::timeout(DISCARD_TIME, discard(&mut chunks, limit)).await;
             return Err(ApiError::BodyTooLarge { limit });
         };
-        if !body.is_empty() || headers.contains_key(CONTENT_TYPE) {
-            check_content_type(headers)?;
-        }
+        check_content_type(headers)?;
         Ok(body)
     }
 }

@@ -167,8 +167,7 @@ fn play(stage: &Stage, names: &mut Names, line: &str) -> String {
     };
     let mut headers = vec!["Content-Type: application/json"];
     headers.extend((!header.is_empty()).then_some(header));
-    let reply =
-        stage.connect().ask(method, target, &headers[usize::from(body.is_empty())..], body.as_bytes());
+    let reply = stage.connect().ask(method, target, &headers, body.as_bytes());
     let mut told = reply.status.to_string();
     for name in ["content-type", "retry-after", "allow"] {
         if let Some(value) = reply.header(name) {

@@ -1,6 +1,6 @@
 //! Requests that are wrong: each is refused by name, in the one form that errors have, and changes nothing.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::stage::Stage;
 
@@ -69,7 +69,7 @@ fn a_call_for_a_session_needs_its_key_in_the_header() {
         stage.connect().ask("POST", &format!("/v1/sessions/{id}/renew"), headers, b"")
     };
     let (id, header) = (key.split('-').next().unwrap(), format!("Leasehold-Session: {key}"));
-    renew(id, &[&header]).good();
+    renew(id, &[JSON, &header]).good();
     let nonsense = "Leasehold-Session: nonsense";
     let wrong: [&[&str]; 4] = [&[], &[nonsense], &[&header, &header], &["Authorization: Bearer x"]];
     for headers in wrong {
@@ -104,6 +104,46 @@ fn a_newer_client_can_have_its_new_fields_ignored() {
 }
 
 #[test]
+fn up_to_64_unknown_fields_are_ignored() {
+    let stage = Stage::new();
+    for count in [63, 64, 65] {
+        let query: String = (0..count).map(|i| format!("&f{i}=1")).collect();
+        let body: Value = (0..count).map(|i| (format!("f{i}"), json!(1))).collect();
+        let asked = stage.get(&format!("/v1/leases?ignore-unknown=true{query}"));
+        for reply in [asked, stage.post("/v1/sessions?ignore-unknown=true", &body)] {
+            if count <= 64 {
+                reply.good();
+            } else {
+                reply.fault(400, "unknown-field", "refused");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_field_given_twice_is_refused_where_unknown_fields_are_ignored() {
+    let stage = Stage::new();
+    let session = format!("Leasehold-Session: {}", stage.open("x"));
+    for (body, field) in [
+        (r#"{"new":1,"resource":"a","resource":"b"}"#, "resource"),
+        (r#"{"resource":"a","new":1,"resource":"b"}"#, "resource"),
+        (r#"{"resource":"a","resource":"b","new":1}"#, "resource"),
+        (r#"{"resource":"a","new":1,"new":[2]}"#, "new"),
+        (r#"{"resources":[{"new":1,"resource":"a","resource":"b"}]}"#, "resources[0].resource"),
+    ] {
+        let path = "/v1/leases/acquire?ignore-unknown=true";
+        let reply = stage.connect().ask("POST", path, &[JSON, &session], body.as_bytes());
+        assert_eq!(reply.fault(400, "bad-field", "refused"), json!({ "field": field }), "{body}");
+        assert!(reply.message().ends_with("it is given twice"), "{}", reply.message());
+    }
+    for query in ["new=1&resource=a&resource=b", "resource=a&new=1&resource=b", "resource=a&resource=b&new=1"]
+    {
+        let reply = stage.get(&format!("/v1/leases/get?ignore-unknown=true&{query}"));
+        assert_eq!(reply.fault(400, "bad-field", "refused"), json!({ "field": "resource" }), "{query}");
+    }
+}
+
+#[test]
 fn what_is_not_json_is_refused() {
     let stage = Stage::new();
     let deep = format!(r#"{{"label":{}{}}}"#, "[".repeat(50_000), "]".repeat(50_000));
@@ -119,9 +159,9 @@ fn what_is_not_json_is_refused() {
 }
 
 #[test]
-fn a_body_must_be_said_to_be_json() {
+fn a_post_must_be_said_to_be_json() {
     let stage = Stage::new();
-    let body = br#"{"label":"x"}"#;
+    let body: &[u8] = br#"{"label":"x"}"#;
     for kind in [
         "Content-Type: text/plain",
         "Content-Type: application/x-www-form-urlencoded",
@@ -131,8 +171,11 @@ fn a_body_must_be_said_to_be_json() {
         "X-Nothing: nothing",
     ] {
         let headers = [kind, "Origin: https://elsewhere.example"];
-        let reply = stage.connect().ask("POST", "/v1/sessions", &headers, body);
-        reply.fault(415, "wrong-content-type", "refused");
+        // A page of another origin may post without a body, too.
+        for body in [body, b""] {
+            let reply = stage.connect().ask("POST", "/v1/sessions", &headers, body);
+            reply.fault(415, "wrong-content-type", "refused");
+        }
     }
     assert_eq!(stage.get("/v1/status").good()["sessions"], 0);
     let headers = ["content-type: application/json; charset=utf-8"];

@@ -1,5 +1,7 @@
 //! The OpenAPI document against the types that it is written from, and its paths against the service.
 
+use std::collections::BTreeSet;
+
 use leasehold_api::call::{CALLS, Method};
 
 use super::stage::Stage;
@@ -27,15 +29,32 @@ fn every_call_of_the_table_is_answered() {
     }
 }
 
+/// A page of another origin may send a POST without a body and without a type.
+#[test]
+fn no_post_acts_without_a_content_type() {
+    let stage = Stage::new();
+    let key = stage.open("x");
+    let (session, header) = (key.split('-').next().unwrap(), format!("Leasehold-Session: {key}"));
+    for call in CALLS.iter().filter(|call| call.method == Method::Post) {
+        let path = call.path.replace("{session}", session);
+        let headers = if call.session { &[header.as_str()][..] } else { &[] };
+        stage.connect().ask("POST", &path, headers, b"").fault(415, "wrong-content-type", "refused");
+    }
+}
+
 /// gRPC and HTTP have the same operations, but for those about the nodes.
 #[test]
 fn grpc_has_every_operation() {
     let proto = include_str!("../../../wire/proto/leasehold/v1/service.proto");
-    let grpc = proto.lines().filter_map(|line| line.trim().strip_prefix("rpc ")?.split('(').next()).count();
-    let http = CALLS.iter().filter(|call| call.path.starts_with("/v1/"));
-    let http = http.filter(|call| !call.name.starts_with("cluster-") && call.name != "backup").count();
+    let rpcs = proto.lines().filter(|line| line.trim().starts_with("rpc ")).count();
+    // Every unary call of gRPC is counted under the name of its operation.
+    let grpc = include_str!("../../src/grpc.rs").split("unary(&self.metrics, \"").skip(1);
+    let grpc = grpc.filter_map(|rest| rest.split('"').next()).chain(["watch"]).collect::<BTreeSet<_>>();
+    let http = CALLS.iter().filter(|call| call.path.starts_with("/v1/")).map(|call| call.name);
+    let http = http.filter(|name| !name.starts_with("cluster-") && *name != "backup").collect();
+    assert_eq!(grpc, http);
     // The session stream is a call of gRPC alone.
-    assert_eq!(grpc, http + 1);
+    assert_eq!(rpcs, grpc.len() + 1);
 }
 
 #[test]

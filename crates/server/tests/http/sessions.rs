@@ -15,7 +15,7 @@ fn an_open_says_how_to_keep_the_session() {
     assert_eq!((&opened["renew_every_ms"], &opened["margin_ms"]), (&json!(3_333), &json!(1_000)));
     assert_eq!((&opened["renewal"], &opened["repeated"]), (&json!("0"), &json!(false)));
     // A body is not needed, and two opens are two sessions.
-    let again = stage.connect().ask("POST", "/v1/sessions", &[], b"").good();
+    let again = stage.connect().ask("POST", "/v1/sessions", &["Content-Type: application/json"], b"").good();
     assert_ne!(again["session_key"], opened["session_key"]);
 }
 

@@ -50,12 +50,12 @@ impl From<PathError<serde::de::value::Error>> for Wrong {
 impl Wrong {
     fn of(place: &str, words: &str) -> Self {
         let named = |kind: &str| words.strip_prefix(kind).and_then(|rest| rest.strip_prefix(" field `"));
+        if let Some(name) = named("unknown").and_then(|rest| rest.strip_suffix("`, there are no fields")) {
+            return Self::Unknown { place: parent(place, name), name: name.to_owned(), known: Vec::new() };
+        }
         if let Some((name, known)) = named("unknown").and_then(|rest| rest.rsplit_once("`, expected ")) {
             let known = known.split('`').skip(1).step_by(2).map(str::to_owned).collect();
             return Self::Unknown { place: parent(place, name), name: name.to_owned(), known };
-        }
-        if let Some(name) = named("unknown").and_then(|rest| rest.strip_suffix("`, there are no fields")) {
-            return Self::Unknown { place: parent(place, name), name: name.to_owned(), known: Vec::new() };
         }
         if let Some(name) = named("missing").and_then(|rest| rest.strip_suffix('`')) {
             return Self::Bad { field: inside(place, name), why: "it is missing".to_owned() };
@@ -85,8 +85,11 @@ fn place(path: &serde_path_to_error::Path) -> String {
 
 /// A field that is refused by its name may be the end of the path already.
 fn parent(place: &str, name: &str) -> String {
-    let place = place.strip_suffix(name).or_else(|| place.strip_suffix('?')).unwrap_or(place);
-    place.strip_suffix('.').unwrap_or(place).to_owned()
+    let own = [name, "?"].into_iter().find_map(|end| {
+        let rest = place.strip_suffix(end)?;
+        if rest.is_empty() { Some(rest) } else { rest.strip_suffix('.') }
+    });
+    own.unwrap_or(place).to_owned()
 }
 
 fn inside(place: &str, name: &str) -> String {
@@ -217,5 +220,26 @@ mod tests {
         let many: Vec<String> = (0..100).map(|i| format!("\"f{i}\":1")).collect();
         let many = format!("{{{}}}", many.join(","));
         assert_eq!(from_body::<request::Nothing>(many.as_bytes(), true).unwrap_err().code(), "unknown-field");
+    }
+
+    #[test]
+    fn what_is_not_known_may_have_any_name() {
+        let names = "|.|/|~1|?|a.b|0]|[0]|s[0]|resources[0]|`|x`, expected `y|x`, there are no fields";
+        for name in names.split('|') {
+            let body = format!(r#"{{"{name}":1,"resources":[{{"resource":"a","{name}":1}}]}}"#);
+            from_body::<request::Acquire>(body.as_bytes(), true).expect(name);
+            from_body::<request::Nothing>(body.as_bytes(), true).expect(name);
+        }
+    }
+
+    #[test]
+    fn a_field_given_twice_is_named_where_it_is() {
+        for (body, field) in [
+            (r#"{"new":{"w":1,"w":2}}"#, "new.w"),
+            (r#"{"new":1,"resources":[{"resource":"a"},{"]":1,"]":2}]}"#, "resources[1].]"),
+        ] {
+            let error = from_body::<request::Acquire>(body.as_bytes(), true).unwrap_err();
+            assert_eq!(error.message(), format!("{field}: it is given twice"));
+        }
     }
 }
