@@ -5,41 +5,41 @@ use leasehold::{Error, Unreachable};
 use leasehold_api::code::{self, Kind};
 use leasehold_api::refusal_code;
 
-/// The code and the kind of an error.
-pub(crate) fn of_error(error: &Error) -> (&'static str, Kind) {
+/// The code of an error.
+pub(crate) fn of_error(error: &Error) -> &'static str {
     match error {
-        Error::Refused(refusal) => (refusal_code(refusal), Kind::Refused),
-        Error::NotFree { .. } => ("not-free", Kind::Refused),
-        Error::WaitEnded(_) => ("wait-ended", Kind::Refused),
-        Error::SessionEnded(_) => ("session-ended", Kind::Failed),
-        Error::OutcomeUnknown => ("outcome-unknown", Kind::Unknown),
-        Error::Cancelled => ("cancelled", Kind::Failed),
-        Error::AlreadyWaiting => ("already-waiting", Kind::Failed),
-        Error::NotTakenUp { .. } => ("not-taken-up", Kind::Failed),
+        Error::Refused(refusal) => refusal_code(refusal),
+        Error::NotFree { .. } => "not-free",
+        Error::WaitEnded(_) => "wait-ended",
+        Error::SessionEnded(_) => "session-ended",
+        Error::OutcomeUnknown => "outcome-unknown",
+        Error::Cancelled => "cancelled",
+        Error::AlreadyWaiting => "already-waiting",
+        Error::NotTakenUp { .. } => "not-taken-up",
         // Also when the receiver refused: a lease was granted and given back, which others may have seen.
-        Error::NotSealed { .. } => ("not-sealed", Kind::Failed),
-        Error::NoGuard(_) => ("no-guard", Kind::Failed),
-        Error::Unfinished(_) => ("unfinished", Kind::Failed),
-        Error::GraceTooShort { .. } => ("grace-too-short", Kind::Failed),
-        Error::RevisionTooOld { .. } => ("revision-too-old", Kind::Failed),
-        Error::RevisionAhead { .. } => ("revision-ahead", Kind::Failed),
-        Error::Unreachable(why) => (of_unreachable(why), Kind::Failed),
-        Error::Unavailable(_) => ("unavailable", Kind::Failed),
-        Error::Text(_) => ("bad-text", Kind::Failed),
-        Error::Numbers(_) => ("bad-numbers", Kind::Failed),
-        Error::Policies(_) => ("bad-policies", Kind::Failed),
-        Error::BadUrl { .. } => ("bad-url", Kind::Failed),
-        Error::Submit(SubmitError::SessionEnded) => ("session-ended", Kind::Failed),
-        Error::Submit(SubmitError::Closing) => ("session-closing", Kind::Failed),
-        Error::Submit(SubmitError::Backlog { .. }) => ("backlog", Kind::Failed),
-        Error::System(_) => ("system", Kind::Failed),
+        Error::NotSealed { .. } => "not-sealed",
+        Error::NoGuard(_) => "no-guard",
+        Error::Unfinished(_) => "unfinished",
+        Error::GraceTooShort { .. } => "grace-too-short",
+        Error::RevisionTooOld { .. } => "revision-too-old",
+        Error::RevisionAhead { .. } => "revision-ahead",
+        Error::Unreachable(why) => of_unreachable(why),
+        Error::Unavailable(_) => "unavailable",
+        Error::Text(_) => "bad-text",
+        Error::Numbers(_) => "bad-numbers",
+        Error::Policies(_) => "bad-policies",
+        Error::BadUrl { .. } => "bad-url",
+        Error::Submit(SubmitError::SessionEnded) => "session-ended",
+        Error::Submit(SubmitError::Closing) => "session-closing",
+        Error::Submit(SubmitError::Backlog { .. }) => "backlog",
+        Error::System(_) => "system",
         // Codes are given to new errors when they are made; until then nothing is claimed.
-        _ => ("failed", Kind::Failed),
+        _ => "failed",
     }
 }
 
-/// The kind of what a service says over HTTP about its nodes. What it could not do is refused, unless it could not even ask.
-pub(crate) fn of_answer(code: &str) -> Kind {
+/// The kind of a code: that of the interface, or failed if only the command or the library has it.
+pub(crate) fn kind(code: &str) -> Kind {
     code::find(code).map_or(Kind::Failed, |known| known.kind)
 }
 
@@ -52,5 +52,31 @@ fn of_unreachable(why: &Unreachable) -> &'static str {
         Unreachable::OtherLife { .. } => "other-life",
         Unreachable::Protocol(_) => "protocol",
         _ => "unreachable",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use leasehold::Revision;
+    use leasehold::core::client::SessionEnd;
+
+    use super::*;
+    use crate::trouble::Trouble;
+
+    #[test]
+    fn no_code_has_two_kinds() {
+        let after = Revision::new(9);
+        for error in [
+            Error::SessionEnded(SessionEnd::Closed),
+            Error::Submit(SubmitError::SessionEnded),
+            Error::RevisionTooOld { after, oldest: after },
+            Error::RevisionAhead { after, newest: after },
+            Error::Unavailable(String::new()),
+            Error::OutcomeUnknown,
+        ] {
+            let trouble = Trouble::from(error);
+            let (name, kind) = trouble.code();
+            assert_eq!(code::find(name).unwrap().kind, kind, "{name}");
+        }
     }
 }

@@ -142,8 +142,9 @@ impl Record {
             self.write(|client| {
                 let (call, why) = (call.into(), code.into());
                 match kind {
-                    Kind::Refused => Event::Refused { client, call, why },
-                    Kind::Failed | Kind::Unknown => Event::Unknown { client, call, why },
+                    // Of a session that ended it is not known whether it was granted something first.
+                    Kind::Refused if code != "session-ended" => Event::Refused { client, call, why },
+                    _ => Event::Unknown { client, call, why },
                 }
             });
         }

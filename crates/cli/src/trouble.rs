@@ -121,13 +121,12 @@ pub(crate) enum Trouble {
     #[error("{message}")]
     Answered {
         /// Its code.
-        code: &'static str,
+        code: String,
+        /// Its kind, as the service says it: the code may be one that this release does not know.
+        kind: Kind,
         /// Its words.
         message: String,
     },
-    /// A change of the nodes was asked for, and nobody can say.
-    #[error("{0}")]
-    Unsettled(String),
     /// A backup, or the files of a service that does not run.
     #[error("{0}")]
     Files(String),
@@ -151,9 +150,9 @@ pub(crate) enum Trouble {
 const NOT_NOW: &str = "unavailable";
 
 impl Trouble {
-    /// What a service said over HTTP. A code that this release does not know is nothing that was done.
+    /// What a service would say over HTTP.
     pub(crate) fn answered(code: &str, message: String) -> Self {
-        Self::Answered { code: leasehold_api::code::find(code).map_or("failed", |known| known.name), message }
+        Self::Answered { code: code.to_owned(), kind: codes::kind(code), message }
     }
 
     /// The exit code.
@@ -171,8 +170,8 @@ impl Trouble {
             Self::History(_) => Exit::UNJUDGED,
             Self::Start(error) => Exit::of_start(error),
             Self::Signal(signal) => Exit::of_signal(*signal),
-            Self::Answered { code, .. } if *code == NOT_NOW => Exit::UNREACHABLE,
-            Self::Unsettled(_) => Exit::UNKNOWN,
+            Self::Answered { code, .. } if code == NOT_NOW => Exit::UNREACHABLE,
+            Self::Answered { kind: Kind::Unknown, .. } => Exit::UNKNOWN,
             Self::Answered { .. }
             | Self::WrongKind { .. }
             | Self::NoAlarm(_)
@@ -186,37 +185,37 @@ impl Trouble {
     }
 
     /// The code that programs compare, and the kind of answer.
-    pub(crate) fn code(&self) -> (&'static str, Kind) {
-        match self {
+    pub(crate) fn code(&self) -> (&str, Kind) {
+        let code = match self {
+            Self::Answered { code, kind, .. } => return (code, *kind),
             Self::Store(error)
             | Self::NotSealed { error, .. }
             | Self::NoLease { error, .. }
             | Self::NotReleased { error, .. }
             | Self::WatchEnded { error, .. } => codes::of_error(error),
-            Self::Misuse(_) => ("misuse", Kind::Failed),
-            Self::NoStore(_) => ("no-store", Kind::Failed),
-            Self::BadDirectory { .. } => ("directory-unusable", Kind::Failed),
-            Self::NotAcquired { .. } => ("not-free", Kind::Refused),
-            Self::WrongKind { .. } => ("wrong-kind", Kind::Refused),
-            Self::Lost(_) => ("lost", Kind::Failed),
-            Self::NoAnswer { .. } => ("no-answer", Kind::Failed),
-            Self::Start(StartError::NotFound(_)) => ("command-not-found", Kind::Failed),
-            Self::Start(StartError::NotExecutable(..)) => ("command-not-executable", Kind::Failed),
-            Self::Start(StartError::TooLate) => ("lost", Kind::Failed),
-            Self::Start(StartError::NoCommand | StartError::Guardian(_)) => ("guardian-failed", Kind::Failed),
-            Self::Signal(_) => ("signal", Kind::Failed),
-            Self::NoAlarm(_) => ("no-such-alarm", Kind::Refused),
-            Self::NoSuccessor(_) => ("no-such-successor", Kind::Refused),
-            Self::NotReady(_) => ("not-taken-up", Kind::Failed),
-            Self::NotConfirmed => ("not-confirmed", Kind::Failed),
-            Self::Service(_) => ("service-failed", Kind::Failed),
-            Self::Answered { code, .. } => (code, codes::of_answer(code)),
-            Self::Unsettled(_) => ("outcome-unknown", Kind::Unknown),
-            Self::Files(_) => ("files-unusable", Kind::Failed),
-            Self::History(_) => ("history-unusable", Kind::Failed),
-            Self::Output(_) => ("output-failed", Kind::Failed),
-            Self::System { .. } => ("system", Kind::Failed),
-        }
+            Self::Misuse(_) => "misuse",
+            Self::NoStore(_) => "no-store",
+            Self::BadDirectory { .. } => "directory-unusable",
+            Self::NotAcquired { .. } => "not-free",
+            Self::WrongKind { .. } => "wrong-kind",
+            Self::Lost(_) => "lost",
+            Self::NoAnswer { .. } => "no-answer",
+            Self::Start(StartError::NotFound(_)) => "command-not-found",
+            Self::Start(StartError::NotExecutable(..)) => "command-not-executable",
+            Self::Start(StartError::TooLate) => "lost",
+            Self::Start(StartError::NoCommand | StartError::Guardian(_)) => "guardian-failed",
+            Self::Signal(_) => "signal",
+            Self::NoAlarm(_) => "no-such-alarm",
+            Self::NoSuccessor(_) => "no-such-successor",
+            Self::NotReady(_) => "not-taken-up",
+            Self::NotConfirmed => "not-confirmed",
+            Self::Service(_) => "service-failed",
+            Self::Files(_) => "files-unusable",
+            Self::History(_) => "history-unusable",
+            Self::Output(_) => "output-failed",
+            Self::System { .. } => "system",
+        };
+        (code, codes::kind(code))
     }
 
     /// The same, if it is that the store went away: with what follows from that.

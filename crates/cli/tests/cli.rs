@@ -20,6 +20,8 @@ mod fences;
 mod fences_over_tls;
 #[path = "cli/gaps.rs"]
 mod gaps;
+#[path = "cli/gateway.rs"]
+mod gateway;
 #[path = "cli/handover.rs"]
 mod handover;
 #[path = "cli/histories.rs"]

@@ -1,83 +1,85 @@
 //! The nodes as JSON.
 
+#![expect(missing_docs, reason = "the names say it")]
+
 use leasehold_core::protocol::{ClusterView, MemberRole, MemberView};
 use leasehold_core::{Millis, Revision};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::number;
 use crate::Number;
 use crate::answer;
 
 /// The nodes as their leader sees them.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct Cluster {
-    incarnation: String,
-    epoch: u16,
-    version: u32,
-    leader: Option<String>,
-    term: Number,
-    committed: Number,
-    restore_wait_ms: Option<u64>,
-    members: Vec<Member>,
+    pub incarnation: String,
+    pub epoch: u16,
+    pub version: u32,
+    pub leader: Option<String>,
+    pub term: Number,
+    pub committed: Number,
+    pub restore_wait_ms: Option<u64>,
+    pub members: Vec<Member>,
 }
 
 /// One node as its leader sees it.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct Member {
-    name: String,
-    id: String,
-    address: String,
+    pub name: String,
+    pub id: String,
+    pub address: String,
     #[cfg_attr(feature = "openapi", schemars(extend("enum" = ["voter", "learner"])))]
-    role: &'static str,
-    leader: bool,
-    reachable: bool,
-    matched: Number,
-    behind: u64,
-    receiving_snapshot: bool,
+    pub role: String,
+    pub leader: bool,
+    pub reachable: bool,
+    pub matched: Number,
+    pub behind: u64,
+    pub receiving_snapshot: bool,
 }
 
 /// What one node knows by itself.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct LocalCluster {
-    name: Option<String>,
-    id: String,
-    advertised: String,
-    incarnation: String,
-    epoch: u16,
-    leader: Option<String>,
-    ready: bool,
-    applied: Number,
-    restore_wait_ms: Option<u64>,
-    members: Vec<LocalMember>,
+    pub name: Option<String>,
+    pub id: String,
+    pub advertised: String,
+    pub incarnation: String,
+    pub epoch: u16,
+    pub leader: Option<String>,
+    pub ready: bool,
+    pub applied: Number,
+    pub restore_wait_ms: Option<u64>,
+    pub members: Vec<LocalMember>,
 }
 
 /// One node as another one has it recorded.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct LocalMember {
-    name: String,
-    id: String,
-    address: String,
+    pub name: String,
+    pub id: String,
+    pub address: String,
     #[cfg_attr(feature = "openapi", schemars(extend("enum" = ["voter", "learner"])))]
-    role: &'static str,
+    pub role: String,
 }
 
 /// A change of the nodes: the entry from which on it is so.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct Changed {
-    revision: Number,
+    pub revision: Number,
 }
 
 /// Who leads now.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct Transferred {
-    leader: Option<String>,
-    leader_id: String,
+    pub leader: Option<String>,
+    pub leader_id: String,
 }
 
 impl From<answer::ClusterState> for Cluster {
@@ -103,7 +105,7 @@ impl Member {
             name: seen.member.name.clone(),
             id: seen.member.id.to_string(),
             address: seen.member.address.clone(),
-            role: role(seen.role),
+            role: role(seen.role).to_owned(),
             leader: seen.member.id == view.leader,
             reachable: seen.reachable,
             matched: seen.matched.into(),
@@ -123,7 +125,7 @@ impl From<answer::LocalNode> for LocalCluster {
             name: member.name.clone(),
             id: member.id.to_string(),
             address: member.address.clone(),
-            role: role(*part),
+            role: role(*part).to_owned(),
         });
         Self {
             name: name(node.me),

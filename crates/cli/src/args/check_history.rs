@@ -9,7 +9,7 @@ use super::values;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  leasehold run backup --history one.jsonl -- ./backup.sh
+  leasehold run backup --history one.jsonl ./backup.sh
   leasehold check-history one.jsonl
   cat *.jsonl | leasehold check-history -            of several programs
   leasehold check-history all.jsonl --skew 5ms       of several machines";

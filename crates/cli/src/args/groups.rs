@@ -17,11 +17,12 @@ const GROUPS: [(&str, &[&str]); 5] = [
 ];
 
 /// Commands that use no store: they take neither `--store` nor the `--timeout` that goes with it.
-const WITHOUT_STORE: [&str; 9] = [
+const WITHOUT_STORE: [&str; 10] = [
     "plan",
     "fence proxy",
     "fence migration",
     "serve",
+    "data",
     "data verify",
     "data restore",
     "data recover",

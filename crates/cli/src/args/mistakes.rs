@@ -1,15 +1,17 @@
 //! Mistakes in the command line, said in the one voice of this program: `leasehold: WHAT; WHAT TO DO`.
 
 use std::error::Error as _;
+use std::ffi::OsString;
 use std::io::Write;
 
+use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use super::groups::command;
 use crate::exit::Exit;
 
 /// What people look for that goes by another name here, and what they want with it.
-const OTHER_WORDS: [(&[&str], &str); 8] = [
+const OTHER_WORDS: [(&[&str], &str); 16] = [
     (
         &["lock", "acquire", "elect", "campaign", "exec", "flock"],
         "to hold a name while a command runs: leasehold run NAME CMD",
@@ -24,6 +26,17 @@ const OTHER_WORDS: [(&[&str], &str); 8] = [
     (&["ls", "locks", "leases"], "to list the names that are held: leasehold list"),
     (&["members", "nodes"], "to see the nodes of a service: leasehold cluster status"),
     (&["server", "start", "daemon"], "to serve leases to many machines: leasehold serve"),
+    (&["check"], "to see whether a token is current: leasehold get NAME --token TOKEN"),
+    (&["sessions"], "to list the sessions: leasehold list --sessions"),
+    (&["handover", "hand-over"], "to hand a lease to a waiting client: leasehold release NAME --to HOLDER"),
+    (&["verify"], "to check a data directory or a backup: leasehold data verify DIR"),
+    (&["restore"], "to make a data directory from a backup: leasehold data restore FILE --data DIR"),
+    (&["recover"], "to continue with the one node that is left: leasehold data recover --data DIR"),
+    (
+        &["fence-check"],
+        "to show the highest token of each receiver: leasehold fence check NAME --receiver URL",
+    ),
+    (&["fence-proxy", "proxy"], "to refuse stale tokens in front of a service: leasehold fence proxy --help"),
 ];
 
 /// Says a mistake that the parser has found, or prints the help that was asked for. Gives the exit code.
@@ -44,8 +57,12 @@ pub(super) fn say_plainly(why: &str) -> Exit {
 
 /// Whether `run` was asked for: its codes must not look like those of a command.
 fn is_run() -> bool {
-    let matches = command().ignore_errors(true).try_get_matches();
-    matches.is_ok_and(|matches| matches.subcommand_name() == Some("run"))
+    let command = command();
+    let matches = command.clone().ignore_errors(true).try_get_matches().ok();
+    let named = matches.and_then(|matches| matches.subcommand_name().map(OsString::from));
+    // The parser finds no command behind an option that it does not know.
+    let first = || std::env::args_os().skip(1).find(|word| command.find_subcommand(word).is_some());
+    named.or_else(first).is_some_and(|name| name == "run")
 }
 
 fn words(error: &clap::Error) -> String {
@@ -77,32 +94,47 @@ fn of_value(error: &clap::Error, why: &str) -> String {
 
 /// What is missing, and how the command is used.
 fn missing(error: &clap::Error) -> String {
-    let names = match error.get(ContextKind::InvalidArg) {
-        Some(ContextValue::Strings(names)) => names.join(" and "),
-        other => other.map(ToString::to_string).unwrap_or_default(),
+    let (names, are) = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::Strings(names)) if names.len() > 1 => (names.join(" and "), "are"),
+        other => (other.map(ToString::to_string).unwrap_or_default(), "is"),
     };
     let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
-    format!("{names} is missing\n\n{usage}\n\nFor more information, try '--help'.")
+    format!("{names} {are} missing\n\n{usage}\n\nFor more information, try '--help'.")
 }
 
 fn no_command(error: &clap::Error) -> String {
     let word = context(error, ContextKind::InvalidSubcommand).unwrap_or_default();
-    let next = match OTHER_WORDS.iter().find(|(words, _)| words.contains(&word.as_str())) {
-        Some((_, next)) => (*next).to_owned(),
-        None => match context(error, ContextKind::SuggestedSubcommand) {
-            Some(near) => format!("there is {near:?}"),
-            None => "see leasehold --help".to_owned(),
-        },
+    let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
+    let top = command();
+    let group = usage.split(' ').find_map(|word| top.find_subcommand(word)).unwrap_or(&top);
+    let is_other = |words: &[&str]| group.get_name() == top.get_name() && words.contains(&word.as_str());
+    // What ends the lease of another is not to be typed by guesswork.
+    let near = group.get_subcommands().filter(|near| !near.is_hide_set() && near.get_name() != "revoke");
+    let mut near = near.map(Command::get_name).filter(|near| is_one_slip(&word, near));
+    let next = match (OTHER_WORDS.iter().find(|(words, _)| is_other(words)), near.next()) {
+        (Some((_, next)), _) => (*next).to_owned(),
+        (None, Some(near)) => format!("there is {near:?}"),
+        (None, None) => format!("see {} --help", group.get_bin_name().unwrap_or("leasehold")),
     };
     let word: String = word.chars().take(40).collect();
     format!("no command {word:?}; {next}")
 }
 
+/// Whether one letter is missing, too many or another, or two have changed places.
+fn is_one_slip(typed: &str, name: &str) -> bool {
+    let (typed, name): (Vec<char>, Vec<char>) = (typed.chars().collect(), name.chars().collect());
+    let begin = typed.iter().zip(&name).take_while(|(a, b)| a == b).count();
+    let (typed, name) = (&typed[begin..], &name[begin..]);
+    let end = typed.iter().rev().zip(name.iter().rev()).take_while(|(a, b)| a == b).count();
+    match (&typed[..typed.len() - end], &name[..name.len() - end]) {
+        ([a, b], [c, d]) => (a, b) == (d, c),
+        (typed, name) => typed.len() < 2 && name.len() < 2,
+    }
+}
+
 fn context(error: &clap::Error, kind: ContextKind) -> Option<String> {
     match error.get(kind)? {
         ContextValue::String(text) => Some(text.clone()),
-        // The nearest comes last.
-        ContextValue::Strings(texts) => texts.last().cloned(),
         _ => None,
     }
 }
@@ -122,11 +154,20 @@ mod tests {
             said(&["lock", "a", "true"]),
             "no command \"lock\"; to hold a name while a command runs: leasehold run NAME CMD"
         );
-        for word in ["acquire", "elect", "unlock", "leader", "renew"] {
+        for word in ["acquire", "elect", "unlock", "leader", "renew", "restore", "check", "fence-check"] {
             assert!(said(&[word]).contains(": leasehold "), "{}", said(&[word]));
         }
         assert_eq!(said(&["hisotry"]), "no command \"hisotry\"; there is \"history\"");
-        assert_eq!(said(&["qqqq"]), "no command \"qqqq\"; see leasehold --help");
+        assert_eq!(said(&["rnu"]), "no command \"rnu\"; there is \"run\"");
+        for word in ["qqqq", "man", "nosuch", "revok", "check-histor"] {
+            assert_eq!(said(&[word]), format!("no command {word:?}; see leasehold --help"));
+        }
+        assert_eq!(said(&["data", "nosuch"]), "no command \"nosuch\"; see leasehold data --help");
+        assert_eq!(
+            said(&["--json", "cluster", "leader"]),
+            "no command \"leader\"; see leasehold cluster --help"
+        );
+        assert_eq!(said(&["cluster", "prmote"]), "no command \"prmote\"; there is \"promote\"");
     }
 
     #[test]
@@ -157,6 +198,7 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_named_with_the_usage() {
+        assert!(said(&["run"]).starts_with("<NAME> and <CMD>... are missing\n"), "{}", said(&["run"]));
         let said = said(&["run", "a"]);
         assert!(said.starts_with("<CMD>... is missing\n\nUsage: leasehold run "), "{said}");
     }

@@ -1,5 +1,7 @@
 //! Reads the command line of this process.
 
+use std::time::Duration;
+
 use clap::builder::Resettable;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command as Parser, CommandFactory, FromArgMatches};
@@ -17,6 +19,8 @@ pub(crate) fn parse() -> Result<Cli, Exit> {
     }
     let mut cli = Cli::from_arg_matches(&matches).map_err(|error| mistakes::say(&error))?;
     cli.note_variables(&matches);
+    // No time at all would be told as such: "no connection for 0ns".
+    cli.global.timeout = cli.global.timeout.max(Duration::from_millis(1));
     Ok(cli)
 }
 

@@ -14,7 +14,7 @@ Examples:
   leasehold serve --config /etc/leasehold.toml --set limits.max_watches=100
   leasehold serve --print-config > leasehold.toml    start a file of your own
 
-  leasehold --store leasehold://127.0.0.1:7420 run backup -- ./backup.sh
+  leasehold --store leasehold://127.0.0.1:7420 run backup ./backup.sh
 
 Configuration:
   Defaults, then the file, then variables such as LEASEHOLD_SERVE_LISTEN or

@@ -34,7 +34,7 @@ struct SavedJson {
 #[derive(Serialize)]
 struct OtherJson {
     asked: String,
-    epoch: Option<u64>,
+    epoch: Option<u16>,
     revision: Option<u64>,
     why: Option<String>,
 }
@@ -90,7 +90,7 @@ pub(super) async fn run(
 /// Nobody gives a backup that is surely whole: says how to get one that may not be.
 fn not_current(trouble: Trouble) -> Trouble {
     let leaderless = matches!(&trouble, Trouble::Store(Error::Unreachable(Unreachable::NoLeader { .. })));
-    let old = matches!(&trouble, Trouble::Answered { code: "unavailable", .. });
+    let old = trouble.code().0 == "unavailable";
     if leaderless || old {
         Trouble::answered("unavailable", format!("{trouble}; --stale takes what a node has, however old"))
     } else {
@@ -102,7 +102,7 @@ fn not_current(trouble: Trouble) -> Trouble {
 async fn stale(nodes: &Nodes) -> Result<Taken, Trouble> {
     let looks = nodes.look_further().await;
     let mut furthest = looks.best_first();
-    furthest.sort_by_key(|(_, local)| std::cmp::Reverse(local.revision()));
+    furthest.sort_by_key(|(_, local)| std::cmp::Reverse(local.applied.0));
     let (mut last, mut tried) = (None, Vec::new());
     for (address, _) in furthest {
         match nodes.get_from(address, PATH_STALE).await {
@@ -134,7 +134,7 @@ fn others(looks: &Looks, from: &str, tried: &[(&str, String)]) -> Vec<OtherJson>
         OtherJson {
             asked: look.asked.clone(),
             epoch: known.map(|local| local.epoch),
-            revision: known.map(super::nodes::Local::revision),
+            revision: known.map(|local| local.applied.0),
             why: look.found.as_ref().err().cloned().or(gave_nothing.map(|(_, why)| why.clone())),
         }
     })

@@ -5,14 +5,16 @@
 
 use std::time::Duration;
 
-use leasehold::Error;
 use leasehold::core::Millis;
 use leasehold::core::holder::Reading;
-use serde::{Deserialize, Serialize};
+use leasehold_api::Number;
+use leasehold_api::code::Kind;
+use leasehold_api::view::{Changed, Cluster, LocalCluster, Member, Transferred};
+use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::nodes::{Local, Nodes, not_understood};
+use super::nodes::Nodes;
 use crate::args::{AddArgs, ClusterCommand, PromoteArgs};
 use crate::console::{Console, Table};
 use crate::exit::Exit;
@@ -29,64 +31,24 @@ const CATCH_UP_TIME: Duration = Duration::from_secs(5 * 60);
 const CAUGHT_UP: u64 = 64;
 const SPINNER: [char; 4] = ['|', '/', '-', '\\'];
 
-/// How the nodes stand, as the service says it.
-#[derive(Debug, Deserialize)]
-pub(super) struct Status {
-    incarnation: String,
-    epoch: u64,
-    pub(super) leader: Option<String>,
-    term: String,
-    committed: String,
-    #[serde(default)]
-    pub(super) restore_wait_ms: Option<u64>,
-    pub(super) members: Vec<Member>,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct Member {
-    pub(super) name: String,
-    pub(super) address: String,
-    pub(super) role: String,
-    pub(super) leader: bool,
-    pub(super) reachable: bool,
-    matched: String,
-    behind: u64,
-    receiving_snapshot: bool,
-}
-
-#[derive(Debug, Deserialize)]
-struct Changed {
-    revision: String,
-}
-
-#[derive(Debug, Deserialize)]
-struct Transferred {
-    leader: Option<String>,
-    leader_id: String,
-}
-
 /// What a node is now.
 #[derive(Debug, Serialize)]
 struct ChangedJson<'a> {
     name: &'a str,
     role: &'static str,
-    revision: String,
+    revision: Number,
 }
 
-impl Member {
-    /// Of one that the leader has never heard of nothing is known, and all of the log would be a wrong number.
-    fn shown_behind(&self) -> String {
-        match self.matched == "0" && !self.reachable {
-            true => "-".to_owned(),
-            false => self.behind.to_string(),
-        }
+/// Of one that the leader has never heard of nothing is known, and all of the log would be a wrong number.
+fn shown_behind(member: &Member) -> String {
+    match member.matched.0 == 0 && !member.reachable {
+        true => "-".to_owned(),
+        false => member.behind.to_string(),
     }
 }
 
-impl Status {
-    fn member(&self, name: &str) -> Option<&Member> {
-        self.members.iter().find(|member| member.name == name)
-    }
+fn named<'a>(cluster: &'a Cluster, name: &str) -> Option<&'a Member> {
+    cluster.members.iter().find(|member| member.name == name)
 }
 
 pub(super) async fn run(
@@ -114,14 +76,13 @@ struct Asking<'a> {
 
 impl Asking<'_> {
     async fn status(&self) -> Result<Exit, Trouble> {
-        let said = match self.nodes.look_up(STATUS).await {
-            Ok(said) => said,
+        let status = match self.look().await {
+            Ok(status) => status,
             Err(trouble) if [Exit::UNREACHABLE, Exit::UNKNOWN].contains(&trouble.exit()) => {
                 return self.local_status(trouble).await;
             }
             Err(trouble) => return Err(trouble),
         };
-        let status: Status = read(said.clone())?;
         for other in self.nodes.look().await.other_lives() {
             self.console.note(&other, &json!({ "event": "other-life", "message": other }));
         }
@@ -133,7 +94,7 @@ impl Asking<'_> {
                 if member.leader { "*" } else { "-" }.to_owned(),
                 member.address.clone(),
                 if member.reachable { "yes" } else { "NO" }.to_owned(),
-                member.shown_behind(),
+                shown_behind(member),
                 if member.receiving_snapshot { "under way" } else { "-" }.to_owned(),
             ]);
         }
@@ -141,15 +102,15 @@ impl Asking<'_> {
             "cluster {} epoch {} term {} committed {} led by {}",
             status.incarnation,
             status.epoch,
-            status.term,
-            status.committed,
+            status.term.0,
+            status.committed.0,
             status.leader.as_deref().unwrap_or("nobody"),
         );
         if let Some(left) = status.restore_wait_ms {
             head.push('\n');
             head.push_str(&words::restore_wait(Millis::new(left)));
         }
-        self.console.headed_table(&head, &table, &said)?;
+        self.console.headed_table(&head, &table, &status)?;
         Ok(Exit::OK)
     }
 
@@ -166,11 +127,11 @@ impl Asking<'_> {
             let (row, json) = match look.found {
                 Ok(local) if local.members.is_empty() => {
                     let why = self.nodes.not_ready(&asked).await.unwrap_or_else(|| "none yet".to_owned());
-                    let json = json!({ "asked": asked, "local": look.said, "why": why });
+                    let json = json!({ "asked": asked, "local": local, "why": why });
                     (row(&local, &asked, why), json)
                 }
                 Ok(local) => {
-                    (row(&local, &asked, members(&local)), json!({ "asked": asked, "local": look.said }))
+                    (row(&local, &asked, members(&local)), json!({ "asked": asked, "local": local }))
                 }
                 Err(why) => {
                     let nothing = |_| "-".to_owned();
@@ -191,7 +152,8 @@ impl Asking<'_> {
     async fn add(&self, args: &AddArgs) -> Result<Exit, Trouble> {
         let (name, address) = (&args.node.name, &args.node.address);
         let body = json!({ "name": name, "address": address });
-        let is_there = |status: &Status| status.member(name).is_some_and(|member| member.address == *address);
+        let is_there =
+            |status: &Cluster| named(status, name).is_some_and(|member| member.address == *address);
         let revision = self.change("/v1/cluster/add", &body, self.timeout, &[], is_there).await?;
         let wait = args.wait.or(args.promote.then_some(CATCH_UP_TIME));
         if let Some(wait) = wait {
@@ -200,7 +162,7 @@ impl Asking<'_> {
         if args.promote {
             return self.promote_within(name, wait.unwrap_or(CATCH_UP_TIME)).await;
         }
-        let text = format!("{name} at {address} is a learner from revision {revision} on");
+        let text = format!("{name} at {address} is a learner from revision {} on", revision.0);
         self.changed(&text, name, "learner", revision)
     }
 
@@ -211,56 +173,62 @@ impl Asking<'_> {
     async fn promote_within(&self, name: &str, wait: Duration) -> Result<Exit, Trouble> {
         let again: &[&str] = if wait.is_zero() { &[] } else { &["not-caught-up"] };
         let (limit, body) = (wait.max(self.timeout), json!({ "name": name }));
-        let votes = |status: &Status| status.member(name).is_some_and(|member| member.role == "voter");
+        let votes = |status: &Cluster| named(status, name).is_some_and(|member| member.role == "voter");
         let revision = match self.change("/v1/cluster/promote", &body, limit, again, votes).await {
             Ok(revision) => revision,
             Err(trouble) => return Err(self.why_not(trouble, Some(name), "promotion").await),
         };
-        let text = format!("{name} is a voter from revision {revision} on");
+        let text = format!("{name} is a voter from revision {} on", revision.0);
         self.changed(&text, name, "voter", revision)
     }
 
     async fn remove(&self, name: &str) -> Result<Exit, Trouble> {
         let (path, body) = ("/v1/cluster/remove", json!({ "name": name }));
-        let is_gone = |status: &Status| status.member(name).is_none();
+        let is_gone = |status: &Cluster| named(status, name).is_none();
         let revision = self.change(path, &body, self.timeout, &["handing-over"], is_gone).await?;
-        let text = format!("{name} is no member from revision {revision} on");
+        let text = format!("{name} is no member from revision {} on", revision.0);
         self.changed(&text, name, "removed", revision)
     }
 
     async fn transfer(&self, to: Option<&str>) -> Result<Exit, Trouble> {
         let asked = self.nodes.ask("/v1/cluster/transfer", &json!({ "to": to })).await;
-        let said = match asked {
-            Ok(said) => said,
-            Err(trouble) => return Err(self.why_not(settle(trouble), to, "handover").await),
+        let transferred: Transferred = match asked {
+            Ok(transferred) => transferred,
+            Err(trouble) => return Err(self.why_not(trouble, to, "handover").await),
         };
-        let transferred: Transferred = read(said.clone())?;
-        let leader = match transferred.leader {
-            Some(leader) => leader,
+        let leader = match &transferred.leader {
+            Some(leader) => leader.clone(),
             // A node that was asked may not know the name of a new one.
-            None => self.look().await.ok().and_then(|status| status.leader).unwrap_or(transferred.leader_id),
+            None => {
+                let looked = self.look().await.ok().and_then(|status| status.leader);
+                looked.unwrap_or_else(|| transferred.leader_id.clone())
+            }
         };
-        self.console.result(format_args!("{leader} leads"), &said)?;
+        self.console.result(format_args!("{leader} leads"), &transferred)?;
         Ok(Exit::OK)
     }
 
     /// Says it better, if the node that was meant is out of reach: the service's own words are about all the others.
     async fn why_not(&self, trouble: Trouble, name: Option<&str>, what: &str) -> Trouble {
-        let fits = match &trouble {
-            Trouble::Answered { code, .. } => ["not-caught-up", "nobody-to-take-over"].contains(code),
-            Trouble::Unsettled(_) => true,
-            _ => false,
-        };
-        let status = if fits { self.look().await.ok() } else { None };
+        let (code, kind) = trouble.code();
+        let unknown = kind == Kind::Unknown;
+        if !unknown && !["not-caught-up", "nobody-to-take-over"].contains(&code) {
+            return trouble;
+        }
+        let status = self.look().await.ok();
         let member =
-            status.as_ref().and_then(|status| status.member(name?)).filter(|member| !member.reachable);
-        match member {
-            Some(member) => Trouble::answered("node-unreachable", out_of_reach(member, what)),
+            status.as_ref().and_then(|status| named(status, name?)).filter(|member| !member.reachable);
+        match member.map(out_of_reach) {
+            // It may have been done all the same.
+            Some(why) if unknown => {
+                Trouble::Answered { code: code.to_owned(), kind, message: format!("{trouble}; {why}") }
+            }
+            Some(why) => Trouble::answered("node-unreachable", format!("no {what}: {why}")),
             None => trouble,
         }
     }
 
-    fn changed(&self, text: &str, name: &str, role: &'static str, revision: String) -> Result<Exit, Trouble> {
+    fn changed(&self, text: &str, name: &str, role: &'static str, revision: Number) -> Result<Exit, Trouble> {
         self.console.result(text, &ChangedJson { name, role, revision })?;
         Ok(Exit::OK)
     }
@@ -274,33 +242,29 @@ impl Asking<'_> {
         body: &Value,
         limit: Duration,
         again: &[&str],
-        is_so: impl Fn(&Status) -> bool,
-    ) -> Result<String, Trouble> {
+        is_so: impl Fn(&Cluster) -> bool,
+    ) -> Result<Number, Trouble> {
         let began = leasehold_clock::read();
         loop {
-            let trouble = match self.nodes.ask(path, body).await {
-                Ok(said) => return Ok(read::<Changed>(said)?.revision),
+            let trouble = match self.nodes.ask::<Changed>(path, body).await {
+                Ok(changed) => return Ok(changed.revision),
                 Err(trouble) => trouble,
             };
-            let repeats = match &trouble {
-                Trouble::Answered { code, .. } => *code == "change-under-way" || again.contains(code),
-                Trouble::Store(Error::OutcomeUnknown) => {
-                    let status = self.look().await?;
-                    if is_so(&status) {
-                        return Ok(status.committed);
-                    }
-                    true
-                }
-                _ => false,
+            let repeats = match trouble.code() {
+                (_, Kind::Unknown) => match self.look().await {
+                    Ok(status) if is_so(&status) => return Ok(status.committed),
+                    looked => looked.is_ok(),
+                },
+                (code, _) => code == "change-under-way" || again.contains(&code),
             };
             if !repeats || passed(began) >= limit {
-                return Err(settle(trouble));
+                return Err(trouble);
             }
             sleep(ASK_EVERY).await;
         }
     }
 
-    async fn look(&self) -> Result<Status, Trouble> {
+    async fn look(&self) -> Result<Cluster, Trouble> {
         look(&self.nodes).await
     }
 
@@ -314,10 +278,9 @@ impl Asking<'_> {
         }
         loop {
             let status = self.look().await?;
-            let member = status
-                .member(name)
+            let member = named(&status, name)
                 .ok_or_else(|| Trouble::answered("no-such-member", format!("{name} was removed")))?;
-            let done = member.matched != "0" && member.behind <= CAUGHT_UP && !member.receiving_snapshot;
+            let done = member.matched.0 != 0 && member.behind <= CAUGHT_UP && !member.receiving_snapshot;
             if self.console.can_animate() {
                 let mark = wheel.next().unwrap_or(&' ');
                 let how = if member.receiving_snapshot { "receives a snapshot" } else { "catches up" };
@@ -343,23 +306,12 @@ impl Asking<'_> {
 }
 
 /// How the nodes stand, as their leader sees it.
-pub(super) async fn look(nodes: &Nodes) -> Result<Status, Trouble> {
-    read(nodes.look_up(STATUS).await?)
-}
-
-/// What cannot be told is looked up with another command than the one for leases.
-fn settle(trouble: Trouble) -> Trouble {
-    match trouble {
-        Trouble::Store(Error::OutcomeUnknown) => Trouble::Unsettled(
-            "no answer came, and nobody can say whether it was done; look with `leasehold cluster status`"
-                .to_owned(),
-        ),
-        other => other,
-    }
+pub(super) async fn look(nodes: &Nodes) -> Result<Cluster, Trouble> {
+    nodes.look_up(STATUS).await
 }
 
 /// What to do about a node that its leader does not hear of.
-fn out_of_reach(member: &Member, what: &str) -> String {
+fn out_of_reach(member: &Member) -> String {
     let Member { name, address, .. } = member;
     let next = if member.role == "learner" {
         format!(
@@ -368,23 +320,23 @@ fn out_of_reach(member: &Member, what: &str) -> String {
     } else {
         "start it, or name another; `leasehold cluster status` shows who is reachable".to_owned()
     };
-    format!("no {what}: {name} at {address} does not answer the leader; {next}")
+    format!("{name} at {address} does not answer the leader; {next}")
 }
 
-fn members(local: &Local) -> String {
+fn members(local: &LocalCluster) -> String {
     let each = local.members.iter().map(|member| format!("{}={}", member.name, member.address));
     each.collect::<Vec<String>>().join(",")
 }
 
 /// One line of what a node knows by itself.
-fn row(local: &Local, asked: &str, members: String) -> Vec<String> {
+fn row(local: &LocalCluster, asked: &str, members: String) -> Vec<String> {
     let role = local.members.iter().find(|member| member.id == local.id).map(|member| member.role.clone());
     let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
     vec![
         asked.to_owned(),
         or_none(&local.name),
         or_none(&role),
-        local.applied.clone(),
+        local.applied.0.to_string(),
         or_none(&local.leader),
         members,
     ]
@@ -394,18 +346,15 @@ fn passed(since: Reading) -> Duration {
     leasehold_clock::read().since(since).greater()
 }
 
-fn read<T: for<'a> Deserialize<'a>>(said: Value) -> Result<T, Trouble> {
-    serde_json::from_value(said).map_err(|error| not_understood(&error.to_string()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn how_far_a_node_is_behind_is_not_shown_before_anything_is_known() {
-        let member = |matched: &str, reachable: bool| Member {
+        let member = |matched: u64, reachable: bool| Member {
             name: "n2".into(),
+            id: "2".into(),
             address: "b:1".into(),
             role: "voter".into(),
             leader: false,
@@ -414,7 +363,7 @@ mod tests {
             behind: 68,
             receiving_snapshot: false,
         };
-        let shown = [("0", false), ("0", true), ("7", false)].map(|(m, r)| member(m, r).shown_behind());
+        let shown = [(0, false), (0, true), (7, false)].map(|(m, r)| shown_behind(&member(m, r)));
         assert_eq!(shown, ["-", "68", "68"]);
     }
 }

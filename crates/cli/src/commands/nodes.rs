@@ -7,18 +7,22 @@
 mod http;
 mod looks;
 
+use std::fmt::Display;
 use std::time::Duration;
 
 use leasehold::core::Millis;
 use leasehold::core::holder::Reading;
 use leasehold::{DEFAULT_PORT, Error, Unreachable};
-use serde::Deserialize;
+use leasehold_api::code::Kind;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use self::http::{Attempt, Request, exchange};
-pub(super) use self::looks::{Local, Look, Looks};
+use self::looks::has_leader;
+pub(super) use self::looks::{Look, Looks};
+use crate::codes;
 use crate::place::{Place, Silence};
 use crate::trouble::Trouble;
 
@@ -54,20 +58,20 @@ impl Nodes {
     }
 
     /// The answer to a call, of whichever node can ask its leader.
-    pub(super) async fn ask(&self, path: &str, fields: &Value) -> Result<Value, Trouble> {
-        let body = self.ask_any(Request::Post(path, fields), false).await?;
-        serde_json::from_slice(&body).map_err(|error| not_understood(&error.to_string()))
+    pub(super) async fn ask<T: DeserializeOwned>(&self, path: &str, fields: &Value) -> Result<T, Trouble> {
+        let body = self.ask_any(Request::Post(path, fields)).await?;
+        serde_json::from_slice(&body).map_err(|error| unsettled(&not_understood(&error.to_string())))
     }
 
     /// What is only looked at, of whichever node can ask its leader. A look can be repeated elsewhere, whatever became of it.
-    pub(super) async fn look_up(&self, path: &str) -> Result<Value, Trouble> {
+    pub(super) async fn look_up<T: DeserializeOwned>(&self, path: &str) -> Result<T, Trouble> {
         let body = self.get(path).await?;
         serde_json::from_slice(&body).map_err(|error| not_understood(&error.to_string()))
     }
 
     /// A document, of whichever node is in touch with its leader.
     pub(super) async fn get(&self, path: &str) -> Result<Vec<u8>, Trouble> {
-        self.ask_any(Request::Get(path), true).await
+        self.ask_any(Request::Get(path)).await
     }
 
     /// A document of one node, which is asked once.
@@ -82,24 +86,29 @@ impl Nodes {
         }
     }
 
-    async fn ask_any(&self, request: Request<'_>, repeats: bool) -> Result<Vec<u8>, Trouble> {
+    async fn ask_any(&self, request: Request<'_>) -> Result<Vec<u8>, Trouble> {
+        let repeats = matches!(request, Request::Get(_));
         let began = leasehold_clock::read();
         loop {
             let looks = self.look().await;
             let mut last = None;
-            for (address, _) in looks.best_first().into_iter().filter(|(_, local)| local.has_leader()) {
-                match exchange(address, request, self.timeout).await {
+            for (address, _) in looks.best_first().into_iter().filter(|(_, local)| has_leader(local)) {
+                last = Some(match exchange(address, request, self.timeout).await {
                     Attempt::Answer(200, body) => return Ok(body),
-                    Attempt::Answer(503, body) => last = Some(refused(503, &body)),
-                    Attempt::Answer(500, body) if repeats => last = Some(refused(500, &body)),
-                    Attempt::Answer(status, body) => return Err(refused(status, &body)),
-                    Attempt::NotSent(why) => last = Some(self.silent(began, address, &why)),
-                    Attempt::Lost(why) if repeats => last = Some(self.silent(began, address, &why)),
-                    Attempt::Broken(why) if repeats => {
-                        last = Some(not_understood(&format!("{address}: {why}")));
-                    }
-                    Attempt::Lost(_) | Attempt::Broken(_) => return Err(Error::OutcomeUnknown.into()),
-                }
+                    Attempt::Answer(status, body) => match refused(status, &body) {
+                        // Not of a node: what stands before it may have passed the request on.
+                        trouble @ Trouble::Store(_) if status >= 500 && !repeats => {
+                            return Err(unsettled(&trouble));
+                        }
+                        trouble if status == 503 && trouble.code().1 == Kind::Failed => trouble,
+                        trouble if status >= 500 && repeats => trouble,
+                        trouble => return Err(trouble),
+                    },
+                    Attempt::NotSent(why) => self.silent(began, address, &why),
+                    Attempt::Lost(why) if repeats => self.silent(began, address, &why),
+                    Attempt::Broken(why) if repeats => not_understood(&format!("{address}: {why}")),
+                    Attempt::Lost(_) | Attempt::Broken(_) => return Err(unsettled(&"no answer came")),
+                });
             }
             if passed(began) >= self.timeout {
                 return Err(self.gave_up(began, last).await);
@@ -140,7 +149,7 @@ impl Nodes {
         let waited = Millis::from_duration(passed(began)).duration();
         let looks = self.look().await;
         let best = looks.best_first();
-        if let (Some(last), true) = (last, best.iter().any(|(_, local)| local.has_leader())) {
+        if let (Some(last), true) = (last, best.iter().any(|(_, local)| has_leader(local))) {
             return last;
         }
         match (best.first(), looks.anybody()) {
@@ -177,8 +186,15 @@ impl Nodes {
     }
 }
 
+/// A change of the nodes was asked for. What follows is looked up with another command than for leases.
+fn unsettled(why: &dyn Display) -> Trouble {
+    let message =
+        format!("{why}, and nobody can say whether it was done; look with `leasehold cluster status`");
+    Trouble::answered("outcome-unknown", message)
+}
+
 /// What the service said is no sense to this release.
-pub(super) fn not_understood(why: &str) -> Trouble {
+fn not_understood(why: &str) -> Trouble {
     Error::Unreachable(Unreachable::Protocol(format!("the answer is not understood: {why}"))).into()
 }
 
@@ -187,16 +203,14 @@ fn passed(since: Reading) -> Duration {
 }
 
 async fn look_at(asked: String, patience: Duration) -> Look {
-    let answer = match exchange(&asked, Request::Get("/v1/cluster/local"), patience).await {
-        Attempt::Answer(200, body) => serde_json::from_slice(&body).map_err(|error| error.to_string()),
+    let found = match exchange(&asked, Request::Get("/v1/cluster/local"), patience).await {
+        Attempt::Answer(200, body) => {
+            serde_json::from_slice(&body).map_err(|error| format!("its answer is not understood: {error}"))
+        }
         Attempt::Answer(status, body) => Err(refused(status, &body).to_string()),
         Attempt::Lost(why) | Attempt::NotSent(why) | Attempt::Broken(why) => Err(why),
     };
-    let said = answer.as_ref().cloned().unwrap_or_default();
-    let read = |said: Value| {
-        Local::deserialize(said).map_err(|error| format!("its answer is not understood: {error}"))
-    };
-    Look { asked, found: answer.and_then(read), said }
+    Look { asked, found }
 }
 
 fn with_port(node: &str) -> String {
@@ -212,13 +226,17 @@ fn with_port(node: &str) -> String {
 fn refused(status: u16, body: &[u8]) -> Trouble {
     let answer: Value = serde_json::from_slice(body).unwrap_or_default();
     let text = |name: &str| answer[name].as_str().unwrap_or_default();
-    match (text("code"), text("detail")) {
-        ("outcome-unknown", _) => Error::OutcomeUnknown.into(),
-        ("", _) => {
+    match text("code") {
+        "outcome-unknown" => unsettled(&"no answer came"),
+        "" => {
             let shown = String::from_utf8_lossy(&body[..body.len().min(MAX_SHOWN_BYTES)]).trim().to_owned();
             not_understood(&format!("{status} {shown}"))
         }
-        (code, message) => Trouble::answered(code, message.to_owned()),
+        code => {
+            let kind = Kind::ALL.into_iter().find(|kind| kind.as_str() == text("kind"));
+            let (kind, message) = (kind.unwrap_or(codes::kind(code)), text("detail").to_owned());
+            Trouble::Answered { code: code.to_owned(), kind, message }
+        }
     }
 }
 
@@ -234,7 +252,7 @@ mod tests {
         assert_eq!(refused(409, said.to_string().as_bytes()).code().0, "last-voter");
         let said = json!({ "code": "outcome-unknown" });
         let unknown = refused(500, said.to_string().as_bytes());
-        assert!(matches!(unknown, Trouble::Store(Error::OutcomeUnknown)));
+        assert_eq!(unknown.code(), ("outcome-unknown", Kind::Unknown));
         let words = refused(502, b"<html>").to_string();
         assert_eq!(words, "the answer is not understood: 502 <html>");
     }

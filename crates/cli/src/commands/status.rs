@@ -8,7 +8,7 @@ use leasehold::core::table::AlarmView;
 use leasehold_api::view;
 use serde::Serialize;
 
-use super::cluster::{self, Member};
+use super::cluster;
 use super::nodes::Nodes;
 use crate::console::Console;
 use crate::exit::Exit;
@@ -26,18 +26,9 @@ struct StatusJson {
     why: Option<String>,
     leader: Option<String>,
     /// None of a directory, which has no nodes.
-    members: Option<Vec<MemberJson>>,
+    members: Option<Vec<view::Member>>,
     restore_wait_ms: Option<u64>,
     alarms: Option<Vec<view::Alarm>>,
-}
-
-#[derive(Debug, Serialize)]
-struct MemberJson {
-    name: String,
-    address: String,
-    role: String,
-    leader: bool,
-    reachable: bool,
 }
 
 pub(super) async fn run(console: &Console, place: &Place, timeout: Duration) -> Result<Exit, Trouble> {
@@ -113,18 +104,11 @@ async fn of_nodes(
     }
     status.leader = cluster.leader;
     status.restore_wait_ms = cluster.restore_wait_ms;
-    let members = cluster.members.into_iter().map(|member| MemberJson {
-        name: member.name,
-        address: member.address,
-        role: member.role,
-        leader: member.leader,
-        reachable: member.reachable,
-    });
-    status.members = Some(members.collect());
+    status.members = Some(cluster.members);
     Ok(())
 }
 
-fn members_in_words(members: &[Member]) -> String {
+fn members_in_words(members: &[view::Member]) -> String {
     let away: Vec<String> = members
         .iter()
         .filter(|member| !member.reachable)

@@ -154,7 +154,8 @@ fn a_question_says_that_a_token_is_ahead_and_raises_nothing() {
     );
     assert_eq!((said.code, said.out), (Some(1), expected));
     let json = stage.json(1, &["get", "job", "--token", "4711"]);
-    let expected = json!({"resource": "job", "token": "4711", "status": "ahead", "newest": token});
+    let expected =
+        json!({"resource": "job", "token": "4711", "state": "ahead", "ending": null, "newest": token});
     assert_eq!(json, expected);
     assert_eq!(stage.json(0, &["alarms"]), json!({"alarms": []}));
 }

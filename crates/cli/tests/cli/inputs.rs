@@ -89,6 +89,17 @@ fn bad_stores() {
 }
 
 #[test]
+fn a_mistake_before_the_word_run_is_one_of_run_too() {
+    let codes = [
+        &["--bogus", "run", "x", "true"][..],
+        &["--timeout", "x", "run", "x", "true"],
+        &["--bogus", "get", "run"],
+    ]
+    .map(|arguments| Stage::new().say(arguments).code);
+    assert_eq!(codes, [Some(125), Some(125), Some(2)]);
+}
+
+#[test]
 fn a_ttl_above_the_maximum_of_the_store_is_misuse_too() {
     let said = Stage::new().say(&["run", "a", "--ttl", "1h", "--", "true"]);
     assert_eq!(said.code, Some(125));

@@ -190,10 +190,10 @@ fn check_says_whether_a_token_is_current() {
     );
     assert_eq!(
         stage.json(0, &["get", "job", "--token", &token]),
-        json!({"resource": "job", "token": token, "status": "current"})
+        json!({"resource": "job", "token": token, "state": "current", "ending": null, "newest": null})
     );
-    assert_eq!(stage.json(1, &["get", "job", "--token", "1"])["status"], "not-known");
-    assert_eq!(stage.json(1, &["get", "job", "--token", "2"])["ended"], "released");
+    assert_eq!(stage.json(1, &["get", "job", "--token", "1"])["state"], "not-known");
+    assert_eq!(stage.json(1, &["get", "job", "--token", "2"])["ending"]["ended"], "released");
 }
 
 #[test]

@@ -23,6 +23,8 @@ fn errors_are_one_json_object_on_standard_error() {
         error,
         json!({"error": {"code": "not-free", "kind": "refused", "message": message, "exit_code": 120}})
     );
+    let said = stage.say(&["--json", "watch", "--after", "9999999"]);
+    assert!(said.err.contains("\"code\":\"revision-ahead\",\"kind\":\"refused\""), "{said:?}");
 }
 
 #[test]

@@ -76,9 +76,9 @@ impl Stretch {
         let length = words::three_digits(self.outage.duration());
         match (self.outages, self.unknown) {
             (0, _) => None,
-            _ if self.outage == Millis::ZERO => Some("nobody knows how long no node led".to_owned()),
-            (_, true) => Some(format!("{length} at least in which no node led")),
-            (_, false) => Some(format!("{length} in which no node led")),
+            _ if self.outage == Millis::ZERO => Some("nobody knows how long the store was down".to_owned()),
+            (_, true) => Some(format!("{length} at least in which the store was down")),
+            (_, false) => Some(format!("{length} in which the store was down")),
         }
     }
 }
@@ -133,7 +133,7 @@ fn clause(view: &GapView, cause: GapCause, length: Millis, last: bool, lasts: bo
         // Whether somebody was waiting is not told: a waiter is granted a moment after it could be, and counts here too.
         GapCause::Queue => format!("free for {length}"),
         GapCause::WarmUp => warm_up(view, &length, last, lasts),
-        GapCause::Outage => format!("{length} in which no node led"),
+        GapCause::Outage => format!("{length} in which the store was down"),
     }
 }
 

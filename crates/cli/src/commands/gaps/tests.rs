@@ -92,16 +92,16 @@ fn a_cause_that_is_cut_by_outages_is_told_once() {
     assert_eq!(
         explained(gap.clone()),
         "app was without a holder for at most 30s: web-1 (token 7) fell silent and expired; 3s until that was noticed, 20s in which \
-         no node led, free for 3ms, 7s in which no node led, then web-2 (token 9) had it"
+         the store was down, free for 3ms, 7s in which the store was down, then web-2 (token 9) had it"
     );
     gap.ended_ago = None;
     gap.after = None;
     let lasts = explained(gap.clone());
-    assert!(lasts.ends_with(", 7s in which no node led, nobody has asked for it for 3ms"), "{lasts}");
+    assert!(lasts.ends_with(", 7s in which the store was down, nobody has asked for it for 3ms"), "{lasts}");
     gap.parts[4].length = Millis::ZERO;
     let unknown = explained(gap);
     assert!(
-        unknown.ends_with(", 4s at least in which no node led, nobody has asked for it for 3ms"),
+        unknown.ends_with(", 4s at least in which the store was down, nobody has asked for it for 3ms"),
         "{unknown}"
     );
 }
@@ -116,7 +116,7 @@ fn a_holder_that_only_lapsed_in_an_outage_is_not_its_own_successor() {
     };
     assert_eq!(
         explained(lapse),
-        "app was without a holder for 20s: web-1 (token 7) could not renew; 20s in which no node led"
+        "app was without a holder for 20s: web-1 (token 7) could not renew; 20s in which the store was down"
     );
 }
 

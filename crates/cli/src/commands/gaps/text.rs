@@ -256,7 +256,7 @@ impl Page<'_> {
             return;
         }
         self.blank();
-        self.headline(&format!("no node led {}:", words::count(outages.len(), "time")));
+        self.headline(&format!("the store was down {}:", words::count(outages.len(), "time")));
         for outage in outages {
             let ago = outage.ended_ago.duration();
             let length = match outage.length {

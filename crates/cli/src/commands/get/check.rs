@@ -2,7 +2,7 @@
 
 use leasehold::core::protocol::TokenCheck;
 use leasehold::{ResourceName, Token};
-use leasehold_api::view;
+use leasehold_api::{Number, view};
 use serde::Serialize;
 
 use crate::console::Console;
@@ -11,15 +11,14 @@ use crate::place::Place;
 use crate::trouble::Trouble;
 use crate::words;
 
+/// As HTTP says it.
 #[derive(Serialize)]
 struct Check<'a> {
     resource: &'a str,
-    token: String,
-    status: &'static str,
-    #[serde(flatten)]
+    token: Number,
+    state: &'static str,
     ending: Option<view::Ending>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    newest: Option<String>,
+    newest: Option<Number>,
 }
 
 pub(super) async fn run(
@@ -30,7 +29,7 @@ pub(super) async fn run(
 ) -> Result<Exit, Trouble> {
     let answer = place.ask(async |store| store.check(name, token).await).await;
     let mut newest_granted = None;
-    let (text, status, ending) = match answer? {
+    let (text, state, ending) = match answer? {
         TokenCheck::Current => (format!("{name}: token {token} is current"), "current", None),
         TokenCheck::Ended(how) => (
             format!("{name}: token {token} is not current: {}", words::ending(&how)),
@@ -41,13 +40,13 @@ pub(super) async fn run(
             (format!("{name}: token {token} is not current, and nothing is known of it"), "not-known", None)
         }
         TokenCheck::Ahead { newest } => {
-            newest_granted = Some(newest.to_string());
+            newest_granted = Some(newest.into());
             (ahead(name, token, newest), "ahead", None)
         }
     };
-    let (resource, token) = (name.as_str(), token.to_string());
-    console.result(text, &Check { resource, token, status, ending, newest: newest_granted })?;
-    Ok(if status == "current" { Exit::OK } else { Exit::FAILURE })
+    let (resource, token) = (name.as_str(), token.get().into());
+    console.result(text, &Check { resource, token, state, ending, newest: newest_granted })?;
+    Ok(if state == "current" { Exit::OK } else { Exit::FAILURE })
 }
 
 /// What follows from a token that was never granted.

@@ -3,57 +3,24 @@
 //! A list may name nodes of an earlier life of the state, nodes that have lost the others, and nodes that are far behind. They all answer. The latest life is
 //! that of the greatest epoch; of two lives with the same epoch the one of the node that stands first in the list is meant.
 
-use serde::Deserialize;
-use serde_json::Value;
+use leasehold_api::view::{LocalCluster, LocalMember};
 
 /// What one node said, or why it said nothing.
 #[derive(Debug)]
 pub(in crate::commands) struct Look {
     /// The address that was asked.
     pub(in crate::commands) asked: String,
-    pub(in crate::commands) found: Result<Local, String>,
-    /// All that it said, as it said it.
-    pub(in crate::commands) said: Value,
+    pub(in crate::commands) found: Result<LocalCluster, String>,
 }
 
-/// What a node knows by itself.
-#[derive(Debug, Clone, Deserialize)]
-pub(in crate::commands) struct Local {
-    pub(in crate::commands) name: Option<String>,
-    pub(in crate::commands) id: String,
-    pub(in crate::commands) incarnation: String,
-    pub(in crate::commands) epoch: u64,
-    pub(in crate::commands) leader: Option<String>,
-    pub(in crate::commands) ready: bool,
-    /// A number, as all that may be greater than programs can count.
-    pub(in crate::commands) applied: String,
-    pub(in crate::commands) members: Vec<LocalMember>,
+/// Whether it is in touch with a leader, or leads.
+pub(in crate::commands) fn has_leader(local: &LocalCluster) -> bool {
+    local.ready || local.leader.is_some()
 }
 
-/// A member as a node knows it.
-#[derive(Debug, Clone, Deserialize)]
-pub(in crate::commands) struct LocalMember {
-    pub(in crate::commands) name: String,
-    pub(in crate::commands) id: String,
-    pub(in crate::commands) address: String,
-    pub(in crate::commands) role: String,
-}
-
-impl Local {
-    /// The last entry that it has applied.
-    pub(in crate::commands) fn revision(&self) -> u64 {
-        self.applied.parse().unwrap_or_default()
-    }
-
-    /// Whether it is in touch with a leader, or leads.
-    pub(in crate::commands) fn has_leader(&self) -> bool {
-        self.ready || self.leader.is_some()
-    }
-
-    /// One that waits to be added has no state.
-    fn has_state(&self) -> bool {
-        !self.members.is_empty()
-    }
+/// One that waits to be added has no state.
+fn has_state(local: &LocalCluster) -> bool {
+    !local.members.is_empty()
 }
 
 /// All looks of one round.
@@ -62,18 +29,18 @@ pub(in crate::commands) struct Looks(pub(in crate::commands) Vec<Look>);
 
 impl Looks {
     /// The nodes that answered and are of the latest life, the best to ask first: in touch with a leader, then by how far they are.
-    pub(in crate::commands) fn best_first(&self) -> Vec<(&str, &Local)> {
+    pub(in crate::commands) fn best_first(&self) -> Vec<(&str, &LocalCluster)> {
         let answered = || {
             let each =
                 self.0.iter().filter_map(|look| Some((look.asked.as_str(), look.found.as_ref().ok()?)));
-            each.filter(|(_, local)| local.has_state())
+            each.filter(|(_, local)| has_state(local))
         };
         let latest = answered().map(|(_, local)| local.epoch).max();
         let life = answered().find(|(_, local)| Some(local.epoch) == latest);
         let Some((_, life)) = life else { return Vec::new() };
         let mut best: Vec<_> =
             answered().filter(|(_, local)| local.incarnation == life.incarnation).collect();
-        best.sort_by_key(|(_, local)| std::cmp::Reverse((local.has_leader(), local.revision())));
+        best.sort_by_key(|(_, local)| std::cmp::Reverse((has_leader(local), local.applied.0)));
         best
     }
 
@@ -82,7 +49,7 @@ impl Looks {
         let best = self.best_first();
         let Some((_, latest)) = best.first() else { return Vec::new() };
         let others = self.0.iter().filter_map(|look| Some((&look.asked, look.found.as_ref().ok()?)));
-        let others = others.filter(|(_, local)| local.has_state() && local.incarnation != latest.incarnation);
+        let others = others.filter(|(_, local)| has_state(local) && local.incarnation != latest.incarnation);
         others
             .map(|(asked, local)| {
                 let (life, epoch) = (&local.incarnation, local.epoch);
@@ -135,20 +102,22 @@ impl Looks {
 mod tests {
     use super::*;
 
-    fn look(asked: &str, life: &str, epoch: u64, leads: bool, applied: u64) -> Look {
+    fn look(asked: &str, life: &str, epoch: u16, leads: bool, applied: u64) -> Look {
         let member =
             LocalMember { name: "n1".into(), id: "1".into(), address: asked.into(), role: "voter".into() };
-        let found = Ok(Local {
+        let found = Ok(LocalCluster {
             name: None,
             id: "1".into(),
+            advertised: asked.into(),
             incarnation: life.into(),
             epoch,
             leader: leads.then(|| "n1".to_owned()),
             ready: leads,
-            applied: applied.to_string(),
+            applied: applied.into(),
+            restore_wait_ms: None,
             members: vec![member],
         });
-        Look { asked: asked.into(), found, said: Value::Null }
+        Look { asked: asked.into(), found }
     }
 
     fn order(looks: &Looks) -> Vec<&str> {
@@ -170,7 +139,7 @@ mod tests {
             local.members = vec![named("1", "a"), named("2", "b"), named("3", "c"), named("4", "d")];
             look
         };
-        let silent = |asked: &str| Look { asked: asked.into(), found: Err("no".into()), said: Value::Null };
+        let silent = |asked: &str| Look { asked: asked.into(), found: Err("no".into()) };
         // The second one answers by another address than the members know.
         let first = Looks(vec![answer("a", "1"), answer("alias", "2"), silent("c")]);
         assert_eq!(first.unasked(), ["d"]);
@@ -181,7 +150,7 @@ mod tests {
 
     #[test]
     fn the_latest_life_is_asked_and_of_it_whoever_is_in_touch_and_furthest() {
-        let silent = Look { asked: "d".into(), found: Err("no".into()), said: Value::Null };
+        let silent = Look { asked: "d".into(), found: Err("no".into()) };
         let looks = Looks(vec![
             look("old", "x", 0, true, 900),
             look("b", "y", 1, false, 70),
