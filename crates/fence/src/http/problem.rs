@@ -48,8 +48,8 @@ pub const CODES: [Code; 17] = [
     code("upgrade-refused", 501, "failed"),
     code("target-refused", 400, "failed"),
     code("version-refused", 505, "failed"),
-    code("no-such-path", 404, "failed"),
-    code("wrong-method", 405, "failed"),
+    code("no-such-path", 404, "refused"),
+    code("wrong-method", 405, "refused"),
 ];
 
 /// An answer that is not what was asked for.
