@@ -133,8 +133,8 @@ impl Running {
     pub(crate) fn wake(&self) {
         eventually("a stopped example has a sleep behind it", || {
             let this = Pid::from_child(&self.child);
-            let sleeps = tree::children(this).into_iter().flat_map(tree::children);
-            let sleep = sleeps.filter(|_| Stat::read(this).is_some_and(|stat| stat.is_stopped())).next()?;
+            let mut sleeps = tree::children(this).into_iter().flat_map(tree::children);
+            let sleep = sleeps.find(|_| Stat::read(this).is_some_and(|stat| stat.is_stopped()))?;
             kill_process(sleep, Signal::PIPE).ok()
         });
     }
