@@ -1,6 +1,6 @@
 //! How many instructions a node spends on an operation, counted by callgrind: the same on a busy machine as on a quiet one.
 //!
-//! What is counted is in `crates/node/examples/work.rs`. Each work is run with a number of rounds and with twice as many; the difference is what
+//! What is counted is in `crates/sim/src/bin/work.rs`. Each work is run with a number of rounds and with twice as many; the difference is what
 //! the rounds cost, without anything that comes before them.
 
 use std::process::Command;
@@ -84,7 +84,7 @@ fn judge(each: u64, most: u64) -> Verdict {
 fn count(work: &str, rounds: u64) -> Result<u64> {
     let mut callgrind = Command::new("valgrind");
     callgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
-    callgrind.arg(target_directory().join("release/examples/work")).arg(work).arg(rounds.to_string());
+    callgrind.arg(target_directory().join("release/work")).arg(work).arg(rounds.to_string());
     let output = callgrind.output().context("valgrind does not start; install the package valgrind")?;
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{work} failed under valgrind: {said}");
