@@ -224,7 +224,7 @@ impl Node {
             Some((then, extra)) if then == stands => extra,
             _ => {
                 let bits = stands.into_iter().fold(self.seed, |bits, part| mix(bits ^ mix(part)));
-                usize::try_from(bits % ELECTION_TICKS as u64).expect("a handful of ticks")
+                self.election_turn(bits)
             }
         };
         self.drawn = Some((stands, extra));
@@ -237,6 +237,20 @@ impl Node {
             0
         };
         self.raft.raft.set_randomized_election_timeout(ELECTION_TICKS + extra + slow);
+    }
+
+    /// The ticks beyond the smallest timeout. Each voter draws from a span of its own, which moves on with each term, and from the
+    /// first half of it alone: voters that lost sight of a leader at one moment, or split a vote, begin apart from each other, so
+    /// that one vote may be split and no second one, unless messages take longer than half a span.
+    fn election_turn(&self, bits: u64) -> usize {
+        let raft = &self.raft.raft;
+        let voters = raft.prs().conf().voters();
+        let count = voters.ids().len().max(1);
+        let before = voters.ids().iter().filter(|id| *id < raft.id).count();
+        let place =
+            (before + usize::try_from(raft.term % count as u64).expect("less than the voters")) % count;
+        let half = u64::try_from(ELECTION_TICKS / (2 * count)).expect("a handful").max(1);
+        place * ELECTION_TICKS / count + usize::try_from(bits % half).expect("a handful of ticks")
     }
 }
 

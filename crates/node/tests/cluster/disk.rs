@@ -31,6 +31,11 @@ impl Disk {
         self.in_flight.push_back((synced_at, write));
     }
 
+    /// The newest term in which it voted or heard of a leader.
+    pub(crate) const fn term(&self) -> u64 {
+        self.vote.term
+    }
+
     pub(crate) fn is_idle(&self) -> bool {
         self.in_flight.is_empty() && self.saving.is_none()
     }

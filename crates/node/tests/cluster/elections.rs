@@ -47,6 +47,24 @@ fn one_seed_decides_a_whole_run() {
 }
 
 #[test]
+fn voters_that_lose_a_leader_at_one_moment_do_not_split_the_vote() {
+    for (count, seed) in [3, 5].into_iter().flat_map(|count| (0..20).map(move |seed| (count, seed))) {
+        let mut world = World::founded(count, Options::default(), seed);
+        world.run_until(5_000, |world| world.leader().is_some());
+        for _ in 0..6 {
+            world.run(300);
+            let old = world.the_leader();
+            let term = world.processes[old].disk.term();
+            world.crash(old);
+            world.run_until(5_000, |world| world.leader().is_some());
+            let next = world.processes[world.the_leader()].disk.term();
+            assert_eq!(next, term + 1, "{count} nodes, seed {seed}: a vote was split");
+            world.start(old);
+        }
+    }
+}
+
+#[test]
 fn a_new_leader_goes_on_from_the_last_stamp_and_gives_no_fresh_ttl() {
     let ttl = 4_000;
     let mut world = World::cluster(3);
