@@ -4,7 +4,7 @@ use leasehold_core::Value;
 use leasehold_core::protocol::Change;
 use serde::Serialize;
 
-use super::lease::value_fields;
+use super::lease::{digits, text};
 use super::{Ending, number};
 use crate::Number;
 
@@ -24,9 +24,8 @@ enum Happened<'a> {
         shared: bool,
         session: Number,
         label: &'a str,
-        value: Option<String>,
-        value_hex: Option<String>,
-        value_left_out: bool,
+        #[serde(flatten)]
+        value: Watched,
     },
     Ended {
         resource: &'a str,
@@ -40,9 +39,8 @@ enum Happened<'a> {
         resource: &'a str,
         token: Number,
         session: Number,
-        value: Option<String>,
-        value_hex: Option<String>,
-        value_left_out: bool,
+        #[serde(flatten)]
+        value: Watched,
     },
     RegisterWritten {
         resource: &'a str,
@@ -76,6 +74,14 @@ enum Happened<'a> {
     },
 }
 
+/// A value with a change. A long one is not part of it; whoever wants it reads it.
+#[derive(Debug, Serialize)]
+struct Watched {
+    value: Option<String>,
+    value_hex: Option<String>,
+    value_left_out: bool,
+}
+
 /// All changes of one revision.
 #[derive(Debug, Serialize)]
 pub struct Changes<'a> {
@@ -95,32 +101,22 @@ impl<'a> Event<'a> {
     /// As the log tells it.
     pub fn new(change: &'a Change) -> Self {
         Self(match change {
-            Change::Granted { grant, shared, session, label, value } => {
-                let (value, value_hex, value_left_out) = watched_value(value.as_ref());
-                Happened::Granted {
-                    resource: grant.resource.as_str(),
-                    token: grant.token.get().into(),
-                    fence_token: grant.fence.get().into(),
-                    slot: grant.slot,
-                    shared: *shared,
-                    session: session.get().into(),
-                    label: label.as_str(),
-                    value,
-                    value_hex,
-                    value_left_out,
-                }
-            }
-            Change::ValueSet { resource, token, session, value } => {
-                let (value, value_hex, value_left_out) = watched_value(value.as_ref());
-                Happened::ValueSet {
-                    resource: resource.as_str(),
-                    token: token.get().into(),
-                    session: session.get().into(),
-                    value,
-                    value_hex,
-                    value_left_out,
-                }
-            }
+            Change::Granted { grant, shared, session, label, value } => Happened::Granted {
+                resource: grant.resource.as_str(),
+                token: grant.token.get().into(),
+                fence_token: grant.fence.get().into(),
+                slot: grant.slot,
+                shared: *shared,
+                session: session.get().into(),
+                label: label.as_str(),
+                value: Watched::new(value.as_ref()),
+            },
+            Change::ValueSet { resource, token, session, value } => Happened::ValueSet {
+                resource: resource.as_str(),
+                token: token.get().into(),
+                session: session.get().into(),
+                value: Watched::new(value.as_ref()),
+            },
             Change::RegisterWritten { resource, key, token, removed } => Happened::RegisterWritten {
                 resource: resource.as_str(),
                 key: key.as_str(),
@@ -169,10 +165,14 @@ impl<'a> Event<'a> {
     }
 }
 
-/// A long value is not part of a change; whoever wants it reads it.
-fn watched_value(value: Option<&Value>) -> (Option<String>, Option<String>, bool) {
-    let (text, hex) = value.map_or((None, None), value_fields);
-    (text, hex, value.is_none())
+impl Watched {
+    fn new(value: Option<&Value>) -> Self {
+        Self {
+            value: value.and_then(text),
+            value_hex: value.and_then(digits),
+            value_left_out: value.is_none(),
+        }
+    }
 }
 
 #[cfg(test)]
