@@ -151,15 +151,9 @@ impl Fence {
             match done.and_then(|value| authority.stamp().map(|_| value).map_err(Trouble::from)) {
                 Ok(value) => {
                     pending.sent();
-                    self.commit(&mut tx, None).await?;
-                    *state = State::InOrder;
-                    Ok(value)
+                    self.commit(&mut tx, state, None).await.map(|()| value)
                 }
-                Err(source) => {
-                    let (error, left_in) = self.undo(&mut tx, source).await;
-                    *state = left_in;
-                    Err(error)
-                }
+                Err(source) => Err(self.undo(&mut tx, state, source).await),
             }
         }
         .await;
@@ -200,9 +194,7 @@ impl Fence {
         let mut held = self.hold().await?;
         let wait = Some(self.known.patience(stamp.name(), self.patience));
         let (mut tx, state) = self.open(&mut held, stamp, wait).await?;
-        self.commit(&mut tx, wait).await?;
-        *state = State::InOrder;
-        Ok(())
+        self.commit(&mut tx, state, wait).await
     }
 
     /// A connection whose session is not as others expect it, until that is said.
@@ -251,7 +243,12 @@ impl Fence {
         })
     }
 
-    fn commit<'a>(&'a self, tx: &'a mut MySqlConnection, wait: Option<Duration>) -> Answer<'a, ()> {
+    fn commit<'a>(
+        &'a self,
+        tx: &'a mut MySqlConnection,
+        state: &'a mut State,
+        wait: Option<Duration>,
+    ) -> Answer<'a, ()> {
         Box::pin(async move {
             session::commit(tx, wait).await.map_err(|error| {
                 if session::is_rolled_back(&error) {
@@ -261,27 +258,29 @@ impl Fence {
                 } else {
                     self.unknown(error)
                 }
-            })
+            })?;
+            *state = State::InOrder;
+            Ok(())
         })
     }
 
-    /// Rolls back because of an error, which is handed on with what the session is left in.
+    /// Rolls back because of an error, which is handed on.
     fn undo<'a>(
         &'a self,
         tx: &'a mut MySqlConnection,
+        state: &'a mut State,
         source: Trouble,
-    ) -> Pin<Box<dyn Future<Output = (Error, State)> + Send + 'a>> {
+    ) -> Pin<Box<dyn Future<Output = Error> + Send + 'a>> {
         Box::pin(async move {
             match session::undo(tx).await {
+                Ok(()) => *state = State::InOrder,
                 Err(error) if session::is_no_savepoint(&error) && !session::has_rolled_back(&*source) => {
-                    (self.unknown(session::ended(&*source)), State::Lost)
+                    return self.unknown(session::ended(&*source));
                 }
                 // The commit was not sent, so a connection that is lost here has written nothing.
-                undone => {
-                    let state = if undone.is_ok() { State::InOrder } else { State::Lost };
-                    (troubled(source, |source| self.failed(source)), state)
-                }
+                Err(_) => {}
             }
+            troubled(source, |source| self.failed(source))
         })
     }
 

@@ -51,9 +51,6 @@ use inside::Inside;
 
 pub use crate::error::Trouble;
 
-/// What an end brought, and what it left the connection in.
-type Ended<'a, T> = Pin<Box<dyn Future<Output = (T, State)> + Send + 'a>>;
-
 /// A fence in a file of SQLite, next to the tables that it protects. Clones are the same fence.
 #[derive(Debug, Clone)]
 pub struct Fence {
@@ -134,15 +131,9 @@ impl Fence {
             match done.and_then(|value| authority.stamp().map(|_| value).map_err(Trouble::from)) {
                 Ok(value) => {
                     pending.sent();
-                    let (ended, left_in) = self.commit(tx, Some(&inside)).await;
-                    *state = left_in;
-                    ended.map(|()| value)
+                    self.commit(tx, state, Some(&inside)).await.map(|()| value)
                 }
-                Err(source) => {
-                    let (error, left_in) = self.undo(tx, source).await;
-                    *state = left_in;
-                    Err(error)
-                }
+                Err(source) => Err(self.undo(tx, state, source).await),
             }
         }
         .await;
@@ -162,9 +153,7 @@ impl Fence {
     async fn sealed(&self, stamp: &Stamp) -> Result<(), Error> {
         let mut held = self.hold().await?;
         let (tx, state) = self.open(&mut held, stamp).await?;
-        let (ended, left_in) = self.commit(tx, None).await;
-        *state = left_in;
-        ended
+        self.commit(tx, state, None).await
     }
 
     /// A connection that is rolled back if the call is given up while the driver begins: nobody knows of that transaction.
@@ -206,28 +195,37 @@ impl Fence {
     fn commit<'a>(
         &'a self,
         tx: Transaction<'a, Sqlite>,
+        state: &'a mut State,
         inside: Option<&'a Inside>,
-    ) -> Ended<'a, Result<(), Error>> {
+    ) -> Answer<'a, ()> {
         Box::pin(async move {
             if inside.is_some_and(|inside| !inside.may_commit()) {
-                return (Err(self.failed(check::ENDED)), State::Lost);
+                *state = State::Lost;
+                return Err(self.failed(check::ENDED));
             }
-            match tx.commit().await {
-                Ok(()) => (Ok(()), State::InOrder),
-                Err(error) if check::is_rolled_back_at_commit(&error) => {
-                    (Err(self.failed(error)), State::InOrder)
+            tx.commit().await.map_err(|error| {
+                if check::is_rolled_back_at_commit(&error) {
+                    return self.failed(error);
                 }
-                Err(error) => (Err(self.unknown(error)), State::Lost),
-            }
+                *state = State::Lost;
+                Error::unknown(&self.place, error)
+            })
         })
     }
 
     /// Rolls back because of an error, which is handed on.
-    fn undo<'a>(&'a self, tx: Transaction<'a, Sqlite>, source: Trouble) -> Ended<'a, Error> {
+    fn undo<'a>(
+        &'a self,
+        tx: Transaction<'a, Sqlite>,
+        state: &'a mut State,
+        source: Trouble,
+    ) -> Pin<Box<dyn Future<Output = Error> + Send + 'a>> {
         Box::pin(async move {
             // If there was nothing to roll back, then SQLite has done it, and nobody could commit since.
-            let state = if tx.rollback().await.is_ok() { State::InOrder } else { State::Lost };
-            (troubled(source, |source| self.failed(source)), state)
+            if tx.rollback().await.is_err() {
+                *state = State::Lost;
+            }
+            troubled(source, |source| self.failed(source))
         })
     }
 
@@ -235,10 +233,6 @@ impl Fence {
         let source = check::with_advice(source.into());
         let cause = check::is_lasting(&*source).then_some(Cause::Lasting);
         Error::because(cause, &self.place, source)
-    }
-
-    fn unknown(&self, source: impl Into<Trouble>) -> Error {
-        Error::unknown(&self.place, source)
     }
 }
 
