@@ -37,8 +37,8 @@ impl Outcome {
             passed: self.is_good(),
             error: report.err().map(String::as_str),
             history: report.ok().map(|report| report.history.display().to_string()),
-            figures: report.map_or(&[][..], |report| &report.figures).iter().map(figure).collect(),
-            verdicts: report.map_or(&[][..], |report| &report.verdicts).iter().map(verdict).collect(),
+            figures: report.map_or(&[][..], |report| &report.figures),
+            verdicts: report.map_or(&[][..], |report| &report.verdicts),
         };
         serde_json::to_string(&line).expect("a line has only text keys")
     }
@@ -73,32 +73,8 @@ struct LineJson<'a> {
     passed: bool,
     error: Option<&'a str>,
     history: Option<String>,
-    figures: Vec<FigureJson<'a>>,
-    verdicts: Vec<VerdictJson<'a>>,
-}
-
-#[derive(Serialize)]
-struct FigureJson<'a> {
-    name: &'a str,
-    value: &'a str,
-    matters: bool,
-    beyond: Option<&'a str>,
-}
-
-#[derive(Serialize)]
-struct VerdictJson<'a> {
-    name: &'a str,
-    compared: usize,
-    violations: &'a [String],
-}
-
-fn figure(figure: &Figure) -> FigureJson<'_> {
-    let Figure { name, value, beyond, matters } = figure;
-    FigureJson { name: name.trim(), value, matters: *matters, beyond: beyond.as_deref() }
-}
-
-fn verdict(verdict: &Verdict) -> VerdictJson<'_> {
-    VerdictJson { name: verdict.name, compared: verdict.compared, violations: &verdict.violations }
+    figures: &'a [Figure],
+    verdicts: &'a [Verdict],
 }
 
 /// The table of all outcomes.

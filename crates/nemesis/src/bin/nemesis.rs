@@ -131,7 +131,9 @@ mod tests {
 
     #[test]
     fn the_command_line_lists_the_scenarios() {
-        let listed: Vec<_> = ALL.iter().map(|scenario| (scenario.name, scenario.about)).collect();
-        assert_eq!(listed, leasehold_args::nemesis::SCENARIOS);
+        assert_eq!(
+            ALL.map(|scenario| scenario.name),
+            leasehold_args::nemesis::SCENARIOS.map(|(name, _)| name)
+        );
     }
 }

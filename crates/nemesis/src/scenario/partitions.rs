@@ -84,10 +84,8 @@ pub(super) fn flap(options: &Options) -> Result<Report> {
     flap_any(&mut stage, changes)?;
     let lines = stage.heal()?;
     let gap = figures::longest_gap(&lines, from, to);
-    let name = "grants again while one node flaps, longest";
-    stage.figure(Figure::bounded(name, format!("{gap:?}"), gap, AGAIN_FLAPPING));
-    let rules = stage.rules();
-    Ok(stage.judged(&lines, rules))
+    stage.figure(Figure::bounded("grants again while one node flaps, longest", gap, AGAIN_FLAPPING));
+    Ok(stage.finished(&lines))
 }
 
 /// All links of one node to the others flap: of the leader, whoever that is. Gives from when to when.
@@ -159,13 +157,6 @@ fn mend_after(stage: &mut Stage, length: Duration) -> Result<()> {
 
 fn finish(mut stage: Stage) -> Result<Report> {
     let lines = stage.heal()?;
-    let gaps = figures::gaps(&lines);
-    stage.figure(Figure::bounded(
-        "grants again, longest",
-        format!("{:?}", gaps.longest()),
-        gaps.longest(),
-        AGAIN,
-    ));
-    let rules = stage.rules();
-    Ok(stage.judged(&lines, rules))
+    stage.figure(Figure::bounded("grants again, longest", figures::gaps(&lines).longest(), AGAIN));
+    Ok(stage.finished(&lines))
 }
