@@ -120,12 +120,6 @@ pub enum Id {
     Linear,
 }
 
-impl fmt::Display for Id {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(self, f)
-    }
-}
-
 /// Something that must not have happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
@@ -146,7 +140,7 @@ impl Violation {
 
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} at {:.6} s: {}", self.id, self.at.0 as f64 / 1e9, self.what)
+        write!(f, "{:?} at {:.6} s: {}", self.id, self.at.0 as f64 / 1e9, self.what)
     }
 }
 
