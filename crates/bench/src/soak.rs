@@ -79,18 +79,19 @@ const WATCHERS: usize = 20;
 pub fn run(plan: &Plan) -> Result<bool> {
     let mut server = Server::start(&plan.program)?;
     let shared = Arc::new(Shared { pace: plan.pace, ..Shared::default() });
-    let url = format!("leasehold://{}", server.address());
-    println!("serving on {} as process {}, for {:?}", server.address(), server.pid(), plan.length);
-    let mut threads = web::start(server.address(), CALLERS, WATCHERS, &shared);
+    let url = format!("leasehold://{}", server.address);
+    let pid = server.process.pid().context("the service runs")?;
+    println!("serving on {} as process {pid}, for {:?}", server.address, plan.length);
+    let mut threads = web::start(&server.address, CALLERS, WATCHERS, &shared);
     threads.push(library::start(&url, STAYING, COMING_AND_GOING, WATCHERS, &shared)?);
     let mut samples = Samples::default();
     let seconds = plan.length.as_secs().max(1);
     for second in 0..seconds {
         std::thread::sleep(Duration::from_secs(1));
-        if !server.lives() {
+        if !server.process.lives() {
             bail!("the service ended by itself after {second} s; its log is {}", server.log().display());
         }
-        samples.take(second + 1, &server, &shared)?;
+        samples.take(second + 1, pid, &shared)?;
         if (second + 1) % 60 == 0 || second + 1 == seconds {
             println!("{}", samples.line());
         }
@@ -101,8 +102,8 @@ pub fn run(plan: &Plan) -> Result<bool> {
     }
     // Everybody is gone: so must be what they used.
     std::thread::sleep(Duration::from_secs(2));
-    samples.take(seconds + 2, &server, &shared)?;
-    let exit = server.stop()?;
+    samples.take(seconds + 2, pid, &shared)?;
+    let exit = server.process.terminate()?.code().unwrap_or(-1);
     let verdict = samples.judge();
     let json = plan.out.with_extension("json");
     std::fs::write(&json, samples.json()?).with_context(|| format!("cannot write {}", json.display()))?;

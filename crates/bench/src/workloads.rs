@@ -276,6 +276,27 @@ async fn clients<C: Client>(links: &[Arc<C::Link>], count: usize) -> Result<Vec<
     .await
 }
 
+/// So many clients, each with a lease of its own.
+async fn holders<C: Client>(
+    links: &[Arc<C::Link>],
+    count: usize,
+    ttl: Duration,
+    name: impl Fn(usize) -> String,
+) -> Result<Vec<(C, C::Held)>> {
+    let book = Arc::new(Book::new(count));
+    in_parallel(count, |number| {
+        let (link, name) = (Arc::clone(&links[number % links.len()]), name(number));
+        let book = Arc::clone(&book);
+        async move {
+            let client = C::open(&link, number, ttl).await?;
+            let (token, held) = client.acquire(&name).await?;
+            book.granted(number, token)?;
+            Ok((client, held))
+        }
+    })
+    .await
+}
+
 /// Does the same for each number up to `count`, some at a time, and gives back what came of it in order.
 pub async fn in_parallel<T, F>(count: usize, mut begin: impl FnMut(usize) -> F) -> Result<Vec<T>>
 where

@@ -10,9 +10,8 @@ use leasehold::{Change, ConnectOptions, Lease, Session, SessionOptions, Store, W
 
 use tokio::runtime::Handle;
 
-use super::process::{Process, Recipe, free_ports};
-use super::{RenewOne, Renewed, Running, Seen, Tools, Watching, renew_each};
-use crate::workloads::Window;
+use super::process::{Process, free_ports, tied};
+use super::{Running, Seen, Tools, Watching};
 
 /// How long a connection may take: a cluster elects a leader first.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -32,11 +31,15 @@ pub fn start(tools: &Tools, nodes: usize) -> Result<Running> {
         addresses.iter().zip(1..).map(|(address, number)| format!("n{number}={address}")).collect();
     let mut started = Vec::new();
     for (address, number) in addresses.iter().zip(1..) {
-        let home = directory.path().join(format!("n{number}"));
-        let words = words(&tools.program, &home, address, number, &members);
-        let log = directory.path().join(format!("n{number}.log"));
-        let name = format!("leasehold n{number}");
-        started.push(Process::start(Recipe { name, words, variables: Vec::new(), log })?);
+        let name = format!("n{number}");
+        let mut serve = tied(&tools.program);
+        serve.args(["serve", "--log-format", "human", "--listen", address, "--name", &name, "--data"]);
+        serve.arg(directory.path().join(&name));
+        if nodes > 1 {
+            serve.args(["--initial-cluster", &members.join(",")]);
+        }
+        let log = directory.path().join(format!("{name}.log"));
+        started.push(Process::start(&format!("leasehold {name}"), serve, log)?);
     }
     for (node, port) in started.iter_mut().zip(ports) {
         node.until(|| Ok(std::net::TcpStream::connect(("127.0.0.1", port))?))?;
@@ -53,17 +56,6 @@ pub fn start(tools: &Tools, nodes: usize) -> Result<Running> {
         leader,
         directory,
     })
-}
-
-fn words(program: &Path, home: &Path, address: &str, number: usize, members: &[String]) -> Vec<String> {
-    let mut words = vec![program.display().to_string()];
-    words.extend(["serve", "--log-format", "human", "--listen", address, "--data"].map(str::to_owned));
-    words.push(home.display().to_string());
-    words.extend(["--name".to_owned(), format!("n{number}")]);
-    if members.len() > 1 {
-        words.extend(["--initial-cluster".to_owned(), members.join(",")]);
-    }
-    words
 }
 
 /// Which node leads, as an operator would ask.
@@ -119,12 +111,6 @@ impl super::Client for Client {
         Ok((lease.granted().token.get(), lease))
     }
 
-    async fn renew_all(all: Vec<(Self, Lease)>, window: Window) -> Result<Renewed<Self>> {
-        renew_each(all, window).await
-    }
-}
-
-impl RenewOne for Client {
     async fn renew(&self, _held: &mut Lease) -> Result<()> {
         Ok(self.session.renew().await?)
     }

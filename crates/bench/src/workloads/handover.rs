@@ -11,7 +11,7 @@ use crate::clock::now_ns;
 use crate::peers::{Client, TTL};
 
 /// One holds, ten wait.
-pub(super) const CLIENTS: usize = 11;
+const CLIENTS: usize = 11;
 const NAME: &str = "bench/handover";
 
 /// What all of them share.

@@ -18,9 +18,9 @@ const SESSIONS: usize = 64;
 /// Acquires in flight.
 const IN_FLIGHT: usize = 512;
 /// Cycles of which the latency is taken.
-pub(super) const CYCLES: usize = 300;
+const CYCLES: usize = 300;
 /// How long nothing is done.
-pub(super) const IDLE: Duration = Duration::from_secs(5);
+const IDLE: Duration = Duration::from_secs(5);
 
 /// Measures it.
 pub(super) async fn run<C: Client>(spec: &Spec, leases: usize, session_each: bool) -> Result<Figures> {

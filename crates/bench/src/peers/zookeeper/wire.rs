@@ -6,10 +6,13 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use bytes::{Buf as _, BufMut as _, BytesMut};
-use tokio::sync::oneshot;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::{mpsc, oneshot};
 
-use crate::peers::pipeline::{Receiver, Sender, connect};
-
+/// What is read at once at most.
+const CHUNK: usize = 64 * 1024;
 /// Numbers of requests.
 const CREATE: i32 = 1;
 const DELETE: i32 = 2;
@@ -34,10 +37,10 @@ pub enum Kind {
     Sequential = 3,
 }
 
-/// A session on a connection.
+/// A session on a connection on which many requests are under way at once.
 #[derive(Debug)]
 pub struct Session {
-    sender: Sender,
+    sender: mpsc::UnboundedSender<Vec<u8>>,
     state: Arc<Mutex<State>>,
     pings: tokio::task::JoinHandle<()>,
 }
@@ -67,14 +70,20 @@ impl Session {
     /// # Errors
     /// When it is not opened.
     pub async fn open(address: &str, timeout: Duration) -> Result<Self> {
-        let (sender, mut receiver) = connect(address).await?;
+        let stream = TcpStream::connect(address).await;
+        let stream = stream.with_context(|| format!("nobody listens on {address}"))?;
+        stream.set_nodelay(true)?;
+        let (half, writing) = stream.into_split();
+        let (sender, requests) = mpsc::unbounded_channel();
+        tokio::spawn(write(writing, requests));
+        let mut receiver = Receiver { half, read: BytesMut::new() };
         let mut hello = BytesMut::new();
         hello.put_i32(0);
         hello.put_i64(0);
         hello.put_i32(i32::try_from(timeout.as_millis())?);
         hello.put_i64(0);
         put_buffer(&mut hello, &[0; 16]);
-        sender.send(framed(&hello))?;
+        sender.send(framed(&hello)).ok().context("the connection is gone")?;
         let mut granted = loop {
             match take_frame(&mut receiver.read) {
                 Some(frame) => break frame,
@@ -180,7 +189,7 @@ impl Session {
             request.put_i32(number);
             request.put_i32(kind);
             request.extend_from_slice(body);
-            self.sender.send(framed(&request))?;
+            self.sender.send(framed(&request)).ok().context("the connection is gone")?;
             watched
         };
         Ok((told.await.context("the connection ended before an answer came")?, watched))
@@ -193,7 +202,35 @@ impl Drop for Session {
     }
 }
 
-async fn ping(sender: Sender, every: Duration) {
+/// The receiving half of a connection.
+struct Receiver {
+    half: OwnedReadHalf,
+    /// What was read and not taken yet.
+    read: BytesMut,
+}
+
+impl Receiver {
+    /// Reads more.
+    async fn more(&mut self) -> Result<()> {
+        self.read.reserve(CHUNK);
+        let count = self.half.read_buf(&mut self.read).await?;
+        (count > 0).then_some(()).context("the server closed the connection")
+    }
+}
+
+/// Writes until nobody sends any more, or nobody reads. Whatever waits to be sent goes out in one write.
+async fn write(mut half: OwnedWriteHalf, mut requests: mpsc::UnboundedReceiver<Vec<u8>>) {
+    while let Some(mut batch) = requests.recv().await {
+        while let Ok(next) = requests.try_recv() {
+            batch.extend_from_slice(&next);
+        }
+        if half.write_all(&batch).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn ping(sender: mpsc::UnboundedSender<Vec<u8>>, every: Duration) {
     let mut request = BytesMut::new();
     request.put_i32(OF_PING);
     request.put_i32(PING);
