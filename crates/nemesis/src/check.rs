@@ -97,7 +97,7 @@ pub fn of_story(story: &Story, rules: Rules) -> Vec<Verdict> {
 pub(crate) mod planted {
     use leasehold::Token;
 
-    use crate::history::{At, ClientId, Event, Line};
+    use crate::history::{self, At, ClientId, Event, Line};
 
     /// The ttl of all leases below, in milliseconds; belief ends 100 earlier.
     pub(crate) const TTL: u64 = 1000;
@@ -107,25 +107,13 @@ pub(crate) mod planted {
     }
 
     pub(crate) fn asked(at: u64, client: u32, resource: &str) -> Line<'static> {
-        let (client, resource) = (ClientId(client).name(), resource.to_owned().into());
-        Line::new(ms(at), Event::Asked { call: client.clone(), client, resource, ttl_ms: None })
+        Line::new(ms(at), history::asked(ClientId(client), client, resource))
     }
 
     /// Granted, and last confirmed by something sent just then.
     pub(crate) fn granted(at: u64, client: u32, resource: &str, token: u64) -> Line<'static> {
-        let client = ClientId(client).name();
-        let event = Event::Granted {
-            call: client.clone(),
-            client,
-            resource: resource.to_owned().into(),
-            token: Token::from_u64(token),
-            fence: None,
-            shared: false,
-            handed_over: false,
-            until: ms(at + TTL - 100),
-            promised: Some(ms(at + TTL)),
-        };
-        Line::new(ms(at), event)
+        let (token, until, promised) = (Token::from_u64(token), ms(at + TTL - 100), ms(at + TTL));
+        Line::new(ms(at), history::granted(ClientId(client), client, resource, token, until, promised))
     }
 
     pub(crate) fn confirmed(at: u64, client: u32, token: u64) -> Line<'static> {

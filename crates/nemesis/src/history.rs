@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result, bail};
+use leasehold::Token;
 use leasehold_history::Story;
 pub use leasehold_history::{At, Event, Line};
 
@@ -44,6 +45,34 @@ impl ClientId {
     /// When it is none of the workload.
     pub fn of(name: &str) -> Self {
         Self(name.parse().expect("clients of the workload have numbers"))
+    }
+}
+
+/// A client is about to ask for a lease.
+pub fn asked(client: ClientId, call: u32, resource: &str) -> Event<'static> {
+    let (client, call, resource) = (client.name(), call.to_string().into(), resource.to_owned().into());
+    Event::Asked { client, call, resource, ttl_ms: None }
+}
+
+/// A client was told that it alone holds a lease: until when it believes, and until when the service must honour it.
+pub fn granted(
+    client: ClientId,
+    call: u32,
+    resource: &str,
+    token: Token,
+    until: At,
+    promised: At,
+) -> Event<'static> {
+    Event::Granted {
+        client: client.name(),
+        call: call.to_string().into(),
+        resource: resource.to_owned().into(),
+        token,
+        fence: None,
+        shared: false,
+        handed_over: false,
+        until,
+        promised: Some(promised),
     }
 }
 

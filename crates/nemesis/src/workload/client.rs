@@ -1,6 +1,5 @@
 //! One client of a workload.
 
-use std::borrow::Cow;
 use std::time::Duration;
 
 use leasehold::core::holder::{Reading, Standing};
@@ -12,7 +11,7 @@ use std::sync::atomic::Ordering;
 
 use super::strander::Links;
 use super::{Life, Shape};
-use crate::history::{At, ClientId, Event, Now};
+use crate::history::{self, At, ClientId, Event, Now};
 use crate::random::Random;
 
 /// Between two attempts that failed at once.
@@ -195,15 +194,10 @@ impl Client {
         listens: bool,
     ) -> Result<Lease, Error> {
         self.calls += 1;
-        let (client, call) = (self.id.name(), Cow::from(self.calls.to_string()));
-        let (recorder, name) = (&self.life.recorder, Cow::from(resource.to_owned()));
+        let (client, call, recorder) = (self.id, self.calls, &self.life.recorder);
+        let (name, number) = (client.name(), call.to_string());
         let mut events = listens.then(|| session.events());
-        recorder.record(Event::Asked {
-            client: client.clone(),
-            call: call.clone(),
-            resource: name.clone(),
-            ttl_ms: None,
-        });
+        recorder.record(history::asked(client, call, resource));
         let granted = async { session.acquire(resource).wait(wait).await };
         tokio::pin!(granted);
         let (mut queued, mut promised) = (false, None);
@@ -224,7 +218,8 @@ impl Client {
                     }
                     // Again with every renewal: to wait renews nothing, and without a promise nobody could judge the wait.
                     if queued {
-                        recorder.record(Event::Queued { client: client.clone(), call: call.clone(), promised });
+                        let (client, call) = (name.clone(), number.clone().into());
+                        recorder.record(Event::Queued { client, call, promised });
                     }
                 }
             }
@@ -236,20 +231,11 @@ impl Client {
                     self.life.settled.fetch_add(1, Ordering::Relaxed);
                 }
                 let (until, promised) = self.belief(lease);
-                recorder.record(Event::Granted {
-                    client,
-                    call,
-                    resource: name,
-                    token: lease.granted().token,
-                    fence: None,
-                    shared: false,
-                    handed_over: false,
-                    until,
-                    promised: Some(promised),
-                });
+                let token = lease.granted().token;
+                recorder.record(history::granted(client, call, resource, token, until, promised));
             }
             Err(error) => {
-                let why = error.to_string().into();
+                let (client, call, why) = (name, number.into(), error.to_string().into());
                 recorder.record(match error {
                     Error::Refused(_)
                     | Error::NotFree { .. }

@@ -3,7 +3,6 @@
 //! It counts as the reference tells such clients to: a lease is believed in only after a renewal whose answer lists it, and from
 //! when that renewal was sent. A call that is not answered is unknown; the session is then left to expire.
 
-use std::borrow::Cow;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -14,7 +13,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::{Life, Shape};
-use crate::history::{At, ClientId, Event, Now};
+use crate::history::{self, At, ClientId, Event, Now};
 use crate::random::Random;
 
 /// How long an answer is waited for, beyond what the call itself waits.
@@ -67,26 +66,22 @@ impl Caller {
     /// Takes a name, holds it within one confirmed ttl, and gives it back. An error ends the session.
     async fn turn(&mut self, shape: &Shape, key: &str, margin: Duration) -> Result<()> {
         self.calls += 1;
-        let (client, call) = (self.id.name(), Cow::from(self.calls.to_string()));
-        let recorder = self.life.recorder.clone();
+        let (client, recorder) = (self.id.name(), self.life.recorder.clone());
         let resource = super::name(self.random.below(shape.names));
         // While it waits nobody renews, so it must not wait for longer than it lives.
         let wait = WAIT.min(shape.ttl / 2);
         self.renew(key).await?;
-        recorder.record(Event::Asked {
-            client: client.clone(),
-            call: call.clone(),
-            resource: resource.clone().into(),
-            ttl_ms: None,
-        });
+        recorder.record(history::asked(self.id, self.calls, &resource));
         let ask = json!({"session_key": key, "resource": resource, "wait_ms": millis(wait)});
         let answer = match self.call("/v1/leases/acquire", &ask, wait + PATIENCE).await {
             Answer::Done(answer) => answer,
             Answer::Not(why) => {
+                let call = self.calls.to_string().into();
                 recorder.record(Event::Refused { client, call, why: why.into() });
                 return Ok(());
             }
             Answer::Unknown(why) => {
+                let call = self.calls.to_string().into();
                 recorder.record(Event::Unknown { client, call, why: why.into() });
                 bail!("it may hold something that it does not know of");
             }
@@ -94,17 +89,7 @@ impl Caller {
         let token = answer["leases"][0]["token"].as_str().context("a grant without a token")?;
         let token: Token = token.parse()?;
         let now = At::now();
-        recorder.record(Event::Granted {
-            client: client.clone(),
-            call,
-            resource: resource.clone().into(),
-            token,
-            fence: None,
-            shared: false,
-            handed_over: false,
-            until: now,
-            promised: Some(now),
-        });
+        recorder.record(history::granted(self.id, self.calls, &resource, token, now, now));
         if !self.served {
             self.served = true;
             self.life.settled.fetch_add(1, Ordering::Relaxed);
