@@ -47,17 +47,11 @@ impl Figure {
     }
 }
 
-/// The outcome of a scenario.
+/// What a scenario found.
 #[derive(Debug, Clone)]
 pub struct Report {
-    /// Its name.
-    pub name: String,
-    /// What decided it.
-    pub seed: u64,
     /// Where the history is.
     pub history: PathBuf,
-    /// How long it took.
-    pub length: Duration,
     /// What was measured.
     pub figures: Vec<Figure>,
     /// What the checkers found.
@@ -74,7 +68,6 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}  seed {}  {:.1} s", self.name, self.seed, self.length.as_secs_f64())?;
         writeln!(f, "  history {}", self.history.display())?;
         let width = self.figures.iter().map(|figure| figure.name.len()).max().unwrap_or(0);
         for figure in &self.figures {
@@ -106,10 +99,7 @@ mod tests {
         let second = Duration::from_secs(1);
         let verdict = |violations| Verdict { name: "v", compared: 1, violations };
         let report = |length, violations| Report {
-            name: "r".into(),
-            seed: 1,
             history: PathBuf::new(),
-            length: second,
             figures: vec![Figure::bounded("f", length, second)],
             verdicts: vec![verdict(violations)],
         };

@@ -10,7 +10,7 @@ use crate::check::{self, Rules, Verdict};
 use crate::cleanup::{self, Cleanup};
 use crate::cluster::Cluster;
 use crate::figures;
-use crate::history::{At, Event, Line, Now, Recorder};
+use crate::history::{At, Event, Line, Recorder};
 use crate::progress::Progress;
 use crate::random::Random;
 use crate::replicas;
@@ -72,8 +72,6 @@ pub struct Stage {
     pub options: Options,
     /// The directory of the run.
     pub home: PathBuf,
-    name: &'static str,
-    began: At,
     workload: Option<Workload>,
     runtime: Runtime,
     figures: Vec<Figure>,
@@ -107,8 +105,6 @@ impl Stage {
             shape,
             options: options.clone(),
             home,
-            name,
-            began: At::now(),
             workload: None,
             runtime,
             figures: Vec::new(),
@@ -233,14 +229,7 @@ impl Stage {
         figures.append(&mut self.figures);
         let mut verdicts = check::all(lines, rules);
         verdicts.append(&mut self.verdicts);
-        Report {
-            name: self.name.to_owned(),
-            seed: self.options.seed,
-            history: self.recorder.path().to_owned(),
-            length: At::now().since(self.began),
-            figures,
-            verdicts,
-        }
+        Report { history: self.recorder.path().to_owned(), figures, verdicts }
     }
 
     /// Within this time what a client that was cut off for longer than its ttl had held has gone to others, and it is back.

@@ -65,6 +65,16 @@ impl Outcome {
     }
 }
 
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}  seed {}  {:.1} s", self.scenario, self.seed, self.length.as_secs_f64())?;
+        match &self.report {
+            Ok(report) => report.fmt(f),
+            Err(error) => write!(f, "  could not be run to its end: {error}\n  FAILED"),
+        }
+    }
+}
+
 #[derive(Serialize)]
 struct LineJson<'a> {
     scenario: &'a str,
@@ -106,10 +116,7 @@ mod tests {
 
     fn outcomes() -> [Outcome; 2] {
         let report = Report {
-            name: "calm".into(),
-            seed: 7,
             history: "h".into(),
-            length: Duration::from_secs(3),
             figures: vec![Figure::told("grants", "12"), Figure::main("  longest", "4 ms")],
             verdicts: vec![Verdict { name: "v", compared: 1, violations: vec![] }],
         };

@@ -1,7 +1,7 @@
 //! Ourselves: `leasehold serve` as it is shipped, and the public library.
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -60,8 +60,7 @@ pub fn start(tools: &Tools, nodes: usize) -> Result<Running> {
 
 /// Which node leads, as an operator would ask.
 fn leader(program: &Path, url: &str) -> Result<usize> {
-    let said = Command::new(program).args(["--store", url, "--json", "cluster", "status"]).output();
-    let said = said.with_context(|| format!("{} does not start", program.display()))?;
+    let said = said(program, &["--store", url, "--json", "cluster", "status"])?;
     let status: serde_json::Value = serde_json::from_slice(&said.stdout)
         .with_context(|| String::from_utf8_lossy(&said.stderr).into_owned())?;
     let name = status["leader"].as_str().context("nobody leads")?;
@@ -71,10 +70,13 @@ fn leader(program: &Path, url: &str) -> Result<usize> {
 }
 
 fn version(program: &Path) -> Result<String> {
-    let said = Command::new(program).arg("--version").output();
-    let said = said.with_context(|| format!("{} does not start", program.display()))?;
-    let words = String::from_utf8_lossy(&said.stdout).into_owned();
+    let words = String::from_utf8(said(program, &["--version"])?.stdout)?;
     words.split_whitespace().nth(1).map(str::to_owned).context("it does not say its version")
+}
+
+fn said(program: &Path, words: &[&str]) -> Result<Output> {
+    let said = Command::new(program).args(words).output();
+    said.with_context(|| format!("{} does not start", program.display()))
 }
 
 /// A session of the library.

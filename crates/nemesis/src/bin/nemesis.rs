@@ -83,13 +83,7 @@ impl Lines {
 
     /// Each at once: a run that is ended in the middle has told what it knows.
     fn add(&mut self, outcome: &Outcome) -> Result<()> {
-        match &outcome.report {
-            Ok(report) => self.say(&report.to_string()),
-            Err(error) => self.say(&format!(
-                "{}  seed {}\n  could not be run to its end: {error}\n  FAILED",
-                outcome.scenario, outcome.seed
-            )),
-        }
+        self.say(&outcome.to_string());
         let line = outcome.json();
         if self.json {
             println!("{line}");
