@@ -33,7 +33,7 @@ enum Part {
     Naive(hold::NaiveWords),
     /// The new replica of the incident
     #[command(hide = true)]
-    Attempt(attempt::Words),
+    Attempt(attempt::AttemptWords),
 }
 
 #[derive(Debug, clap::Args)]

@@ -10,7 +10,7 @@ use crate::deploys::{hold, tell};
 
 /// Who asks, and for what.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Words {
+pub struct AttemptWords {
     #[command(flatten)]
     hold: hold::Words,
     /// How long it takes to be ready, after it has won
@@ -22,7 +22,7 @@ pub struct Words {
 ///
 /// # Errors
 /// When the store cannot be reached.
-pub async fn attempt(words: &Words) -> Result<()> {
+pub async fn attempt(words: &AttemptWords) -> Result<()> {
     let store = Store::connect_with(&words.hold.store, ConnectOptions::new().only_listed()).await?;
     let session = store.session_with(&words.hold.options()).await?;
     tell("asks");
