@@ -18,7 +18,7 @@ use tonic::transport::Channel;
 use super::process::{Process, free_ports, program, tied};
 use super::{Renewed, Running, Seen, Tools};
 use crate::clock::now_ns;
-use crate::workloads::Window;
+use crate::workloads::{Window, joined};
 
 /// What is generated from its API.
 #[expect(
@@ -277,11 +277,7 @@ impl super::Client for Client {
                 tasks.spawn(keep_alive(Arc::clone(&link), part.to_vec(), window));
             }
         }
-        let mut took = Vec::new();
-        while let Some(done) = tasks.join_next().await {
-            took.extend(done??);
-        }
-        Ok(Renewed { took, kept: all })
+        Ok(Renewed { took: joined(tasks).await?, kept: all })
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Result;
 use tokio::task::JoinSet;
 
-use super::{Figures, Spec, clients, links};
+use super::{Figures, Spec, clients, joined, links};
 use crate::clock::now_ns;
 use crate::peers::usage::Used;
 use crate::peers::{Client, TTL};
@@ -80,11 +80,7 @@ async fn create<C: Client>(
             }
         });
     }
-    let mut kept = Vec::with_capacity(leases);
-    while let Some(done) = tasks.join_next().await {
-        kept.extend(done??);
-    }
-    Ok(kept)
+    joined(tasks).await
 }
 
 /// The median of a few cycles of one client, in microseconds.
