@@ -102,8 +102,8 @@ impl Place {
             return Ok(at(format!("dir:{path}"), None));
         }
         // Absolute, because the command that gets it in its environment may stand elsewhere.
-        let absolute = std::path::absolute(path)
-            .map_err(|source| Trouble::System { what: "cannot find the present directory", source })?;
+        let absolute =
+            std::path::absolute(path).map_err(Trouble::system("cannot find the present directory"))?;
         let Some(text) = absolute.to_str() else {
             return Err(Trouble::BadDirectory { path: absolute, why: "is not valid UTF-8".to_owned() });
         };
@@ -119,6 +119,11 @@ impl Place {
     /// The address, as it is passed on to others.
     pub(crate) fn url(&self) -> &str {
         &self.url
+    }
+
+    /// How long it is tried to reach it.
+    pub(crate) fn timeout(&self) -> Duration {
+        self.timeout
     }
 
     /// The directory, if it is one and not a service.
@@ -152,12 +157,7 @@ impl Place {
         Ok(answer?)
     }
 
-    /// Connects, and makes the directory if it is not there.
-    pub(crate) async fn connect(&self) -> Result<Store, Trouble> {
-        self.connect_with(ConnectOptions::new()).await
-    }
-
-    /// The same with options; the patience is that of the command line.
+    /// Connects, and makes the directory if it is not there. The patience is that of the command line.
     pub(crate) async fn connect_with(&self, options: ConnectOptions) -> Result<Store, Trouble> {
         self.mention_service().await;
         self.open(options).await

@@ -7,7 +7,6 @@ use std::time::Duration;
 use leasehold::Error;
 use leasehold::core::limits::DEFAULT_MAX_TTL;
 use leasehold::fence::{Error as FenceError, Receiver};
-use serde::Serialize;
 use tokio::time::timeout;
 
 use crate::args::AcquireArgs;
@@ -19,13 +18,6 @@ use crate::words;
 
 /// How long a receiver has to tell its settings: the lease is held meanwhile, and whoever looks for hazards has `fence check`.
 const PATIENCE: Duration = Duration::from_secs(1);
-
-#[derive(Serialize)]
-struct Warning<'a> {
-    event: &'static str,
-    receiver: &'a str,
-    message: String,
-}
 
 /// Says once what is set at these receivers such that they may forget a seal.
 pub(crate) async fn warn(console: &Console, receivers: Vec<Arc<dyn Receiver>>) {
@@ -40,8 +32,10 @@ pub(crate) async fn warn(console: &Console, receivers: Vec<Arc<dyn Receiver>>) {
         let Ok((receiver, hazards)) = asked.await else { continue };
         for hazard in hazards {
             let message = format!("warning about {receiver}: {hazard}");
-            let warning = Warning { event: "receiver-hazard", receiver: &receiver, message: message.clone() };
-            console.note(&message, &warning);
+            console.note(
+                &message,
+                &object! { event: "receiver-hazard", receiver: &receiver, message: &message },
+            );
         }
     }
 }

@@ -98,10 +98,10 @@ impl Named {
         self.gaps.iter().filter(move |gap| !gap.idle && gap.length() >= min)
     }
 
-    /// In millionths of what is known of the window.
-    pub(super) fn share(&self) -> u64 {
+    /// A length in millionths of what is known of the window.
+    pub(super) fn share(&self, length: Duration) -> u64 {
         let known = self.known.max(self.sums.leaderless()).as_millis().max(1);
-        u64::try_from(self.sums.leaderless().as_millis() * 1_000_000 / known).unwrap_or(1_000_000)
+        u64::try_from(length.as_millis() * 1_000_000 / known).unwrap_or(1_000_000)
     }
 }
 

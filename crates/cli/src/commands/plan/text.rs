@@ -9,6 +9,7 @@ use leasehold::core::plan::{Changed, FEWEST_PARTS, PauseEffect, Plan, Preset, Si
 use super::{again, exact, timeline};
 use crate::args::Percent;
 use crate::console::Console;
+use crate::words;
 
 /// The whole of it: the verdict first, because that is what was asked.
 pub(super) fn report(
@@ -20,20 +21,13 @@ pub(super) fn report(
 ) -> String {
     let mut text = verdict(plan, nearest);
     for warning in &plan.warnings {
-        put(
-            &mut text,
-            &format!("warning: {}: {}; {}", warning.name(), warning.condition(), warning.reason()),
-        );
+        let (name, condition, reason) = (warning.name(), warning.condition(), warning.reason());
+        put(&mut text, &format!("warning: {name}: {condition}; {reason}"));
     }
     if let Some(peer) = preset.filter(|preset| !preset.ours) {
         let (name, gap) = (peer.name, exact(peer.unplanned_gap()));
-        put(
-            &mut text,
-            &format!(
-                "note: these are numbers of {name}, judged as leases of this system; by its own rules nobody holds a name for up to {gap} \
-                 after a holder died"
-            ),
-        );
+        let judged = "judged as leases of this system; by its own rules nobody holds a name for up to";
+        put(&mut text, &format!("note: these are numbers of {name}, {judged} {gap} after a holder died"));
     }
     let sections = [
         ("numbers", numbers(plan)),
@@ -65,13 +59,10 @@ pub(super) fn verdict(plan: &Plan, nearest: Option<&(Ask, Vec<Changed>)>) -> Str
             let every = ask.renew_every.unwrap_or(ask.ttl);
             if every.get().saturating_mul(FEWEST_PARTS) < ask.ttl.get() {
                 let longest = exact(ask.max_ttl);
-                put(
-                    &mut text,
-                    &format!(
-                        "  warning: more than {FEWEST_PARTS} renewals in a ttl, because no ttl up to {longest} leaves room for fewer: \
-                         lower the bounds, or choose a longer ttl where the store takes one (--max-ttl)"
-                    ),
-                );
+                let why = format!("because no ttl up to {longest} leaves room for fewer");
+                let next = "lower the bounds, or choose a longer ttl where the store takes one (--max-ttl)";
+                let what = format!("  warning: more than {FEWEST_PARTS} renewals in a ttl, {why}: {next}");
+                put(&mut text, &what);
             }
         }
         None => put(&mut text, &no_nearest(plan, error)),
@@ -186,14 +177,11 @@ fn follows(plan: &Plan, leases: u64) -> Vec<String> {
         row("unplanned gap", &exact(gaps.unplanned), &gap(gaps.unplanned_polling)),
     ];
     lines.extend(pauses(plan));
-    let together = format!("{} in {}", count(leases, "lease"), count(plan.coalesced.sessions, "session"));
+    let sessions = words::count(plan.coalesced.sessions, "session");
+    let together = format!("{} in {sessions}", words::count(leases, "lease"));
     lines.push(traffic("renewals", &plan.coalesced, &together));
     lines.push(traffic("", &plan.separate, "with a session for each lease"));
     lines
-}
-
-fn count(number: u64, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
 fn pauses(plan: &Plan) -> Vec<String> {
