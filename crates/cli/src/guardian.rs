@@ -40,7 +40,7 @@ use self::clock::Point;
 use self::countdown::{Countdown, Rules};
 use self::family::Family;
 use self::link::{Link, Received};
-use self::message::{Order, Report};
+use self::message::{Message, Order, Report};
 use crate::signals::is_ignored;
 
 /// The hidden command that makes the binary a guardian.

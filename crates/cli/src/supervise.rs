@@ -27,7 +27,7 @@ use rustix::process::{Pid, Signal, getpid, set_child_subreaper};
 use crate::guardian::clock::Point;
 use crate::guardian::countdown::{Countdown, nap};
 use crate::guardian::link::{Link, Received, Sent};
-use crate::guardian::message::{Order, Report};
+use crate::guardian::message::{Message, Order, Report};
 use crate::guardian::watch::timespec;
 use crate::guardian::{self, COMMAND_WORD};
 

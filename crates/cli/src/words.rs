@@ -59,6 +59,11 @@ pub(crate) fn bar(passed: Duration, length: Duration, width: usize) -> String {
     "█".repeat(full) + &"░".repeat(width - full)
 }
 
+/// Whole milliseconds, rounded down.
+pub(crate) fn whole_millis(length: Duration) -> u64 {
+    Millis::from_duration(length).get()
+}
+
 pub(crate) fn millis(millis: Millis) -> String {
     length(millis.duration())
 }

@@ -4,7 +4,6 @@ use std::io::Read;
 use std::time::Duration;
 
 use futures_util::future::OptionFuture;
-use leasehold::core::Millis;
 use leasehold::{LeaseState, ReleaseRequest, Warnings};
 use rustix::fs::{FileType, fstat};
 use serde::Serialize;
@@ -133,7 +132,7 @@ fn line(event: &'static str, holding: &Holding, by: Option<String>) -> (String, 
         fence_token,
         slot: lease.slot(),
         session: holding.keeper.session.id().to_string(),
-        remaining_ms: remaining.map(|left| Millis::from_duration(left).get()),
+        remaining_ms: remaining.map(words::whole_millis),
         by,
         ended,
     };

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use leasehold::core::Millis;
 use leasehold::core::table::{HolderView, HoldingState, LeaseView};
 use leasehold::{Refusal, Store, Token};
 
@@ -21,7 +20,7 @@ pub(super) async fn run(console: &Console, place: &Place, args: &RevokeArgs) -> 
         token: token.to_string(),
         holder: &holder,
         now: args.now,
-        held_back_ms: Millis::from_duration(held_back).get(),
+        held_back_ms: words::whole_millis(held_back),
     };
     let after = match (args.now, held_back.is_zero()) {
         (true, _) => "it may be granted now: only tokens protect against the old holder".to_owned(),

@@ -4,6 +4,7 @@
 //! binary on the same machine, so there is no version and no compatibility: a packet that cannot be read is a
 //! bug, reported as `None` and never guessed at.
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::clock::Point;
@@ -85,33 +86,21 @@ pub enum Report {
     AllGone,
 }
 
-impl Order {
-    /// The packet for this order.
-    pub fn encode(self) -> Vec<u8> {
-        packet(&self)
+/// What is sent as one packet.
+pub trait Message: Serialize + DeserializeOwned {
+    /// The packet for this message.
+    fn encode(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("numbers and words are JSON, and memory takes all of it")
     }
 
-    /// The order in this packet.
-    pub fn decode(packet: &[u8]) -> Option<Self> {
+    /// The message in this packet.
+    fn decode(packet: &[u8]) -> Option<Self> {
         serde_json::from_slice(packet).ok()
     }
 }
 
-impl Report {
-    /// The packet for this report.
-    pub fn encode(self) -> Vec<u8> {
-        packet(&self)
-    }
-
-    /// The report in this packet.
-    pub fn decode(packet: &[u8]) -> Option<Self> {
-        serde_json::from_slice(packet).ok()
-    }
-}
-
-fn packet(message: &impl Serialize) -> Vec<u8> {
-    serde_json::to_vec(message).expect("numbers and words are JSON, and memory takes all of it")
-}
+impl Message for Order {}
+impl Message for Report {}
 
 #[cfg(test)]
 mod tests {

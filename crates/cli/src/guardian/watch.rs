@@ -24,7 +24,7 @@ use super::countdown::{Countdown, Due, nap};
 use super::errno;
 use super::family::Family;
 use super::link::{Link, Received, Sent};
-use super::message::{Cause, Order, Report};
+use super::message::{Cause, Message, Order, Report};
 
 /// While killing, look again at least this often: a descendant below a living one that was forked during the
 /// last look sends no signal when it appears. Doubled up to the second value for what cannot be killed.

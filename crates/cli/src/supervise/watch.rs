@@ -18,7 +18,7 @@ use crate::guardian::clock::Point;
 use crate::guardian::countdown::nap;
 use crate::guardian::family::Family;
 use crate::guardian::link::Received;
-use crate::guardian::message::{Order, Report};
+use crate::guardian::message::{Message, Order, Report};
 use crate::guardian::tree;
 use crate::guardian::watch::{FIRST_SWEEP, LAST_SWEEP, drain, subscribe, timespec};
 

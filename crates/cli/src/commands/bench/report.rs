@@ -3,7 +3,6 @@
 use std::fmt::Display;
 use std::time::Duration;
 
-use leasehold::core::Millis;
 use serde::Serialize;
 
 use super::load::{End, Measured, Taken};
@@ -14,7 +13,7 @@ use crate::commands::probe::micros;
 use crate::console::{Console, Table};
 use crate::exit::Exit;
 use crate::trouble::Trouble;
-use crate::words;
+use crate::words::{self, whole_millis};
 
 /// Of fewer operations than this, all but one in a thousand are all of them: there is no such quantile.
 const ENOUGH_FOR_P999: u64 = 1_000;
@@ -35,7 +34,7 @@ pub(super) fn say(console: &Console, store: &str, args: &BenchArgs, taken: &Take
         version: VERSION,
         clients: args.clients,
         connections: args.connections,
-        asked_for_ms: millis(args.length),
+        asked_for_ms: whole_millis(args.length),
         // Whether a signal ended it early.
         interrupted: matches!(taken.end, End::Signal(_)),
         ended,
@@ -71,7 +70,7 @@ fn fields(name: &str, measured: Option<&Measured>) -> [String; 7] {
 fn row(measured: Option<&Measured>) -> impl Serialize + use<> {
     let [p50_us, p99_us, p999_us, longest_us] = lengths(measured).map(|length| length.map(micros));
     let count = measured.map_or(0, |phase| phase.trips.count);
-    let measured_for_ms = measured.map_or(0, |phase| millis(phase.took));
+    let measured_for_ms = measured.map_or(0, |phase| whole_millis(phase.took));
     let per_second = measured.map(|phase| per_second(phase.trips.count, phase.took));
     object! { count, measured_for_ms, per_second, p50_us, p99_us, p999_us, longest_us }
 }
@@ -93,10 +92,6 @@ pub(super) fn thousands(number: impl Display) -> String {
         text.push(digit);
     }
     text
-}
-
-fn millis(length: Duration) -> u64 {
-    Millis::from_duration(length).get()
 }
 
 #[cfg(test)]

@@ -1,8 +1,5 @@
 //! Gaps for programs.
 
-use std::time::Duration;
-
-use leasehold::core::Millis;
 use leasehold::core::gap::OutageView;
 use leasehold_api::view::{Gap, GapPart, Outage};
 use serde::Serialize;
@@ -10,12 +7,12 @@ use serde::Serialize;
 use super::Asked;
 use super::sentence;
 use super::told::{Named, Told};
-use crate::words;
+use crate::words::{self, whole_millis};
 
 /// All of it.
 pub(super) fn report(asked: &Asked, names: &[Named], outages: &[OutageView]) -> impl Serialize {
     object! {
-        last_ms: millis(asked.last),
+        last_ms: whole_millis(asked.last),
         names: names.iter().map(|name| of_name(asked, name)).collect::<Vec<_>>(),
         outages: outages.iter().map(Outage::new).collect::<Vec<_>>(),
     }
@@ -24,14 +21,14 @@ pub(super) fn report(asked: &Asked, names: &[Named], outages: &[OutageView]) -> 
 fn of_name(asked: &Asked, name: &Named) -> impl Serialize {
     let sums = &name.sums;
     let by_cause = sums.by_cause().into_iter();
-    let by_cause = by_cause.map(|(cause, length)| GapPart::of(cause, Some(millis(length))));
+    let by_cause = by_cause.map(|(cause, length)| GapPart::of(cause, Some(whole_millis(length))));
     let shown = name.gaps.iter().filter(|gap| gap.length() >= asked.min);
     object! {
         resource: name.resource.to_string(),
-        known_for_ms: millis(name.known),
-        leaderless_ms: millis(sums.leaderless()),
-        idle_ms: millis(sums.idle),
-        longest_ms: millis(sums.longest),
+        known_for_ms: whole_millis(name.known),
+        leaderless_ms: whole_millis(sums.leaderless()),
+        idle_ms: whole_millis(sums.idle),
+        longest_ms: whole_millis(sums.longest),
         // A share of what is known of the window, between 0 and 1.
         share: name.share(sums.leaderless()) as f64 / 1e6,
         by_cause: by_cause.collect::<Vec<_>>(),
@@ -50,8 +47,4 @@ fn of_gap(name: &Named, gap: &Told) -> impl Serialize {
         right_now: gap.ended_ago.is_none().then(|| sentence::right_now(gap)),
         message: sentence::explain(name.resource.as_str(), gap),
     }
-}
-
-fn millis(length: Duration) -> u64 {
-    Millis::from_duration(length).get()
 }

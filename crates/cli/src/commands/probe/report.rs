@@ -16,14 +16,14 @@ use crate::commands::plan::again;
 use crate::console::{Console, Table};
 use crate::exit::Exit;
 use crate::trouble::Trouble;
-use crate::words;
+use crate::words::{self, whole_millis};
 
 /// The result. Round trips and pauses are often below a millisecond, so they are told in microseconds.
 pub(super) fn say(console: &Console, store: &str, taken: &Taken, advice: &Advice) -> Result<Exit, Trouble> {
     let (numbers, clocks, rates) = (&advice.numbers, &taken.clocks, taken.clocks.rates());
     let json = object! {
         store,
-        measured_for_ms: millis(taken.took),
+        measured_for_ms: whole_millis(taken.took),
         // Whether a signal ended it early.
         interrupted: taken.interrupted,
         renewals: quantiles(&taken.renewals),
@@ -35,8 +35,8 @@ pub(super) fn say(console: &Console, store: &str, taken: &Taken, advice: &Advice
             monotonic_ppm: rates.map(|rates| rates.monotonic_ppm),
             boottime_ppm: rates.map(|rates| rates.boot_ppm),
             wall_steps: clocks.steps(),
-            wall_stepped_ms: millis(clocks.stepped()),
-            suspended_ms: millis(clocks.suspended()),
+            wall_stepped_ms: whole_millis(clocks.stepped()),
+            suspended_ms: whole_millis(clocks.suspended()),
         },
         numbers: object! {
             ttl_ms: numbers.ttl().get(),
@@ -53,7 +53,7 @@ pub(super) fn say(console: &Console, store: &str, taken: &Taken, advice: &Advice
         plan: command(advice.nearest.as_ref().map_or(&advice.plan.ask, |(ask, _)| ask)),
     };
     let cut = if taken.interrupted { ", ended early" } else { "" };
-    let took = words::length(Duration::from_millis(millis(taken.took)));
+    let took = words::length(taken.took);
     let head = format!("{store}, measured for {took}{cut}");
     console.framed_table(&head, &table(taken), &below(taken, advice), &json)
 }
@@ -191,10 +191,6 @@ pub(in crate::commands) fn fine(length: Duration) -> String {
 /// Whole microseconds, rounded up.
 pub(in crate::commands) fn micros(length: Duration) -> u64 {
     u64::try_from(length.as_nanos().div_ceil(1_000)).unwrap_or(u64::MAX)
-}
-
-fn millis(length: Duration) -> u64 {
-    Millis::from_duration(length).get()
 }
 
 #[cfg(test)]
