@@ -30,10 +30,8 @@ const SPINNER: [char; 4] = ['|', '/', '-', '\\'];
 
 /// Of one that the leader has never heard of nothing is known, and all of the log would be a wrong number.
 fn shown_behind(member: &Member) -> String {
-    match member.matched.0 == 0 && !member.reachable {
-        true => "-".to_owned(),
-        false => member.behind.to_string(),
-    }
+    let is_known = member.matched.0 != 0 || member.reachable;
+    if is_known { member.behind.to_string() } else { "-".to_owned() }
 }
 
 fn named<'a>(cluster: &'a Cluster, name: &str) -> Option<&'a Member> {
@@ -45,9 +43,9 @@ pub(super) async fn run(console: &Console, place: &Place, command: &ClusterComma
     match command {
         ClusterCommand::Status => asking.status().await,
         ClusterCommand::Add(args) => asking.add(args).await,
-        ClusterCommand::Promote(args) => asking.promote(&args.name, args.wait.unwrap_or_default()).await,
-        ClusterCommand::Remove(args) => asking.remove(&args.name).await,
-        ClusterCommand::Transfer(args) => asking.transfer(args.name.as_deref()).await,
+        ClusterCommand::Promote { name, wait } => asking.promote(name, wait.unwrap_or_default()).await,
+        ClusterCommand::Remove { name } => asking.remove(name).await,
+        ClusterCommand::Transfer { name } => asking.transfer(name.as_deref()).await,
     }
 }
 

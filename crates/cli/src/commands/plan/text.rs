@@ -80,6 +80,10 @@ fn row(name: &str, figure: &str, remark: &str) -> String {
     format!("{name:<15}{figure:<9} {remark}").trim_end().to_owned()
 }
 
+fn length(name: &str, length: Millis, remark: &str) -> String {
+    row(name, &exact(length), remark)
+}
+
 fn numbers(plan: &Plan) -> Vec<String> {
     let ask = &plan.ask;
     let left_open = |open: bool, how: &str| if open { format!("by default: {how}") } else { String::new() };
@@ -88,21 +92,14 @@ fn numbers(plan: &Plan) -> Vec<String> {
         Schedule::Fixed => "a third of the ttl",
         Schedule::Halves => "half of the ttl, then seven eighths; each time up to a fifth sooner",
     };
+    let tenth = "a tenth of the ttl, and no less than the guard";
     let of_drift = format!("drift of {} in one ttl", Percent(ask.drift));
     vec![
-        row("ttl", &exact(plan.ttl), ""),
-        row("renew every", &exact(plan.renew_every), &left_open(ask.renew_every.is_none(), third)),
-        row("clock bound", &exact(plan.clock_bound), &left_open(ask.clock_bound.is_none(), &of_drift)),
-        row(
-            "round trip",
-            &exact(plan.round_trip),
-            &left_open(ask.round_trip.is_none(), "a slow data centre"),
-        ),
-        row(
-            "margin",
-            &exact(plan.margin),
-            &left_open(ask.margin.is_none(), "a tenth of the ttl, and no less than the guard"),
-        ),
+        length("ttl", plan.ttl, ""),
+        length("renew every", plan.renew_every, &left_open(ask.renew_every.is_none(), third)),
+        length("clock bound", plan.clock_bound, &left_open(ask.clock_bound.is_none(), &of_drift)),
+        length("round trip", plan.round_trip, &left_open(ask.round_trip.is_none(), "a slow data centre")),
+        length("margin", plan.margin, &left_open(ask.margin.is_none(), tenth)),
     ]
 }
 
@@ -165,16 +162,13 @@ fn follows(plan: &Plan, leases: u64) -> Vec<String> {
     };
     let gaps = &plan.gaps;
     let parts = format!("clock bound {} + in-flight {}", exact(plan.clock_bound), exact(plan.in_flight));
+    let acts = "how long a holder may act after sending a renewal that is confirmed";
     let mut lines = vec![
-        row("guard", &exact(plan.guard), &parts),
-        row(
-            "effective",
-            &exact(plan.effective),
-            "how long a holder may act after sending a renewal that is confirmed",
-        ),
-        row("overdue", &exact(plan.overdue), "when the service gives up a holder that is silent"),
-        row("planned gap", &exact(gaps.planned), &gap(gaps.planned_polling)),
-        row("unplanned gap", &exact(gaps.unplanned), &gap(gaps.unplanned_polling)),
+        length("guard", plan.guard, &parts),
+        length("effective", plan.effective, acts),
+        length("overdue", plan.overdue, "when the service gives up a holder that is silent"),
+        length("planned gap", gaps.planned, &gap(gaps.planned_polling)),
+        length("unplanned gap", gaps.unplanned, &gap(gaps.unplanned_polling)),
     ];
     lines.extend(pauses(plan));
     let sessions = words::count(plan.coalesced.sessions, "session");
@@ -197,12 +191,12 @@ fn pauses(plan: &Plan) -> Vec<String> {
                 "loses the lease if a renewal was due: another may hold it, and only tokens keep the old one out"
             }
         };
-        lines.push(row("this pause", &exact(pause), what));
+        lines.push(length("this pause", pause, what));
     }
     let unnoticed = pauses.unnoticed.map_or("none".to_owned(), exact);
     lines.push(row("pauses", &unnoticed, "the longest that goes unnoticed, also when a renewal was due"));
     if let Some(returns) = pauses.returns {
-        lines.push(row("", &exact(returns), "the longest after which the lease is surely still there"));
+        lines.push(length("", returns, "the longest after which the lease is surely still there"));
     }
     lines
 }
