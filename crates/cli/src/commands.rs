@@ -95,30 +95,18 @@ fn on_threads(
     done
 }
 
-/// How the exit codes of a command differ from those of the others.
-#[derive(Debug)]
-pub(crate) struct Endings {
-    is_run: bool,
-    held: Option<u8>,
-}
-
 impl Command {
-    pub(crate) fn endings(&self) -> Endings {
+    /// The exit code for a trouble: those of some commands differ from those of the others.
+    pub(crate) fn ending(&self) -> impl Fn(&Trouble) -> Exit + use<> {
         let held = match self {
             Self::Run(args) => args.acquire.held_exit,
             Self::Hold(args) => args.acquire.held_exit,
             _ => None,
         };
-        Endings { is_run: matches!(self, Self::Run(_)), held }
-    }
-}
-
-impl Endings {
-    /// The exit code for this trouble.
-    pub(crate) fn of(&self, trouble: &Trouble) -> Exit {
-        match (trouble.exit(), self.held) {
+        let is_run = matches!(self, Self::Run(_));
+        move |trouble| match (trouble.exit(), held) {
             (Exit::HELD, Some(code)) => Exit::of_command(code.into()),
-            (exit, _) if self.is_run => exit.of_run(),
+            (exit, _) if is_run => exit.of_run(),
             (exit, _) => exit,
         }
     }

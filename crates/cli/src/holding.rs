@@ -39,7 +39,7 @@ impl Keeper {
         }
     }
 
-    /// Closes what is open. What cannot be told to the store ends with the ttl.
+    /// Closes what is open without giving back leases: they end with the session. What cannot be told to the store ends with the ttl.
     pub(crate) async fn close(self) -> Result<(), Error> {
         let Self { session, store } = self;
         let closed = timeout(FAREWELL, session.close()).await.unwrap_or(Err(Error::OutcomeUnknown));
@@ -89,11 +89,6 @@ impl Holding {
         select_all(each.map(|lease| Box::pin(async move { (lease, lease.release_requested().await) })))
             .await
             .0
-    }
-
-    /// Closes what is open without giving back leases that are over; those that are not end with the session.
-    pub(crate) async fn close(self) -> Result<(), Error> {
-        self.keeper.close().await
     }
 
     /// Gives the leases back and closes what is open.

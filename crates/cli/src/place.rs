@@ -40,8 +40,10 @@ pub(crate) struct Place {
     directory: Option<PathBuf>,
     /// Whether the directory lies where anybody may write, and must be looked at.
     exposed: bool,
-    timeout: Duration,
-    silence: Silence,
+    /// How long it is tried to reach it.
+    pub(crate) timeout: Duration,
+    /// What is said while it does not answer.
+    pub(crate) silence: Silence,
     /// Whether it is the default, and a service on this machine may be meant.
     is_default: bool,
 }
@@ -68,8 +70,8 @@ impl Place {
 
     fn new(given: &str, global: &Global) -> Result<Self, Trouble> {
         let at = |url: String, directory: Option<PathBuf>| {
-            let (timeout, silence) =
-                (global.timeout, Silence::new(Console::new(global.json), global.timeout));
+            let (console, timeout) = (Console::new(global.json), global.timeout);
+            let silence = Silence { console, timeout, said: Arc::default() };
             Self { url, directory, exposed: false, timeout, silence, is_default: false }
         };
         if looks_like_a_service(given) {
@@ -111,19 +113,9 @@ impl Place {
         Ok(at(url, Some(absolute)))
     }
 
-    /// What is said while the store does not answer.
-    pub(crate) fn silence(&self) -> &Silence {
-        &self.silence
-    }
-
     /// The address, as it is passed on to others.
     pub(crate) fn url(&self) -> &str {
         &self.url
-    }
-
-    /// How long it is tried to reach it.
-    pub(crate) fn timeout(&self) -> Duration {
-        self.timeout
     }
 
     /// The directory, if it is one and not a service.
@@ -198,10 +190,6 @@ pub(crate) struct Silence {
 }
 
 impl Silence {
-    fn new(console: Console, timeout: Duration) -> Self {
-        Self { console, timeout, said: Arc::default() }
-    }
-
     /// Says what is wrong and for how long the store is tried.
     pub(crate) fn say(&self, why: &impl Display) {
         if !self.said.swap(true, Ordering::Relaxed) {

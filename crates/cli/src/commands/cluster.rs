@@ -39,7 +39,7 @@ fn named<'a>(cluster: &'a Cluster, name: &str) -> Option<&'a Member> {
 }
 
 pub(super) async fn run(console: &Console, place: &Place, command: &ClusterCommand) -> Result<Exit, Trouble> {
-    let asking = Asking { console, nodes: Nodes::of(place)?, timeout: place.timeout() };
+    let asking = Asking { console, nodes: Nodes::of(place)?, timeout: place.timeout };
     match command {
         ClusterCommand::Status => asking.status().await,
         ClusterCommand::Add(args) => asking.add(args).await,

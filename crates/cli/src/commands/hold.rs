@@ -50,7 +50,7 @@ pub(super) async fn run(console: &Console, place: &Place, args: &HoldArgs) -> Re
         }
         Over::Lost(trouble) => {
             say(console, line("ended", &holding, None))?;
-            let _ = holding.close().await;
+            let _ = holding.keeper.close().await;
             Err(trouble)
         }
     }

@@ -55,7 +55,7 @@ impl Nodes {
             )));
         };
         let addresses = hosts.trim_end_matches('/').split(',').map(with_port).collect();
-        Ok(Self { url, addresses, timeout: place.timeout(), silence: place.silence().clone() })
+        Ok(Self { url, addresses, timeout: place.timeout, silence: place.silence.clone() })
     }
 
     /// The answer to a call, of whichever node can ask its leader.

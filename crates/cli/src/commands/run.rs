@@ -68,7 +68,7 @@ pub(super) async fn run(console: &Console, place: &Place, args: &RunArgs) -> Res
         .collect();
     let (told, next) = match until {
         // A lease that is lost needs no giving back; closing the session tells the store that nobody acts under it.
-        _ if is_lost => (holding.close().await, None),
+        _ if is_lost => (holding.keeper.close().await, None),
         Some(until) => {
             let (told, next) = Drained::give_back(holding, until, drained).await;
             (told, Some(next))
