@@ -55,7 +55,7 @@ impl Place {
             return Self::new(given, global);
         }
         let user = rustix::process::getuid().as_raw();
-        let own = home_path(std::env::var_os("XDG_STATE_HOME"), std::env::var_os("HOME"));
+        let own = own_path();
         let exposed = own.is_none();
         let path = own.unwrap_or_else(|| PathBuf::from(format!("/tmp/leasehold-{user}")));
         if exposed {
@@ -228,8 +228,12 @@ async fn service_here() -> Option<String> {
 /// Where a service of this user keeps its data unless told otherwise: beside the files of the store that has no service, whose
 /// directory it must not be.
 pub(crate) fn service_data() -> Option<PathBuf> {
-    let own = home_path(std::env::var_os("XDG_STATE_HOME"), std::env::var_os("HOME"));
-    own.map(|own| own.with_file_name("leasehold-service"))
+    own_path().map(|own| own.with_file_name("leasehold-service"))
+}
+
+/// Where the leases of this user live unless told otherwise; nothing without a home.
+fn own_path() -> Option<PathBuf> {
+    home_path(std::env::var_os("XDG_STATE_HOME"), std::env::var_os("HOME"))
 }
 
 /// Whether this is a host and a port without a scheme.
@@ -246,7 +250,6 @@ fn scheme(given: &str) -> Option<&str> {
     (!scheme.is_empty() && scheme.chars().all(fits)).then_some(scheme)
 }
 
-/// Where the leases of a user with a home live unless told otherwise.
 fn home_path(state: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
     match (state.map(PathBuf::from), home.filter(|home| !home.is_empty())) {
         (Some(state), _) if state.is_absolute() => Some(state.join("leasehold")),

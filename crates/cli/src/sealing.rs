@@ -32,10 +32,8 @@ pub(crate) async fn warn(console: &Console, receivers: Vec<Arc<dyn Receiver>>) {
         let Ok((receiver, hazards)) = asked.await else { continue };
         for hazard in hazards {
             let message = format!("warning about {receiver}: {hazard}");
-            console.note(
-                &message,
-                &object! { event: "receiver-hazard", receiver: &receiver, message: &message },
-            );
+            let event = object! { event: "receiver-hazard", receiver: &receiver, message: &message };
+            console.note(&message, &event);
         }
     }
 }

@@ -48,8 +48,8 @@ pub(super) async fn run(console: &Console, place: &Place, args: &BackupArgs) -> 
     let mut text = format!("{file}: {bytes} bytes, revision {revision}, epoch {epoch}");
     text.extend(taken.as_ref().map(|taken| in_words(revision, taken)));
     let stale = args.stale;
-    console
-        .result(text, &object! { file, bytes, revision, epoch, incarnation, stale, #[serde(flatten)] taken })
+    let json = object! { file, bytes, revision, epoch, incarnation, stale, #[serde(flatten)] taken };
+    console.result(text, &json)
 }
 
 /// Nobody gives a backup that is surely whole: says how to get one that may not be.

@@ -57,9 +57,7 @@ async fn serve(console: &Console, args: &FenceProxyArgs) -> Result<Exit, Trouble
     };
     let listener = TcpListener::bind(args.listen).await.map_err(cannot)?;
     let address = listener.local_addr().map_err(cannot)?;
-    if let Some(path) = &args.port_file {
-        port_file::write(path, address)?;
-    }
+    port_file::write(args.port_file.as_deref(), address)?;
     let (upstream, names) = (proxy.upstream().to_owned(), proxy.known_names());
     let fence = args.fence.display().to_string();
     let text = format!("listening on {address} for {upstream}; {fence} knows {names} fence names");

@@ -58,9 +58,7 @@ fn serve(args: &ServeArgs, effective: &mut Effective, style: log::Style) -> Resu
              end every lease"
         );
     }
-    if let Some(path) = &args.port_file {
-        port_file::write(path, address)?;
-    }
+    port_file::write(args.port_file.as_deref(), address)?;
     info!("listening on {address}");
     info!("for clients: export LEASEHOLD_STORE={}", config.store_url(address));
     notify::ready(address);
