@@ -24,8 +24,8 @@ impl World {
         let why = match fatal {
             Fatal::Removed => Stopped::Removed,
             Fatal::Diverged { .. } => Stopped::Diverged,
-            // It has acknowledged what its files do not hold any more.
-            Fatal::Invariant(_) if self.processes[at].forgot.is_some() => Stopped::Damaged,
+            // It has acknowledged what its files do not hold any more. One that has caught up since then finds what others forgot.
+            Fatal::Invariant(_) if !self.processes[at].is_whole() => Stopped::Damaged,
             // It has acknowledged what another leader of the same term took back.
             Fatal::Invariant(_) if self.faults.set_back => Stopped::Diverged,
             // It was set back to an older release while the others went on. Nobody may go on before it knew the next one.
