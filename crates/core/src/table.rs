@@ -65,7 +65,9 @@ pub use read::{
 use resource::Resource;
 use session::Session;
 pub use snapshot::TableImage;
-pub use version::{COUNTS_GAPS, FIRST_VERSION, SHOWS_DRAINS, needs, refusal_of, stands_in};
+pub use version::{
+    COUNTS_GAPS, FIRST_VERSION, GAPS_HAVE_TWO_LENGTHS, SHOWS_DRAINS, needs, refusal_of, stands_in,
+};
 
 /// The choices made when a log begins.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -163,6 +165,14 @@ impl LeaseTable {
         out.events.reserve(most);
         let mut replies: Vec<Reply> = Vec::new();
         replies.resize_with(entry.commands.len(), || Reply::Done);
+        // What stood still did so before anything in this entry was taken in.
+        let stood_still = entry.commands.iter().filter_map(|command| match command {
+            Command::System(System::Unserved { length }) => Some(*length),
+            _ => None,
+        });
+        if !planted(Bug::GapStandstillLast) {
+            stood_still.clone().for_each(|length| self.unserved(&mut out, length));
+        }
         if most < entry.commands.len() && !planted(Bug::RenewalsLast) {
             self.renewals(&mut out, &entry.commands, &mut replies);
         }
@@ -173,6 +183,9 @@ impl LeaseTable {
         }
         if planted(Bug::RenewalsLast) {
             self.renewals(&mut out, &entry.commands, &mut replies);
+        }
+        if planted(Bug::GapStandstillLast) {
+            stood_still.for_each(|length| self.unserved(&mut out, length));
         }
         let forgotten = core::mem::take(&mut self.index.forgotten);
         out.gaps.extend(forgotten.into_iter().map(|resource| GapNote::Forgotten { resource }));
@@ -296,7 +309,7 @@ impl LeaseTable {
                 }
             }
             System::ClusterVersion { version } => self.version = self.version.max(*version),
-            System::Unserved { length } => self.unserved(out, *length),
+            System::Unserved { .. } => {}
             System::Rebooted => self.end_everything(out, &crate::answer::Ending::Rebooted),
             System::Restored { epoch, wait } => {
                 if !planted(Bug::RestoreKeepsEpoch) {

@@ -38,6 +38,9 @@ pub(super) struct Gaps {
 pub(super) struct Ends {
     /// The last sign of life, and of which lease.
     pub(super) alive: (Sign, Option<Token>),
+    /// For how long behind it a holder may have acted. Behind the table in a snapshot.
+    #[serde(skip, default = "leeway_from_before")]
+    pub(super) leeway: Millis,
     pub(super) detection: LogTime,
     pub(super) grace: LogTime,
     pub(super) revoke: LogTime,
@@ -64,6 +67,14 @@ pub(super) struct Gap {
     pub(super) parts: Vec<GapPart>,
     /// Who ended it, or is warming up.
     pub(super) after: Option<Token>,
+    /// For how long from its beginning the holder before it may have acted. Behind the table in a snapshot.
+    #[serde(skip, default = "leeway_from_before")]
+    pub(super) leeway: Millis,
+}
+
+/// What a log or a snapshot does not say that is older than the second length of a gap: nothing is known to have been without a holder.
+const fn leeway_from_before() -> Millis {
+    Millis::new(u64::MAX)
 }
 
 /// A time in which nobody led: it lies at a point of log time, because log time stood still.
@@ -94,9 +105,20 @@ impl Gaps {
         }
     }
 
+    /// What stands behind them in a snapshot.
+    pub(super) fn leeways(&self) -> impl Iterator<Item = Millis> {
+        let gaps = self.past.iter().chain(&self.open).map(|gap| gap.leeway);
+        core::iter::once(self.ends.leeway).chain(gaps)
+    }
+
+    pub(super) fn leeways_mut(&mut self) -> impl Iterator<Item = &mut Millis> {
+        let gaps = self.past.iter_mut().chain(&mut self.open).map(|gap| &mut gap.leeway);
+        core::iter::once(&mut self.ends.leeway).chain(gaps)
+    }
+
     /// Whether a snapshot of the point `now` can have had it: bounded, no gap beyond the present, and nothing beyond `latest`.
     pub(super) fn is_whole(&self, now: LogTime, latest: LogTime) -> bool {
-        let Ends { alive, detection, grace, revoke, cool_down } = self.ends;
+        let Ends { alive, detection, grace, revoke, cool_down, leeway: _ } = self.ends;
         let whole = |gap: &Gap| {
             gap.from <= gap.end
                 && gap.end <= now
@@ -111,9 +133,9 @@ impl Gaps {
 }
 
 impl Gap {
-    pub(super) fn new(from: Sign, before: Token) -> Self {
+    pub(super) fn new(from: Sign, before: Token, leeway: Millis) -> Self {
         let outages = from.outages.saturating_sub(u32::from(planted(Bug::GapOutageTwice)));
-        Self { from: from.at, end: from.at, outages, before, parts: Vec::new(), after: None }
+        Self { from: from.at, end: from.at, outages, before, parts: Vec::new(), after: None, leeway }
     }
 
     /// All that is settled.
@@ -198,7 +220,9 @@ impl Gap {
 impl Ends {
     /// The later of each point.
     pub(super) fn take(&mut self, other: Self) {
-        self.alive = self.alive.max(other.alive);
+        let last = self.alive.max(other.alive);
+        self.leeway = self.leeway_from(last.0.at).max(other.leeway_from(last.0.at));
+        self.alive = last;
         self.detection = self.detection.max(other.detection);
         self.grace = self.grace.max(other.grace);
         self.revoke = self.revoke.max(other.revoke);
@@ -212,6 +236,15 @@ impl Sign {
         Self::behind(holder.since, holder.outages, outages)
     }
 
+    /// The time outside between two points: log time, and the outages in which it stood still, as far as they are remembered.
+    pub(super) fn passed(self, to: Self, outages: &VecDeque<Outage>) -> Millis {
+        let first = outages.partition_point(|outage| outage.number <= self.outages);
+        let between = outages.range(first..).take_while(|outage| outage.number <= to.outages);
+        between.fold(to.at.since(self.at), |sum, outage| {
+            sum.saturating_add(outage.length.unwrap_or(Millis::ZERO))
+        })
+    }
+
     /// A point behind all outages of earlier points, and behind so many if it is at the same point as the last of them.
     pub(super) fn behind(at: LogTime, known: u32, outages: &VecDeque<Outage>) -> Self {
         let earlier = outages.partition_point(|outage| outage.at < at);
@@ -223,28 +256,30 @@ impl Sign {
     }
 }
 
-/// What is known of a lease that ends.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct EndedLease {
-    pub(super) ends: Ends,
-    pub(super) ttl: Millis,
+/// The moment at which a lease is looked at.
+#[derive(Clone, Copy)]
+pub(super) struct Moment<'a> {
+    pub(super) now: Sign,
+    pub(super) drift: Drift,
+    pub(super) outages: &'a VecDeque<Outage>,
+    pub(super) two_lengths: bool,
 }
 
-impl EndedLease {
+impl Ends {
     /// The points of a lease that ends now in this way.
-    pub(super) fn new(
+    pub(super) fn of_lease(
         (kind, holder, session): (Kind, &Holder, &Session),
         how: &Ending,
-        now: Sign,
-        drift: Drift,
-        outages: &VecDeque<Outage>,
+        moment: Moment<'_>,
     ) -> Self {
-        let at = now.at;
-        let overdue = session.overdue_after(drift);
-        let mut ends = Ends::default();
-        let silent = || session.last_sign().max(Sign::of_grant(holder, outages));
+        let Moment { now, drift, outages, two_lengths } = moment;
+        let (at, overdue) = (now.at, session.overdue_after(drift));
         let lapsed = matches!(how, Ending::Expired | Ending::Taken { .. });
-        let alive = if lapsed || at > overdue {
+        let silent = session.last_sign().max(Sign::of_grant(holder, outages));
+        // Only a holder that can have acted until now was there until now.
+        let left = how.is_voluntary() && at <= overdue && !session.was_away(now, outages);
+        let mut ends = Self::default();
+        if lapsed || at > overdue {
             ends.detection = overdue;
             if kind.is_single() {
                 let Policies { grace, hard, .. } = session.policies;
@@ -252,20 +287,33 @@ impl EndedLease {
                 let from = if planted(Bug::GapCoolsFromDiscovery) { at.max(ends.grace) } else { ends.grace };
                 ends.cool_down = cooling(from, session.policies.delay);
             }
-            if planted(Bug::GapFromOverdue) { Sign { at: overdue, ..silent() } } else { silent() }
-        } else if matches!(how, Ending::Rebooted) {
+        } else if !left {
             ends.detection = at;
-            silent()
-        } else {
-            now
-        };
+        }
         if !lapsed {
             // Whatever else ended it, from here on its place is kept from nobody for its sake.
             ends.grace = ends.grace.min(at);
             ends.cool_down = ends.cool_down.min(at);
         }
+        let revoked = matches!(how, Ending::Revoked { .. }) && planted(Bug::GapFromRevoke);
+        let from_overdue = planted(Bug::GapFromOverdue) && (lapsed || at > overdue);
+        let alive = match (left || revoked, from_overdue) {
+            (true, _) => now,
+            (false, true) => Sign { at: overdue, ..silent },
+            (false, false) => silent,
+        };
         ends.alive = (alive, Some(holder.token));
-        Self { ends, ttl: session.ttl }
+        ends.leeway = match (two_lengths, left) {
+            (false, _) => leeway_from_before(),
+            (true, true) => Millis::ZERO,
+            (true, false) => overdue.since(alive.at),
+        };
+        ends
+    }
+
+    /// For how long behind a point a holder may have acted.
+    pub(super) fn leeway_from(&self, at: LogTime) -> Millis {
+        self.leeway.saturating_sub(at.since(self.alive.0.at))
     }
 }
 
@@ -275,13 +323,13 @@ impl LeaseTable {
         Sign { at: self.last_at, outages: self.outages.back().map_or(0, |outage| outage.number) }
     }
 
-    /// The session showed that it is there. Whoever is overdue does not act, whatever is still heard of it.
+    /// The session showed that it is there.
     pub(super) fn hear(&mut self, id: SessionId) {
         let (now, drift) = (self.now(), self.config.drift);
         if self.counts_gaps()
             && let Some(session) = self.sessions.get_mut(&id)
         {
-            session.hear(now, drift);
+            session.hear(now, drift, &self.outages);
         }
     }
 
@@ -362,27 +410,30 @@ impl LeaseTable {
         names.iter().for_each(|name| self.settle_gap(out, name));
     }
 
-    /// A session that was overdue has come back with its leases. Its last renewal is still the one before.
+    /// A session has come back with its leases, and its own clock had let go of them. Its last renewal is still the one before.
     pub(super) fn note_return(&mut self, out: &mut Applied, id: SessionId) {
         if !self.counts_gaps() {
             return;
         }
         let (now, drift, outages) = (self.now(), self.config.drift, &self.outages);
+        let moment = Moment { now, drift, outages, two_lengths: self.gaps_have_two_lengths() };
         let around = Surroundings { at: now.at, restored: None, stopped: false, outages };
         let session = &self.sessions[&id];
         for (name, token) in session.leases.keys() {
             let Some(resource) = self.resources.get_mut(name) else { continue };
             let Some(holder) = resource.holder(*token).filter(|holder| holder.acts()) else { continue };
-            if resource.others_act(*token) {
+            // A lease that it was granted since then did not lapse.
+            let granted = Sign::of_grant(holder, outages);
+            if resource.others_act(*token) || !session.was_away_since(granted, now, outages) {
                 continue;
             }
             // Had it not come back, this is how its lease would have ended.
-            let lease = (resource.kind, holder, session);
-            let EndedLease { ends, ttl } = EndedLease::new(lease, &Ending::Expired, now, drift, outages);
-            resource.keep_lapses(outages, *token, ttl, ends.alive.0);
-            let other = resource.gaps_mut().ends.alive;
-            let before = if planted(Bug::GapBeforeRelease) { ends.alive } else { other.max(ends.alive) };
-            resource.open_gap(out, name, Gap::new(before.0, before.1.unwrap_or(*token)));
+            let ends = Ends::of_lease((resource.kind, holder, session), &Ending::Expired, moment);
+            let gaps = resource.gaps_mut();
+            let mut both = gaps.ends;
+            both.take(ends);
+            let Ends { alive, leeway, .. } = if planted(Bug::GapBeforeRelease) { ends } else { both };
+            resource.open_gap(out, name, Gap::new(alive.0, alive.1.unwrap_or(*token), leeway));
             if let Some(gap) = &mut resource.gaps_mut().open {
                 gap.settle_before_grant(&ends, &around, &mut teller(out, name));
             }

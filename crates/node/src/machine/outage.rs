@@ -3,10 +3,11 @@
 use std::collections::VecDeque;
 
 use leasehold_core::holder::Reading;
+use leasehold_core::planted::{Bug, planted};
 use leasehold_core::protocol::MemberId;
 use leasehold_core::table::COUNTS_GAPS;
 use leasehold_core::{
-    Applied, AttachNumber, Command, Ending, Event, LeaseTable, LogTime, Millis, SessionId, System,
+    Applied, AttachNumber, Command, Ending, Entry, Event, LeaseTable, LogTime, Millis, SessionId, System,
 };
 
 use super::{Node, Output, Place};
@@ -20,7 +21,7 @@ const MAX_SILENT: usize = 4_096;
 /// How many of them one entry notes: other work waits for it.
 const MAX_SILENT_PER_ENTRY: usize = 1_024;
 /// A leader that stood still for less is a slow one, and not away.
-const SHORTEST_STALL: Millis = Millis::new(1_000);
+const SHORTEST_STALL: Millis = Millis::new(200);
 /// Shorter times without a leader are those of every orderly handover.
 const SHORTEST_OUTAGE: Millis = Millis::new(10);
 /// Log time stands still for at most so long while nobody uses the service: what passes behind the last stamp is lost with its leader, or
@@ -86,24 +87,34 @@ impl Node {
         self.roster.version >= COUNTS_GAPS || commands.iter().any(raises)
     }
 
-    /// For how long nobody led before this leadership, at least: nothing if there was no such time, and no length if nobody knows it.
+    /// Takes note of when an entry came. What was in the log when this process began came earlier.
+    pub(super) fn note_pace(&mut self, index: u64, entry: &Entry) {
+        for command in &entry.commands {
+            if let Command::System(System::Unserved { length }) = command {
+                self.pace.shift(*length);
+            }
+        }
+        if index > self.recovered {
+            self.pace.note(entry.at, self.now);
+        }
+    }
+
+    /// For how long log time stood still before this leadership: nothing if it did not, and no length if nobody knows it.
     pub(super) fn unserved(
         &self,
         last: Option<&(LogTime, Option<Anchor>)>,
         now: Reading,
     ) -> Option<Option<Millis>> {
         // A log without a stamp has never been led.
-        let (_, anchor) = last?;
-        let length = match (&self.place, self.led) {
-            (Place::Embedded { machine, .. }, _) => {
-                // Time without a server counts there, if it can be counted.
-                let counted =
-                    anchor.as_ref().is_some_and(|anchor| elapsed_since(anchor, machine, now).is_ok());
-                return (!counted).then_some(None);
-            }
-            (Place::Served, Some(led)) => Some(Millis::from_duration(now.since(led).smaller())),
-            (Place::Served, None) => self.unserved_since(anchor.as_ref(), now),
-        };
+        let (stamp, anchor) = last?;
+        if let Place::Embedded { machine, .. } = &self.place {
+            // Time without a server counts there, if it can be counted.
+            let counted = anchor.as_ref().is_some_and(|anchor| elapsed_since(anchor, machine, now).is_ok());
+            return (!counted).then_some(None);
+        }
+        let led = self.led.map(|led| Millis::from_duration(now.since(led).smaller()));
+        let stood = self.pace.stood_still(*stamp, now).filter(|_| !planted(Bug::OutageFromLeader));
+        let length = led.max(stood).or_else(|| self.unserved_since(anchor.as_ref(), now));
         match length {
             Some(length) if length < SHORTEST_OUTAGE => None,
             other => Some(other),
