@@ -107,11 +107,13 @@ impl Resource {
             }
             return;
         }
-        let Ends { alive: (alive, last), leeway, .. } = gaps.ends;
+        let (alive, last, leeway) = gaps.begin(gaps.ends);
         // A holder that came back and gave the lease up with the same breath did not act in between.
+        let gave_back = ends.detection == LogTime::ZERO;
         let goes_on = gaps.past.back().is_some_and(|gap| {
-            let returned = gap.before == token || planted(Bug::GapGrantIsNoSign);
-            returned && gap.after == Some(token) && gap.end == alive.at
+            let came_back = gave_back && gap.before == token;
+            let same = came_back || planted(Bug::GapGrantIsNoSign);
+            same && gap.after == Some(token) && gap.end == alive.at
         });
         let gap = if goes_on { gaps.past.pop_back() } else { None };
         let mut gap = gap.unwrap_or_else(|| Gap::new(alive, last.unwrap_or(token), leeway));

@@ -105,6 +105,14 @@ impl Gaps {
         }
     }
 
+    /// Where a gap begins behind these endings, and behind all that is told already: a holder that lapsed may have said since then that it
+    /// is ready.
+    pub(super) fn begin(&self, ends: Ends) -> (Sign, Option<Token>, Millis) {
+        let told = self.past.back().map_or_else(Sign::default, |gap| Sign { at: gap.end, outages: gap.outages });
+        let from = ends.alive.0.max(told);
+        (from, ends.alive.1, ends.leeway_from(from.at))
+    }
+
     /// What stands behind them in a snapshot.
     pub(super) fn leeways(&self) -> impl Iterator<Item = Millis> {
         let gaps = self.past.iter().chain(&self.open).map(|gap| gap.leeway);
@@ -432,8 +440,9 @@ impl LeaseTable {
             let gaps = resource.gaps_mut();
             let mut both = gaps.ends;
             both.take(ends);
-            let Ends { alive, leeway, .. } = if planted(Bug::GapBeforeRelease) { ends } else { both };
-            resource.open_gap(out, name, Gap::new(alive.0, alive.1.unwrap_or(*token), leeway));
+            let (alive, last, leeway) =
+                gaps.begin(if planted(Bug::GapBeforeRelease) { ends } else { both });
+            resource.open_gap(out, name, Gap::new(alive, last.unwrap_or(*token), leeway));
             if let Some(gap) = &mut resource.gaps_mut().open {
                 gap.settle_before_grant(&ends, &around, &mut teller(out, name));
             }

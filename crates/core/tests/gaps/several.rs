@@ -5,7 +5,7 @@ use leasehold_core::gap::GapCause;
 
 use super::alone::numbers;
 use super::day::{Day, Holder, Open, What};
-use super::truth::Point;
+use super::truth::{Point, Since};
 
 /// One name with several holders, all of which act.
 pub(crate) struct Several {
@@ -79,7 +79,8 @@ impl Several {
 
     fn opened(&self, words: &str, from: Point, before: usize) -> Open {
         let words = format!("{}: {words} at {}", self.name, from.at);
-        Open { words, from, causes: Vec::new(), before, free: from.at, over: from.at, serves: None }
+        let since = Since::Point(from);
+        Open { words, since, causes: Vec::new(), before, free: from.at, over: from.at, serves: None }
     }
 
     /// All release; the last one begins the gap.
@@ -181,6 +182,7 @@ impl Several {
             last = Some((self.release(day, holder), holder.grant));
         }
         let (from, before) = last.expect("there were two");
+        day.warm_ups.push((warm.granted.at, self.now + 100_000));
         let mut open = self.opened("the last of the others left in the warm-up", from, before);
         self.holders = vec![warm];
         let length = day.chance.between(1, 100_000);
@@ -212,8 +214,10 @@ impl Several {
     }
 
     pub(crate) fn restored(&mut self, day: &mut Day, restored: Point, wait: u64) {
-        let last = self.holders.iter().map(|holder| holder.grant).max().expect("somebody holds it");
-        let mut open = self.opened("a restore ended everything", restored, last);
+        let signs = self.holders.iter().map(|holder| (day.sessions[holder.session].sign, holder.grant));
+        let (from, last) = signs.max_by_key(|(sign, grant)| (sign.at, *grant)).expect("somebody holds it");
+        let mut open = self.opened("a restore ended everything", from, last);
+        open.add(GapCause::Detection, restored.at);
         if self.is_single(day) {
             let delays = self.holders.iter().map(|holder| day.sessions[holder.session].numbers.delay);
             open.add(GapCause::CoolDown, restored.at + delays.max().unwrap_or(0));
