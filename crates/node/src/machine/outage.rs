@@ -113,7 +113,8 @@ impl Node {
             return (!counted).then_some(None);
         }
         let led = self.led.map(|led| Millis::from_duration(now.since(led).smaller()));
-        let stood = self.pace.stood_still(*stamp, now).filter(|_| !planted(Bug::OutageFromLeader));
+        let stood = self.pace.stood_still(*stamp, now).filter(|_| self.stamps_time());
+        let stood = stood.filter(|_| !planted(Bug::OutageFromLeader));
         let length = led.max(stood).or_else(|| self.unserved_since(anchor.as_ref(), now));
         match length {
             Some(length) if length < SHORTEST_OUTAGE => None,
@@ -124,8 +125,13 @@ impl Node {
     /// The time since the last stamp, by the clocks of this machine. Where nothing made whoever led stamp, it says nothing.
     fn unserved_since(&self, anchor: Option<&Anchor>, now: Reading) -> Option<Millis> {
         let (machine, anchor) = (self.options.machine.as_ref()?, anchor?);
+        elapsed_since(anchor, machine, now).ok().filter(|_| self.stamps_time())
+    }
+
+    /// Whether something makes whoever leads stamp.
+    fn stamps_time(&self) -> bool {
         let (sessions, _) = self.table.sizes();
-        elapsed_since(anchor, machine, now).ok().filter(|_| sessions > 0 || self.stamps_idle_time())
+        sessions > 0 || self.stamps_idle_time()
     }
 
     /// Whether time is stamped though nobody lives whom it could end: a name that is known has a gap then, and log time is what gaps are
