@@ -308,7 +308,13 @@ impl LeaseTable {
                     self.config = config.clone();
                 }
             }
-            System::ClusterVersion { version } => self.version = self.version.max(*version),
+            System::ClusterVersion { version } => {
+                let all_was_stopped = self.all_is_stopped();
+                self.version = self.version.max(*version);
+                if all_was_stopped && !self.all_is_stopped() {
+                    self.serve_all(out);
+                }
+            }
             System::Unserved { .. } => {}
             System::Rebooted => self.end_everything(out, &crate::answer::Ending::Rebooted),
             System::Restored { epoch, wait } => {

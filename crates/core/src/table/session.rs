@@ -43,6 +43,9 @@ pub(super) struct Session {
     /// The last sign of life before it was overdue, the end of its connection included. Behind the table in a snapshot.
     #[serde(skip)]
     pub(super) heard: Sign,
+    /// How many names it has stopped by showing tokens that were never granted. Behind the table too.
+    #[serde(skip)]
+    pub(super) alarms: u32,
 }
 
 impl Session {
@@ -193,6 +196,7 @@ impl LeaseTable {
             unseen: VecDeque::new(),
             last_item: ItemNumber::NONE,
             heard: Sign::default(),
+            alarms: 0,
         };
         self.index.add_session(id, &session, self.config.drift);
         self.sessions.insert(&id, session);

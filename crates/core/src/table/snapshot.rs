@@ -25,14 +25,14 @@ use crate::planted::{Bug, planted};
 use crate::time::{Drift, LogTime, Millis};
 
 /// The newest version of the snapshot format. Version 1 ends before the alarms, version 2 before [`Later`], version 3 before
-/// [`Gapped`], version 4 before [`Leeways`].
+/// [`Gapped`], version 4 before [`Measured`].
 const SNAPSHOT_VERSION: u8 = 5;
 /// What is written while every member may have to read it, of whatever release.
 const BEFORE_DRAINS: u8 = 2;
 /// What is written while the log shows drains and does not count gaps.
 const BEFORE_GAPS: u8 = 3;
 /// What is written while the log counts gaps and does not know their second length.
-const BEFORE_LEEWAYS: u8 = 4;
+const BEFORE_MEASURED: u8 = 4;
 /// The latest log time of a snapshot that is believed: far enough from the end that no length in it can pass the end.
 const LATEST: LogTime = LogTime::new(u64::MAX / 2);
 
@@ -66,9 +66,14 @@ struct Gapped {
     outages: VecDeque<Outage>,
 }
 
-/// What stands behind that, in the order of names: for how long holders may have acted behind their last sign of life.
+/// What stands behind that.
 #[derive(Serialize, Deserialize)]
-struct Leeways(Vec<(ResourceName, Vec<Millis>)>);
+struct Measured {
+    /// For how long holders may have acted behind their last sign of life, in the order of names.
+    leeways: Vec<(ResourceName, Vec<Millis>)>,
+    /// How many names sessions have stopped by an alarm.
+    alarms: Vec<(SessionId, u32)>,
+}
 
 /// What a table was at some moment, to be made into bytes later, or elsewhere. It shares with the table what has not changed since.
 ///
@@ -96,7 +101,7 @@ const fn format_of(version: u32) -> u8 {
     match version {
         ..SHOWS_DRAINS => BEFORE_DRAINS,
         SHOWS_DRAINS..COUNTS_GAPS => BEFORE_GAPS,
-        COUNTS_GAPS..GAPS_HAVE_TWO_LENGTHS => BEFORE_LEEWAYS,
+        COUNTS_GAPS..GAPS_HAVE_TWO_LENGTHS => BEFORE_MEASURED,
         GAPS_HAVE_TWO_LENGTHS.. => SNAPSHOT_VERSION,
     }
 }
@@ -117,21 +122,25 @@ impl TableImage {
         if format >= BEFORE_GAPS {
             bytes = encode_behind(bytes, &self.later());
         }
-        if format >= BEFORE_LEEWAYS {
+        if format >= BEFORE_MEASURED {
             bytes = encode_behind(bytes, &self.gapped());
         }
         if format >= SNAPSHOT_VERSION {
-            bytes = encode_behind(bytes, &self.leeways());
+            bytes = encode_behind(bytes, &self.measured());
         }
         bytes
     }
 
-    fn leeways(&self) -> Leeways {
+    fn measured(&self) -> Measured {
         let kept = |(name, resource): (&ResourceName, &Resource)| {
             let gaps = resource.gaps.as_ref()?;
             Some((name.clone(), gaps.leeways().collect()))
         };
-        Leeways(self.resources.iter().filter_map(kept).collect())
+        let raised = self.sessions.iter().filter(|(_, session)| session.alarms > 0);
+        Measured {
+            leeways: self.resources.iter().filter_map(kept).collect(),
+            alarms: raised.map(|(id, session)| (*id, session.alarms)).collect(),
+        }
     }
 
     fn places(&self) -> impl Iterator<Item = (&ResourceName, &Holder)> {
@@ -217,14 +226,14 @@ impl LeaseTable {
                 let (mut table, rest): (Self, _) = postcard::take_from_bytes(body).map_err(damaged)?;
                 let (later, mut rest) = postcard::take_from_bytes(rest).map_err(damaged)?;
                 table.take_later(later).ok_or_else(contradicts)?;
-                if format >= BEFORE_LEEWAYS {
+                if format >= BEFORE_MEASURED {
                     let (gapped, behind) = postcard::take_from_bytes(rest).map_err(damaged)?;
                     table.take_gapped(gapped).ok_or_else(contradicts)?;
                     rest = behind;
                 }
                 if format >= SNAPSHOT_VERSION {
-                    let (leeways, behind) = postcard::take_from_bytes(rest).map_err(damaged)?;
-                    table.take_leeways(leeways).ok_or_else(contradicts)?;
+                    let (measured, behind) = postcard::take_from_bytes(rest).map_err(damaged)?;
+                    table.take_measured(measured).ok_or_else(contradicts)?;
                     rest = behind;
                 }
                 // Any other would have been written in another format.
@@ -270,8 +279,11 @@ impl LeaseTable {
         bounded.then_some(())
     }
 
-    /// The same for how long holders may have acted.
-    fn take_leeways(&mut self, Leeways(leeways): Leeways) -> Option<()> {
+    /// The same for what came with the second length of gaps.
+    fn take_measured(&mut self, Measured { leeways, alarms }: Measured) -> Option<()> {
+        for (id, alarms) in alarms {
+            self.sessions.get_mut(&id)?.alarms = alarms;
+        }
         for (name, leeways) in leeways {
             let gaps = self.resources.get_mut(&name)?.gaps.as_mut()?;
             (gaps.leeways_mut().count() == leeways.len()).then_some(())?;
