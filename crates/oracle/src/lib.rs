@@ -47,6 +47,8 @@ pub struct Naive {
     pub registers: Vec<Register>,
     /// Resources of which a token was shown that was never granted, and the greatest such token.
     pub alarms: Vec<(ResourceName, Token)>,
+    /// Who has raised an alarm, once for each name.
+    pub alarmed: Vec<SessionId>,
     /// Oldest first.
     pub past: Vec<Past>,
     /// What may stand in the log: from 2 on drains are shown, and holders hear that their offers were accepted.
@@ -175,6 +177,7 @@ impl Naive {
             cooling: Vec::new(),
             registers: Vec::new(),
             alarms: Vec::new(),
+            alarmed: Vec::new(),
             past: Vec::new(),
             version: 1,
             dark: 0,
