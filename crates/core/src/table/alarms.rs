@@ -97,7 +97,9 @@ impl LeaseTable {
             None => {
                 let alarm = Alarm { token, by: by.clone(), since: self.last_at };
                 self.alarms.insert(name.clone(), alarm);
-                self.sessions.get_mut(&id).expect("its label was read a moment ago").alarms += 1;
+                if self.alarms_stop_their_name() {
+                    self.sessions.get_mut(&id).expect("its label was read a moment ago").alarms += 1;
+                }
             }
         }
         Self::event(out, Event::AlarmRaised { resource: name.clone(), token, by });
