@@ -167,11 +167,12 @@ impl LeaseTable {
         replies.resize_with(entry.commands.len(), || Reply::Done);
         // What stood still did so before anything in this entry was taken in.
         let stood_still = entry.commands.iter().filter_map(|command| match command {
-            Command::System(System::Unserved { length }) => Some(*length),
+            Command::System(System::Unserved { length }) => Some((*length, false)),
+            Command::System(System::Unstamped { length }) => Some((Some(*length), true)),
             _ => None,
         });
         if !planted(Bug::GapStandstillLast) {
-            stood_still.clone().for_each(|length| self.unserved(&mut out, length));
+            stood_still.clone().for_each(|(length, led)| self.stood_still(&mut out, length, led));
         }
         if most < entry.commands.len() && !planted(Bug::RenewalsLast) {
             self.renewals(&mut out, &entry.commands, &mut replies);
@@ -185,7 +186,7 @@ impl LeaseTable {
             self.renewals(&mut out, &entry.commands, &mut replies);
         }
         if planted(Bug::GapStandstillLast) {
-            stood_still.for_each(|length| self.unserved(&mut out, length));
+            stood_still.for_each(|(length, led)| self.stood_still(&mut out, length, led));
         }
         let forgotten = core::mem::take(&mut self.index.forgotten);
         out.gaps.extend(forgotten.into_iter().map(|resource| GapNote::Forgotten { resource }));
@@ -315,7 +316,8 @@ impl LeaseTable {
                     self.serve_all(out);
                 }
             }
-            System::Unserved { .. } => {}
+            // Taken in before everything else.
+            System::Unserved { .. } | System::Unstamped { .. } => {}
             System::Rebooted => self.end_everything(out, &crate::answer::Ending::Rebooted),
             System::Restored { epoch, wait } => {
                 if !planted(Bug::RestoreKeepsEpoch) {

@@ -252,6 +252,7 @@ impl Naive {
                 self.dark += length.map_or(0, Millis::get);
             }
             System::Unserved { .. } => {}
+            System::Unstamped { length } => self.dark += length.get(),
             System::Rebooted => self.end_everything(out, &Ending::Rebooted),
             System::Restored { epoch, wait } => {
                 self.epoch = self.epoch.max(epoch.get());

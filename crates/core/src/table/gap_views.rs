@@ -117,7 +117,7 @@ impl LeaseTable {
             let end = Sign { at: outage.at, outages: outage.number };
             OutageView { ended_ago: self.passed(end, now), length: outage.length }
         };
-        self.outages.iter().rev().map(view).collect()
+        self.outages.iter().rev().filter(|outage| !outage.led).map(view).collect()
     }
 
     /// Names on which nobody acts, though somebody did, with up to where their gaps are settled. It looks at every name: for whoever begins to count.

@@ -77,13 +77,16 @@ const fn leeway_from_before() -> Millis {
     Millis::new(u64::MAX)
 }
 
-/// A time in which nobody led: it lies at a point of log time, because log time stood still.
+/// A time that is missing in log time, because nobody led or nothing was stamped: it lies at a point, because log time stood still.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Outage {
     /// Counted from one.
     pub(super) number: u32,
     pub(super) at: LogTime,
     pub(super) length: Option<Millis>,
+    /// Somebody led: it is no outage, and belongs to whatever went on. Behind the table in a snapshot.
+    #[serde(skip)]
+    pub(super) led: bool,
 }
 
 /// What settling a gap needs to know of the whole table.
@@ -172,7 +175,8 @@ impl Gap {
             for outage in outages.range(from..).take_while(|outage| outage.at <= until) {
                 self.add(cause, outage.at, tell);
                 self.outages = outage.number;
-                let part = GapPart { cause: GapCause::Outage, length: outage.length.unwrap_or(Millis::ZERO) };
+                let cause = if outage.led { cause } else { GapCause::Outage };
+                let part = GapPart { cause, length: outage.length.unwrap_or(Millis::ZERO) };
                 self.push(part);
                 tell(part);
             }
@@ -356,18 +360,20 @@ impl LeaseTable {
         self.outages.back().filter(|outage| outage.at == self.last_at).map_or(0, |outage| outage.number)
     }
 
-    /// Nobody led for so long.
-    pub(super) fn unserved(&mut self, out: &mut Applied, length: Option<Millis>) {
+    /// Log time stood still for so long.
+    pub(super) fn stood_still(&mut self, out: &mut Applied, length: Option<Millis>, led: bool) {
         if !self.counts_gaps() {
             return;
         }
         let length = length.map(|length| length.min(MAX_OUTAGE));
         let number = self.now().outages.saturating_add(1);
-        self.outages.push_back(Outage { number, at: self.last_at, length });
+        self.outages.push_back(Outage { number, at: self.last_at, length, led });
         while self.outages.len() > MAX_OUTAGES {
             self.outages.pop_front();
         }
-        out.gaps.push(GapNote::Outage { length });
+        if !led {
+            out.gaps.push(GapNote::Outage { length });
+        }
     }
 
     /// Settles the open gap of a name up to the present.

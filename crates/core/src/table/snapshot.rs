@@ -73,6 +73,8 @@ struct Measured {
     leeways: Vec<(ResourceName, Vec<Millis>)>,
     /// How many names sessions have stopped by an alarm.
     alarms: Vec<(SessionId, u32)>,
+    /// The numbers of outages that were none: somebody led.
+    led: Vec<u32>,
 }
 
 /// What a table was at some moment, to be made into bytes later, or elsewhere. It shares with the table what has not changed since.
@@ -140,6 +142,7 @@ impl TableImage {
         Measured {
             leeways: self.resources.iter().filter_map(kept).collect(),
             alarms: raised.map(|(id, session)| (*id, session.alarms)).collect(),
+            led: self.outages.iter().filter(|outage| outage.led).map(|outage| outage.number).collect(),
         }
     }
 
@@ -280,7 +283,10 @@ impl LeaseTable {
     }
 
     /// The same for what came with the second length of gaps.
-    fn take_measured(&mut self, Measured { leeways, alarms }: Measured) -> Option<()> {
+    fn take_measured(&mut self, Measured { leeways, alarms, led }: Measured) -> Option<()> {
+        for outage in &mut self.outages {
+            outage.led = led.contains(&outage.number);
+        }
         for (id, alarms) in alarms {
             self.sessions.get_mut(&id)?.alarms = alarms;
         }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use leasehold_core::holder::Reading;
 use leasehold_core::planted::{Bug, planted};
 use leasehold_core::protocol::MemberId;
-use leasehold_core::table::COUNTS_GAPS;
+use leasehold_core::table::{COUNTS_GAPS, GAPS_HAVE_TWO_LENGTHS};
 use leasehold_core::{
     Applied, AttachNumber, Command, Ending, Entry, Event, LeaseTable, LogTime, Millis, SessionId, System,
 };
@@ -81,17 +81,22 @@ impl Node {
         }
     }
 
-    /// Whether these commands stand in a log that counts gaps.
-    pub(super) fn counts_gaps_behind(&self, commands: &[Command]) -> bool {
-        let raises = |command: &Command| matches!(command, Command::System(System::ClusterVersion { version }) if *version >= COUNTS_GAPS);
-        self.roster.version >= COUNTS_GAPS || commands.iter().any(raises)
+    /// What may stand in the log behind these commands.
+    fn version_behind(&self, commands: &[Command]) -> u32 {
+        let raised = commands.iter().filter_map(|command| match command {
+            Command::System(System::ClusterVersion { version }) => Some(*version),
+            _ => None,
+        });
+        raised.max().unwrap_or(0).max(self.roster.version)
     }
 
     /// Takes note of when an entry came. What was in the log when this process began came earlier.
     pub(super) fn note_pace(&mut self, index: u64, entry: &Entry) {
         for command in &entry.commands {
-            if let Command::System(System::Unserved { length }) = command {
-                self.pace.shift(*length);
+            match command {
+                Command::System(System::Unserved { length }) => self.pace.shift(*length),
+                Command::System(System::Unstamped { length }) => self.pace.shift(Some(*length)),
+                _ => {}
             }
         }
         if index > self.recovered {
@@ -99,27 +104,38 @@ impl Node {
         }
     }
 
-    /// For how long log time stood still before this leadership: nothing if it did not, and no length if nobody knows it.
-    pub(super) fn unserved(
+    /// What the first entry of a leadership says behind these commands of the time in which log time stood still: the time in which
+    /// nobody led, or that nobody knows how long that was, and before it the time that the last leader did not stamp.
+    pub(super) fn stood_still(
         &self,
         last: Option<&(LogTime, Option<Anchor>)>,
         now: Reading,
-    ) -> Option<Option<Millis>> {
-        // A log without a stamp has never been led.
-        let (stamp, anchor) = last?;
+        commands: &[Command],
+    ) -> Vec<Command> {
+        let version = self.version_behind(commands);
+        let (Some((stamp, anchor)), true) = (last, version >= COUNTS_GAPS) else {
+            // A log without a stamp has never been led.
+            return Vec::new();
+        };
+        let unserved = |length| Command::System(System::Unserved { length });
         if let Place::Embedded { machine, .. } = &self.place {
             // Time without a server counts there, if it can be counted.
             let counted = anchor.as_ref().is_some_and(|anchor| elapsed_since(anchor, machine, now).is_ok());
-            return (!counted).then_some(None);
+            return if counted { Vec::new() } else { vec![unserved(None)] };
         }
         let led = self.led.map(|led| Millis::from_duration(now.since(led).smaller()));
         let stood = self.pace.stood_still(*stamp, now).filter(|_| self.stamps_time());
         let stood = stood.filter(|_| !planted(Bug::OutageFromLeader));
-        let length = led.max(stood).or_else(|| self.unserved_since(anchor.as_ref(), now));
-        match length {
-            Some(length) if length < SHORTEST_OUTAGE => None,
-            other => Some(other),
-        }
+        let Some(length) = led.max(stood).or_else(|| self.unserved_since(anchor.as_ref(), now)) else {
+            return vec![unserved(None)];
+        };
+        let step = self.time_step().filter(|_| version >= GAPS_HAVE_TWO_LENGTHS).unwrap_or(Millis::ZERO);
+        let unstamped = led.map_or(Millis::ZERO, |led| length.saturating_sub(led).min(step));
+        let dark = length.saturating_sub(unstamped);
+        let unstamped = Some(unstamped).filter(|length| *length >= SHORTEST_OUTAGE);
+        let unstamped = unstamped.map(|length| Command::System(System::Unstamped { length }));
+        let dark = Some(dark).filter(|length| *length >= SHORTEST_OUTAGE);
+        unstamped.into_iter().chain(dark.map(|length| unserved(Some(length)))).collect()
     }
 
     /// The time since the last stamp, by the clocks of this machine. Where nothing made whoever led stamp, it says nothing.
