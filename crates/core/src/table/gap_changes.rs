@@ -13,7 +13,7 @@ use crate::gap::{GapCause, GapNote, GapPart};
 use crate::id::Token;
 use crate::name::ResourceName;
 use crate::planted::{Bug, planted};
-use crate::time::LogTime;
+use crate::time::{LogTime, Millis};
 
 impl Resource {
     /// Whether somebody other than this lease is known to act.
@@ -75,6 +75,10 @@ impl Resource {
         if self.gaps.as_ref().is_some_and(|gaps| gaps.open.is_some()) {
             self.settle_gap(around, &mut teller(out, name));
             self.close_gap(out, name, token);
+        }
+        if let Some(gaps) = self.gaps.as_mut().filter(|_| self.holders.is_empty()) {
+            // Whoever held it before holds it no more.
+            gaps.ends.leeway = Millis::ZERO;
         }
     }
 

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use super::LeaseTable;
-use super::gaps::Sign;
+use super::gaps::{Outage, Sign};
 use super::queue::Wait;
 use super::resource::Standing;
 use crate::answer::{
@@ -195,12 +195,11 @@ impl LeaseTable {
             attach: AttachNumber::NONE,
             unseen: VecDeque::new(),
             last_item: ItemNumber::NONE,
-            heard: Sign::default(),
+            heard: if self.counts_gaps() { self.now() } else { Sign::default() },
             alarms: 0,
         };
         self.index.add_session(id, &session, self.config.drift);
         self.sessions.insert(&id, session);
-        self.hear(id);
         Ok(id)
     }
 

@@ -6,7 +6,7 @@
 use leasehold_core::gap::GapCause;
 
 use super::day::{Day, Holder, Numbers, Open, SessionNumber, What, stretch};
-use super::truth::{Point, Since};
+use super::truth::Point;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
@@ -371,7 +371,7 @@ impl Alone {
                 day.keep(session, ready);
                 let mark = day.act(ready, session, What::Ready(session, grant, true));
                 self.now = ready;
-                day.warm_ups.push((granted.at, ready));
+                day.calm.push((granted.at, ready));
                 open.say(&format!("warmed up until {ready}"));
                 open.add(GapCause::WarmUp, ready);
                 Some(Point { at: ready, mark })
@@ -382,7 +382,7 @@ impl Alone {
                 let at = soon + day.chance.between(1, 60_000);
                 day.keep(session, at);
                 let mark = day.act(at, session, What::Release(session, grant));
-                day.warm_ups.push((granted.at, at));
+                day.calm.push((granted.at, at));
                 open.say(&format!("who released at {at} while it warmed up"));
                 open.causes.push((GapCause::WarmUp, at));
                 (open.free, open.serves) = (at, Some(mark));
@@ -394,7 +394,7 @@ impl Alone {
                 let at = soon + day.chance.between(1, 200_000);
                 day.keep(session, at);
                 let last = day.sessions[session].sign.at;
-                day.warm_ups.push((granted.at, at));
+                day.calm.push((granted.at, at));
                 open.say(&format!("who died at {last} while it warmed up"));
                 open.causes.push((GapCause::WarmUp, last));
                 self.fall_silent(day, open, session);

@@ -123,8 +123,8 @@ pub(crate) struct Day {
     pub(crate) truths: Vec<Truth>,
     pub(crate) terms: Vec<Term>,
     pub(crate) blackouts: Vec<Blackout>,
-    /// From when to when somebody warmed up.
-    pub(crate) warm_ups: Vec<(u64, u64)>,
+    /// From when to when no outage is long.
+    pub(crate) calm: Vec<(u64, u64)>,
     /// When somebody waits for a name: whoever tidies up then decides when the waiter is granted.
     pub(crate) waited_for: Vec<(usize, u64, u64)>,
     pub(crate) counts: BTreeMap<&'static str, usize>,
@@ -141,7 +141,7 @@ impl Day {
             truths: Vec::new(),
             terms: Vec::new(),
             blackouts: Vec::new(),
-            warm_ups: Vec::new(),
+            calm: Vec::new(),
             waited_for: Vec::new(),
             counts: BTreeMap::new(),
         }
@@ -247,7 +247,7 @@ impl Day {
         Since::Silent(self.lease(holder), before)
     }
 
-    /// Long outages stay away from each other, so that names with several holders outlive them, and from warm-ups: there is no gap of their own there.
+    /// Long outages stay away from each other, so that names with several holders outlive them, and from what would be told otherwise with them.
     pub(crate) fn shorten_blackouts(&mut self) {
         const SHORT: u64 = 2_000;
         const APART: u64 = 400_000;
@@ -255,8 +255,8 @@ impl Day {
         let mut free = 0;
         for blackout in &mut self.blackouts {
             let Some(length) = blackout.length.filter(|length| *length > SHORT) else { continue };
-            let warm = self.warm_ups.iter().any(|(from, to)| (*from..=*to).contains(&blackout.at));
-            if blackout.at < free || warm {
+            let calm = self.calm.iter().any(|(from, to)| (*from..=*to).contains(&blackout.at));
+            if blackout.at < free || calm {
                 blackout.length = Some(SHORT.min(length));
                 self.events[blackout.mark].what = What::Unserved(blackout.length);
             } else {

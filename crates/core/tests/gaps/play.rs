@@ -256,9 +256,9 @@ fn story(day: &Day, order: &Order, nth: usize) -> Story {
         Some((order.place[truth.to.mark], known, truth.words.clone(), false))
     });
     let mut story: Story = known.collect();
+    let told = order.told(&day.truths, nth);
     for term in day.terms.iter().filter(|term| term.name == nth) {
-        let lapses = order.lapses(term, &day.truths).collect::<Vec<_>>();
-        story.extend(lapses.into_iter().filter_map(|lapse| {
+        story.extend(order.lapses(term, &told).into_iter().filter_map(|lapse| {
             Some((order.place[lapse.to.mark], order.known(&lapse)?, lapse.words, true))
         }));
     }

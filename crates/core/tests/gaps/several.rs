@@ -139,7 +139,9 @@ impl Several {
         let still = self.holders.remove(0);
         let numbers = day.sessions[still.session].numbers.clone();
         let overdue = day.overdue(still.session);
-        let late = overdue - day.chance.between(0, 100_000);
+        // Who comes back in time does so before the outages on the way have it lapse.
+        let in_time = if numbers.hard == 0 { 30_000 } else { 0 };
+        let late = overdue - day.chance.between(in_time, 100_000);
         let length = late.max(self.now) - self.now;
         self.wait(day, length);
         let mut last = None;
@@ -148,7 +150,8 @@ impl Several {
         }
         let (from, before) = last.expect("one was left");
         self.holders = vec![still];
-        self.now = overdue + day.chance.between(0, numbers.hard);
+        self.now = self.now.max(overdue - in_time + day.chance.between(0, numbers.hard));
+        day.calm.push((day.sessions[still.session].sign.at, self.now));
         let mark = day.renew(self.now, still.session);
         if self.now > overdue {
             day.count("one of several stood still and was left alone");
@@ -182,7 +185,7 @@ impl Several {
             last = Some((self.release(day, holder), holder.grant));
         }
         let (from, before) = last.expect("there were two");
-        day.warm_ups.push((warm.granted.at, self.now + 100_000));
+        day.calm.push((warm.granted.at, self.now + 100_000));
         let mut open = self.opened("the last of the others left in the warm-up", from, before);
         self.holders = vec![warm];
         let length = day.chance.between(1, 100_000);

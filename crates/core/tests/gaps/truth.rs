@@ -135,6 +135,7 @@ pub(crate) struct Order {
 }
 
 /// The last sign of life of a holder, and when it had renewed last.
+#[derive(Clone, Copy)]
 struct Last {
     sign: Point,
     renewed: u64,
@@ -154,17 +155,20 @@ impl Order {
     /// A holder that has lapsed acts only when it has renewed: whatever else it says is no sign of life.
     fn last_of_session(&self, lease: Lease, before: usize) -> Last {
         let heard = &self.heard[lease.session];
-        let opened = heard[0].point;
-        let mut last = Last { sign: opened, renewed: opened.at };
-        for Heard { point, renews, .. } in heard.iter().filter(|heard| heard.place < before) {
-            let lapsed = self.unheard(&last, *point) > lease.ttl;
-            if *renews {
-                last = Last { sign: *point, renewed: point.at };
-            } else if !lapsed && point.at <= last.renewed + stretch(lease.ttl) {
-                last.sign = *point;
-            }
+        let mut last = Last { sign: heard[0].point, renewed: heard[0].point.at };
+        for heard in heard.iter().take_while(|heard| heard.place < before) {
+            self.hear(&mut last, lease, heard);
         }
         last
+    }
+
+    fn hear(&self, last: &mut Last, lease: Lease, heard: &Heard) {
+        let point = heard.point;
+        if heard.renews {
+            *last = Last { sign: point, renewed: point.at };
+        } else if point.at <= last.renewed + stretch(lease.ttl) && self.unheard(last, point) <= lease.ttl {
+            last.sign = point;
+        }
     }
 
     fn last(&self, lease: Lease, before: usize) -> Last {
@@ -241,30 +245,40 @@ impl Order {
         })
     }
 
+    /// From where to where the gaps of a name are told by its incidents.
+    pub(crate) fn told(&self, truths: &[Truth], name: usize) -> Vec<(usize, usize)> {
+        let of_name = truths.iter().filter(|truth| truth.name == name);
+        of_name.map(|truth| (self.place[self.since(truth.since).0.mark], self.place[truth.to.mark])).collect()
+    }
+
     /// Where a holder went on though its own clock had let go of the lease: it could not renew for longer than its ttl. What lies in a
     /// gap of the incidents is not among them.
-    pub(crate) fn lapses<'a>(&'a self, term: &'a Term, truths: &'a [Truth]) -> impl Iterator<Item = Truth> + 'a {
+    pub(crate) fn lapses(&self, term: &Term, told: &[(usize, usize)]) -> Vec<Truth> {
         let lease = term.lease;
         let own = self.place[lease.granted.mark] + 1..=self.place[term.to];
-        let renewed = self.heard[lease.session].iter().filter(move |heard| heard.renews && own.contains(&heard.place));
-        renewed.filter_map(move |renewal| {
-            let (to, last) = (renewal.point, self.last(lease, renewal.place));
-            let mut of_name = truths.iter().filter(|truth| truth.name == term.name);
-            let told = of_name.any(|truth| {
-                let from = self.since(truth.since).0;
-                (self.place[from.mark]..=self.place[truth.to.mark]).contains(&renewal.place)
-            });
-            let lapsed = self.unheard(&last, to) > lease.ttl && !told;
-            lapsed.then(|| Truth {
-                name: term.name,
-                words: format!("{}: the holder could not renew for longer than its ttl", term.name),
-                since: Since::Silent(lease, Some(to.mark)),
-                to,
-                causes: vec![(GapCause::Detection, to.at)],
-                before: term.grant,
-                after: term.grant,
-            })
-        })
+        let heard = &self.heard[lease.session];
+        let mut last = Last { sign: heard[0].point, renewed: heard[0].point.at };
+        let mut lapses = Vec::new();
+        for heard in heard.iter().take_while(|heard| heard.place <= *own.end()) {
+            if heard.renews && own.contains(&heard.place) {
+                let later = self.place[lease.granted.mark] > self.place[last.sign.mark];
+                let sign = if later { lease.granted } else { last.sign };
+                let lapsed = self.unheard(&Last { sign, ..last }, heard.point) > lease.ttl;
+                if lapsed && !told.iter().any(|(from, to)| *from < heard.place && heard.place <= *to) {
+                    lapses.push(Truth {
+                        name: term.name,
+                        words: format!("{}: the holder could not renew for longer than its ttl", term.name),
+                        since: Since::Silent(lease, Some(heard.point.mark)),
+                        to: heard.point,
+                        causes: vec![(GapCause::Detection, heard.point.at)],
+                        before: term.grant,
+                        after: term.grant,
+                    });
+                }
+            }
+            self.hear(&mut last, lease, heard);
+        }
+        lapses
     }
 }
 
