@@ -6,7 +6,7 @@
 use leasehold_core::gap::GapCause;
 
 use super::day::{Day, Holder, Numbers, Open, SessionNumber, What, stretch};
-use super::truth::Point;
+use super::truth::{Point, Since};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
@@ -225,6 +225,18 @@ impl Alone {
             day.waited_for.push((self.name, self.now - 3_000, self.now));
         }
         self.holder = day.grant_by(mark, next);
+        let handed = Point { at: self.now, mark };
+        // Without a gap, unless an outage had the old holder lapse.
+        let open = Open {
+            words: format!("{}: handed over at {}", self.name, self.now),
+            since: Since::Left(day.lease(old), handed),
+            causes: Vec::new(),
+            before: old.grant,
+            free: self.now,
+            over: self.now,
+            serves: None,
+        };
+        day.close(self.name, open, handed, self.holder.grant);
         self.act_on(day);
     }
 
@@ -378,6 +390,7 @@ impl Alone {
             }
             First::ReleasesWarm => {
                 day.count("release in the warm-up");
+                day.renew(soon, session);
                 day.act(soon, session, What::Ready(session, grant, false));
                 let at = soon + day.chance.between(1, 60_000);
                 day.keep(session, at);
@@ -390,6 +403,7 @@ impl Alone {
             }
             First::DiesWarm => {
                 day.count("death in the warm-up");
+                day.renew(soon, session);
                 day.act(soon, session, What::Ready(session, grant, false));
                 let at = soon + day.chance.between(1, 200_000);
                 day.keep(session, at);

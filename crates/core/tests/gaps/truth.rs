@@ -147,8 +147,11 @@ pub(crate) fn stretch(ttl: u64) -> u64 {
 }
 
 impl Order {
-    /// For how long its own clock had not heard of a renewal, at least.
+    /// For how long its own clock had not heard of a renewal, at least, if log time stood still on the way. Else it is overdue soon enough.
     fn unheard(&self, last: &Last, now: Point) -> u64 {
+        if !self.blackouts.iter().any(|blackout| self.inside(blackout, last.sign.mark, now.mark)) {
+            return 0;
+        }
         self.outside_at(now) - self.outside_at(last.sign) + last.sign.at.saturating_sub(last.renewed)
     }
 
