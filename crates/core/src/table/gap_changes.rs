@@ -78,7 +78,7 @@ impl Resource {
         }
         if let Some(gaps) = self.gaps.as_mut().filter(|_| self.holders.is_empty()) {
             // Whoever held it before holds it no more.
-            gaps.ends.leeway = Millis::ZERO;
+            gaps.ends.leeway = gaps.ends.leeway.map(|_| Millis::ZERO);
         }
     }
 

@@ -139,7 +139,8 @@ impl LeaseTable {
             began_ago: ended_ago.unwrap_or(Millis::ZERO).saturating_add(gap.length()),
             ended_ago,
             parts: gap.parts.clone(),
-            leeway: gap.leeway,
+            // What is not counted may have been all of it.
+            leeway: gap.leeway.unwrap_or_else(|| gap.length()),
             before: self.side(resource, gap.before),
             after: gap.after.map(|after| self.side(resource, after)),
         }

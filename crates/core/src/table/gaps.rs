@@ -38,9 +38,9 @@ pub(super) struct Gaps {
 pub(super) struct Ends {
     /// The last sign of life, and of which lease.
     pub(super) alive: (Sign, Option<Token>),
-    /// For how long behind it a holder may have acted. Behind the table in a snapshot.
-    #[serde(skip, default = "leeway_from_before")]
-    pub(super) leeway: Millis,
+    /// For how long behind it a holder may have acted, unless the log was too old to count that. Behind the table in a snapshot.
+    #[serde(skip)]
+    pub(super) leeway: Option<Millis>,
     pub(super) detection: LogTime,
     pub(super) grace: LogTime,
     pub(super) revoke: LogTime,
@@ -67,14 +67,10 @@ pub(super) struct Gap {
     pub(super) parts: Vec<GapPart>,
     /// Who ended it, or is warming up.
     pub(super) after: Option<Token>,
-    /// For how long from its beginning the holder before it may have acted. Behind the table in a snapshot.
-    #[serde(skip, default = "leeway_from_before")]
-    pub(super) leeway: Millis,
-}
-
-/// What a log or a snapshot does not say that is older than the second length of a gap: nothing is known to have been without a holder.
-const fn leeway_from_before() -> Millis {
-    Millis::new(u64::MAX)
+    /// For how long from its beginning the holder before it may have acted, unless the log was too old to count that. Behind the table in a
+    /// snapshot.
+    #[serde(skip)]
+    pub(super) leeway: Option<Millis>,
 }
 
 /// A time that is missing in log time, because nobody led or nothing was stamped: it lies at a point, because log time stood still.
@@ -110,19 +106,19 @@ impl Gaps {
 
     /// Where a gap begins behind these endings, and behind all that is told already: a holder that lapsed may have said since then that it
     /// is ready.
-    pub(super) fn begin(&self, ends: Ends) -> (Sign, Option<Token>, Millis) {
+    pub(super) fn begin(&self, ends: Ends) -> (Sign, Option<Token>, Option<Millis>) {
         let told = self.past.back().map_or_else(Sign::default, |gap| Sign { at: gap.end, outages: gap.outages });
         let from = ends.alive.0.max(told);
         (from, ends.alive.1, ends.leeway_from(from.at))
     }
 
     /// What stands behind them in a snapshot.
-    pub(super) fn leeways(&self) -> impl Iterator<Item = Millis> {
+    pub(super) fn leeways(&self) -> impl Iterator<Item = Option<Millis>> {
         let gaps = self.past.iter().chain(&self.open).map(|gap| gap.leeway);
         core::iter::once(self.ends.leeway).chain(gaps)
     }
 
-    pub(super) fn leeways_mut(&mut self) -> impl Iterator<Item = &mut Millis> {
+    pub(super) fn leeways_mut(&mut self) -> impl Iterator<Item = &mut Option<Millis>> {
         let gaps = self.past.iter_mut().chain(&mut self.open).map(|gap| &mut gap.leeway);
         core::iter::once(&mut self.ends.leeway).chain(gaps)
     }
@@ -144,7 +140,7 @@ impl Gaps {
 }
 
 impl Gap {
-    pub(super) fn new(from: Sign, before: Token, leeway: Millis) -> Self {
+    pub(super) fn new(from: Sign, before: Token, leeway: Option<Millis>) -> Self {
         let outages = from.outages.saturating_sub(u32::from(planted(Bug::GapOutageTwice)));
         Self { from: from.at, end: from.at, outages, before, parts: Vec::new(), after: None, leeway }
     }
@@ -315,17 +311,14 @@ impl Ends {
             (false, false) => silent,
         };
         ends.alive = (alive, Some(holder.token));
-        ends.leeway = match (two_lengths, left) {
-            (false, _) => leeway_from_before(),
-            (true, true) => Millis::ZERO,
-            (true, false) => overdue.since(alive.at),
-        };
+        let leeway = if left { Millis::ZERO } else { overdue.since(alive.at) };
+        ends.leeway = two_lengths.then_some(leeway);
         ends
     }
 
     /// For how long behind a point a holder may have acted.
-    pub(super) fn leeway_from(&self, at: LogTime) -> Millis {
-        self.leeway.saturating_sub(at.since(self.alive.0.at))
+    pub(super) fn leeway_from(&self, at: LogTime) -> Option<Millis> {
+        Some(self.leeway?.saturating_sub(at.since(self.alive.0.at)))
     }
 }
 

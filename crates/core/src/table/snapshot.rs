@@ -70,7 +70,7 @@ struct Gapped {
 #[derive(Serialize, Deserialize)]
 struct Measured {
     /// For how long holders may have acted behind their last sign of life, in the order of names.
-    leeways: Vec<(ResourceName, Vec<Millis>)>,
+    leeways: Vec<(ResourceName, Vec<Option<Millis>>)>,
     /// How many names sessions have stopped by an alarm.
     alarms: Vec<(SessionId, u32)>,
     /// The numbers of outages that were none: somebody led.
