@@ -219,6 +219,14 @@ pub struct LocalNode {
     pub restore_wait: Option<Millis>,
 }
 
+impl LocalNode {
+    /// What a member is called.
+    pub fn name(&self, id: MemberId) -> Option<String> {
+        let named = self.members.iter().find(|(member, _)| member.id == id);
+        named.map(|(member, _)| member.name.clone())
+    }
+}
+
 /// Who leads after leadership was handed over.
 #[derive(Debug, Clone)]
 pub struct Transferred {

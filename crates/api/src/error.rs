@@ -5,6 +5,7 @@
 
 mod details;
 
+use std::fmt::Display;
 use std::time::Duration;
 
 use leasehold_core::numbers::NumbersError;
@@ -15,11 +16,13 @@ use crate::code::{CODES, Code, GrpcCode, Kind};
 use crate::word::{not_free, wait_ended};
 
 /// Why there is no answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ApiError {
     /// The table said no.
-    Refused(Refusal),
+    #[error("{}", refused(.0))]
+    Refused(#[from] Refusal),
     /// The wait ended without a lease.
+    #[error("the wait ended without a lease: {}", wait_ended(*why))]
     WaitEnded {
         /// The number of the acquire.
         acquire: CommandNumber,
@@ -27,10 +30,13 @@ pub enum ApiError {
         why: WaitEnding,
     },
     /// The table was not asked, or its word is not known.
-    Failed(Failure),
+    #[error("{}", failed(.0))]
+    Failed(#[from] Failure),
     /// The cluster said no to a change of its nodes.
+    #[error("{0}")]
     Cluster(ClusterRefusal),
     /// A node that was to be added does not answer as one.
+    #[error("the node at {address} was asked who it is: {why}; start it with `serve --join` first")]
     NodeUnreachable {
         /// Where it was looked for.
         address: String,
@@ -38,6 +44,9 @@ pub enum ApiError {
         why: String,
     },
     /// Another node than the one that was meant is there.
+    #[error(
+        "the node at {address} is called {found:?}, not {asked:?}; add it by that name, or name the address of {asked:?}"
+    )]
     WrongNode {
         /// Where.
         address: String,
@@ -47,6 +56,9 @@ pub enum ApiError {
         found: String,
     },
     /// A node that was to be added belongs to another cluster.
+    #[error(
+        "{name:?} at {address} belongs to another cluster; start it with an empty directory and `serve --join`"
+    )]
     NodeNotBlank {
         /// Which one.
         name: String,
@@ -54,6 +66,11 @@ pub enum ApiError {
         address: String,
     },
     /// The node that was asked is recorded at another address than it is reached at.
+    #[error(
+        "this node is recorded at {recorded} and says that it is reached at {advertised}: a new node would look for it at \
+         {recorded}. If that leads here, start it with --advertise {recorded}; if not, stop it and record the other one with \
+         `leasehold data recover --data DIR --only-survivor --listen-address {advertised}`, which ends all leases"
+    )]
     AddressDiffers {
         /// Where its cluster has it.
         recorded: String,
@@ -61,11 +78,13 @@ pub enum ApiError {
         advertised: String,
     },
     /// Not JSON, or not in the form that is expected.
+    #[error("the body is not a JSON object that is understood: {why}")]
     BadJson {
         /// What is wrong with it.
         why: String,
     },
     /// A field that this request does not have.
+    #[error("field {field:?} is not known; {}", there_are(known))]
     UnknownField {
         /// Its name.
         field: String,
@@ -73,6 +92,7 @@ pub enum ApiError {
         known: Vec<String>,
     },
     /// A field that is missing, given twice, or whose value cannot be.
+    #[error("{field}: {why}")]
     BadField {
         /// Its name.
         field: String,
@@ -80,8 +100,10 @@ pub enum ApiError {
         why: String,
     },
     /// Numbers that do not fit together.
+    #[error("{0}")]
     Numbers(NumbersError),
     /// What the table would refuse in any state, seen where the name of the field is known.
+    #[error("{field}: {why}")]
     Impossible {
         /// Its name.
         field: String,
@@ -89,49 +111,44 @@ pub enum ApiError {
         why: String,
     },
     /// More than is taken.
+    #[error("the body is above the limit of {limit} bytes")]
     BodyTooLarge {
         /// The limit in bytes.
         limit: usize,
     },
     /// More than is taken.
+    #[error("path and headers are above the limit of {limit} bytes")]
     HeadersTooLarge {
         /// The limit in bytes.
         limit: usize,
     },
     /// The request did not arrive whole in time.
+    #[error("the body did not arrive whole within {} ms", limit.as_millis())]
     RequestTimeout {
         /// The limit.
         limit: Duration,
     },
     /// Nothing is there.
+    #[error("nothing is at this path; /openapi.json lists all")]
     NoSuchPath,
     /// Something is there, but not for this method.
+    #[error("this path takes {allowed}")]
     WrongMethod {
         /// The methods that it takes, as in the header `Allow`.
         allowed: String,
     },
     /// The body is not said to be JSON.
+    #[error("content type {found:?} is not taken; send application/json")]
     WrongContentType {
         /// What it is said to be, if that can be shown.
         found: String,
     },
     /// More requests at once than are taken.
+    #[error("limit of {limit} requests at once is reached; ask again later")]
     TooManyRequests {
         /// The limit.
         limit: usize,
     },
-}
-
-impl From<Refusal> for ApiError {
-    fn from(refusal: Refusal) -> Self {
-        Self::Refused(refusal)
-    }
-}
-
-impl From<Failure> for ApiError {
-    fn from(failure: Failure) -> Self {
-        Self::Failed(failure)
-    }
 }
 
 impl ApiError {
@@ -183,60 +200,34 @@ impl ApiError {
 
     /// One sentence for people.
     pub fn message(&self) -> String {
-        match self {
-            Self::Refused(Refusal::NotFree { resource, why }) => {
-                format!("resource {resource} is not free: {}", not_free(why))
-            }
-            Self::Refused(refusal) => refusal.to_string(),
-            Self::WaitEnded { why, .. } => format!("the wait ended without a lease: {}", wait_ended(*why)),
-            Self::Failed(Failure::NotYourSession { session }) => {
-                format!("this is not the key of session {session}")
-            }
-            Self::Failed(failure) => failure.to_string(),
-            Self::Cluster(refusal) => refusal.to_string(),
-            Self::NodeUnreachable { address, why } => {
-                format!(
-                    "the node at {address} was asked who it is: {why}; start it with `serve --join` first"
-                )
-            }
-            Self::WrongNode { address, asked, found } => {
-                format!(
-                    "the node at {address} is called {found:?}, not {asked:?}; add it by that name, or name the address of {asked:?}"
-                )
-            }
-            Self::NodeNotBlank { name, address } => format!(
-                "{name:?} at {address} belongs to another cluster; start it with an empty directory and `serve --join`"
-            ),
-            Self::AddressDiffers { recorded, advertised } => format!(
-                "this node is recorded at {recorded} and says that it is reached at {advertised}: a new node would look for it at \
-                 {recorded}. If that leads here, start it with --advertise {recorded}; if not, stop it and record the other one with \
-                 `leasehold data recover --data DIR --only-survivor --listen-address {advertised}`, which ends all leases"
-            ),
-            Self::BadJson { why } => format!("the body is not a JSON object that is understood: {why}"),
-            Self::UnknownField { field, known } if known.is_empty() => {
-                format!("field {field:?} is not known; this request has none")
-            }
-            Self::UnknownField { field, known } => {
-                format!("field {field:?} is not known; there are: {}", known.join(", "))
-            }
-            Self::Numbers(error) => error.to_string(),
-            Self::BadField { field, why } | Self::Impossible { field, why } => format!("{field}: {why}"),
-            Self::BodyTooLarge { limit } => format!("the body is above the limit of {limit} bytes"),
-            Self::HeadersTooLarge { limit } => {
-                format!("path and headers are above the limit of {limit} bytes")
-            }
-            Self::RequestTimeout { limit } => {
-                format!("the body did not arrive whole within {} ms", limit.as_millis())
-            }
-            Self::NoSuchPath => "nothing is at this path; /openapi.json lists all".to_owned(),
-            Self::WrongMethod { allowed } => format!("this path takes {allowed}"),
-            Self::WrongContentType { found } => {
-                format!("content type {found:?} is not taken; send application/json")
-            }
-            Self::TooManyRequests { limit } => {
-                format!("limit of {limit} requests at once is reached; ask again later")
-            }
-        }
+        self.to_string()
+    }
+}
+
+/// A field that cannot be.
+pub fn bad_field(field: impl Into<String>, why: impl Display) -> ApiError {
+    ApiError::BadField { field: field.into(), why: why.to_string() }
+}
+
+fn refused(refusal: &Refusal) -> String {
+    match refusal {
+        Refusal::NotFree { resource, why } => format!("resource {resource} is not free: {}", not_free(why)),
+        refusal => refusal.to_string(),
+    }
+}
+
+fn failed(failure: &Failure) -> String {
+    match failure {
+        Failure::NotYourSession { session } => format!("this is not the key of session {session}"),
+        failure => failure.to_string(),
+    }
+}
+
+fn there_are(known: &[String]) -> String {
+    if known.is_empty() {
+        "this request has none".to_owned()
+    } else {
+        format!("there are: {}", known.join(", "))
     }
 }
 

@@ -18,6 +18,6 @@ mod text;
 pub mod view;
 pub mod word;
 
-pub use error::{ApiError, refusal_code};
+pub use error::{ApiError, bad_field, refusal_code};
 pub use key::{BadNonce, BadSessionKey, SessionKey, parse_nonce};
 pub use text::{Hex, Number, Object, quoted};

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 
 use leasehold_core::Token;
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error, Expected, MapAccess, Visitor};
 use serde::{Serialize, Serializer};
 
 use crate::key::{NUMBER_DIGITS, parse_hex, parse_number};
@@ -15,6 +15,11 @@ use crate::key::{NUMBER_DIGITS, parse_hex, parse_number};
 pub struct Number(pub u64);
 
 impl Number {
+    /// As a token.
+    pub const fn token(self) -> Token {
+        Token::from_u64(self.0)
+    }
+
     /// Digits and nothing else.
     ///
     /// # Errors
@@ -23,13 +28,6 @@ impl Number {
         let wrong =
             || format!("{} is not a whole number of 1 to {NUMBER_DIGITS} decimal digits", quoted(text));
         parse_number(text).map(Self).ok_or_else(wrong)
-    }
-}
-
-impl Number {
-    /// As a token.
-    pub const fn token(self) -> Token {
-        Token::from_u64(self.0)
     }
 }
 
@@ -71,10 +69,6 @@ impl Visitor<'_> for Text {
 
     fn visit_str<E>(self, text: &str) -> Result<String, E> {
         Ok(text.to_owned())
-    }
-
-    fn visit_string<E>(self, text: String) -> Result<String, E> {
-        Ok(text)
     }
 }
 
@@ -178,20 +172,12 @@ impl Visitor<'_> for WholeVisitor {
     }
 
     fn visit_i64<E: Error>(self, value: i64) -> Result<u64, E> {
-        u64::try_from(value).map_err(|_| E::custom(format_args!("{value} is not {}", Expected(&self))))
+        u64::try_from(value).map_err(|_| E::custom(format_args!("{value} is not {}", &self as &dyn Expected)))
     }
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<u64, E> {
-        whole_double(value)
-            .ok_or_else(|| E::custom(format_args!("{} is not {}", shown(value), Expected(&self))))
-    }
-}
-
-struct Expected<'a>(&'a WholeVisitor);
-
-impl fmt::Display for Expected<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.expecting(f)
+        let wrong = || E::custom(format_args!("{} is not {}", shown(value), &self as &dyn Expected));
+        whole_double(value).ok_or_else(wrong)
     }
 }
 

@@ -1,5 +1,42 @@
 //! Answers as JSON. These field names are an interface: v1 may add to them and changes none. What does not apply is null.
 
+/// Answers: each member with its type and where it comes from. With `new` an answer is made of what the table shows, with `from` of what a
+/// call gives.
+macro_rules! views {
+    (@new $name:ident $of:ident: $source:ty, { $($made:tt)* }) => {
+        impl $name {
+            /// As the table shows it.
+            pub fn new($of: $source) -> Self {
+                Self { $($made)* }
+            }
+        }
+    };
+    (@from $name:ident $of:ident: $source:ty, { $($made:tt)* }) => {
+        impl From<$source> for $name {
+            fn from($of: $source) -> Self {
+                Self { $($made)* }
+            }
+        }
+    };
+    ($(
+        $(#[$about:meta])*
+        $name:ident $way:ident($of:ident: $source:ty) {$(
+            $(#[$said:meta])*
+            $visible:vis $member:ident: $type:ty = $value:expr
+        ),* $(,)?}
+    )+) => {$(
+        $(#[$about])*
+        #[derive(Debug, Serialize)]
+        #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+        pub struct $name {$(
+            $(#[$said])*
+            $visible $member: $type,
+        )*}
+
+        views!(@$way $name $of: $source, { $($member: $value),* });
+    )+};
+}
+
 mod cluster;
 mod event;
 mod gaps;
@@ -7,14 +44,14 @@ mod lease;
 
 use leasehold_core::protocol::{self, TokenCheck};
 use leasehold_core::table::{AlarmView, LeaseView, PastView, SessionView};
-use leasehold_core::{Millis, Revision, Value};
+use leasehold_core::{Millis, Revision, Token, Value};
 use serde::Serialize;
 
 pub use self::cluster::{Changed, Cluster, LocalCluster, LocalMember, Member, Transferred};
 pub use self::event::{Changes, Event};
 pub use self::gaps::{Gap, GapPart, GapSide, Gaps, NameGaps, Outage};
-use self::lease::value_fields;
 pub use self::lease::{Alarm, Draining, Ending, Holder, Lease, Offer, Past, Readiness, Session, Waiter};
+use self::lease::{digits, text};
 use crate::answer::{self, AtRevision, Page};
 use crate::{ApiError, Number};
 
@@ -23,58 +60,57 @@ use crate::{ApiError, Number};
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct Done {}
 
-/// A session that was opened.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
-pub struct Opened {
-    session: Number,
-    /// A secret: it goes into the header `Leasehold-Session` of every call for this session.
-    session_key: String,
-    ttl_ms: u64,
-    drift_ppm: u32,
-    /// Whether the session existed already: then nothing was renewed.
-    repeated: bool,
-    /// The renewal that the open counts as; null if it was repeated.
-    renewal: Option<Number>,
-    renew_every_ms: Option<u64>,
-    margin_ms: Option<u64>,
+impl From<()> for Done {
+    fn from((): ()) -> Self {
+        Self {}
+    }
 }
 
-/// A session that was renewed, with everything it has.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
-pub struct Renewed {
-    renewal: Number,
-    leases: Vec<Held>,
-    waits: Vec<Wait>,
-}
+views! {
+    /// A session that was opened.
+    Opened from(opened: answer::SessionOpened) {
+        session: Number = opened.key.id.get().into(),
+        /// A secret: it goes into the header `Leasehold-Session` of every call for this session.
+        session_key: String = opened.key.reveal(),
+        ttl_ms: u64 = opened.ttl.get(),
+        drift_ppm: u32 = opened.drift.ppm(),
+        /// Whether the session existed already: then nothing was renewed.
+        repeated: bool = opened.repeated,
+        /// The renewal that the open counts as; null if it was repeated.
+        // A client that repeats an open may not know when it was first sent: only a renewal counts for it.
+        renewal: Option<Number> = (!opened.repeated).then(|| 0.into()),
+        renew_every_ms: Option<u64> = opened.advice.map(|advice| advice.renew_every.get()),
+        margin_ms: Option<u64> = opened.advice.map(|advice| advice.margin.get()),
+    }
 
-/// A lease of a session.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
-pub struct Held {
-    #[serde(flatten)]
-    grant: Grant,
-    release_requested: bool,
-}
+    /// A session that was renewed, with everything it has.
+    Renewed from(renewed: answer::SessionRenewed) {
+        renewal: Number = renewed.renewal.get().into(),
+        leases: Vec<Held> = renewed.holdings.leases.iter().map(Held::new).collect(),
+        waits: Vec<Wait> = renewed.holdings.waits.iter().map(Wait::new).collect(),
+    }
 
-/// A lease that was granted.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
-pub struct Grant {
-    resource: String,
-    token: Number,
-    /// The token to send with writes.
-    fence_token: Number,
-    slot: Option<u32>,
-}
+    /// A lease of a session.
+    Held new(held: &leasehold_core::HeldLease) {
+        #[serde(flatten)]
+        grant: Grant = Grant::new(&held.grant),
+        release_requested: bool = held.release_requested,
+    }
 
-/// A wait of a session.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
-pub struct Wait {
-    acquire: Number,
-    resources: Vec<String>,
+    /// A lease that was granted.
+    Grant new(grant: &leasehold_core::Grant) {
+        resource: String = grant.resource.to_string(),
+        token: Number = grant.token.get().into(),
+        /// The token to send with writes.
+        fence_token: Number = grant.fence.get().into(),
+        slot: Option<u32> = grant.slot,
+    }
+
+    /// A wait of a session.
+    Wait new(wait: &leasehold_core::Waited) {
+        acquire: Number = wait.acquire.get().into(),
+        resources: Vec<String> = wait.resources.iter().map(ToString::to_string).collect(),
+    }
 }
 
 /// What became of an acquire.
@@ -99,187 +135,8 @@ pub struct Cancelled {
     leases: Vec<Grant>,
 }
 
-/// One resource, or null if it was never held or is forgotten.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
-pub struct LeaseAnswer {
-    revision: Number,
-    lease: Option<Lease>,
-}
-
-/// A page of resources.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
-pub struct Leases {
-    revision: Number,
-    leases: Vec<Lease>,
-    /// Give it as `after` for the next page; null at the end.
-    next: Option<String>,
-}
-
-/// A page of sessions.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
-pub struct Sessions {
-    revision: Number,
-    sessions: Vec<Session>,
-    /// Give it as `after` for the next page; null at the end.
-    next: Option<Number>,
-}
-
-/// Whether a token is current.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
-pub struct Check {
-    revision: Number,
-    #[cfg_attr(feature = "openapi", schemars(extend("enum" = ["current", "ended", "not-known", "ahead"])))]
-    state: &'static str,
-    ending: Option<Ending>,
-    newest: Option<Number>,
-}
-
-/// The alarms that are raised.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
-pub struct Alarms {
-    revision: Number,
-    alarms: Vec<Alarm>,
-}
-
-/// The leases of the past on a resource.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
-pub struct History {
-    revision: Number,
-    history: Vec<Past>,
-}
-
-/// A lease that was ended.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
-pub struct Revoked {
-    /// For how long at most the resource still goes to nobody.
-    held_back_ms: u64,
-}
-
-/// The holder that was asked to release.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
-pub struct Asked {
-    token: Number,
-    label: String,
-}
-
-/// A register, or null if it is not written or went with its lease.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
-pub struct RegisterAnswer {
-    revision: Number,
-    register: Option<Register>,
-}
-
-/// What a register holds.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
-pub struct Register {
-    value: Option<String>,
-    value_hex: Option<String>,
-    token: Number,
-}
-
-/// The service itself.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
-pub struct Status {
-    version: String,
-    pid: u32,
-    sessions: u64,
-    resources: u64,
-    revision: Number,
-    log_time_ms: u64,
-    log_time_cut_ms: u64,
-}
-
-/// A problem as RFC 9457 has it, with a code, its kind, and what else the code knows.
-#[derive(Debug, Serialize)]
-pub struct Problem<'a> {
-    r#type: &'static str,
-    title: &'a str,
-    status: u16,
-    detail: String,
-    code: &'static str,
-    kind: &'static str,
-    request_id: &'a str,
-    #[serde(flatten)]
-    more: serde_json::Map<String, serde_json::Value>,
-}
-
-impl<'a> Problem<'a> {
-    /// Of an error; the title is that of its status.
-    pub fn new(error: &ApiError, title: &'a str, request_id: &'a str) -> Self {
-        let more = match error.details() {
-            serde_json::Value::Object(more) => more,
-            _ => serde_json::Map::new(),
-        };
-        let (status, detail) = (error.http_status(), error.message());
-        let (code, kind) = (error.code(), error.kind().as_str());
-        Self { r#type: "about:blank", title, status, detail, code, kind, request_id, more }
-    }
-}
-
-impl From<()> for Done {
-    fn from((): ()) -> Self {
-        Self {}
-    }
-}
-
-impl From<answer::SessionOpened> for Opened {
-    fn from(opened: answer::SessionOpened) -> Self {
-        Self {
-            session: opened.key.id.get().into(),
-            session_key: opened.key.reveal(),
-            ttl_ms: opened.ttl.get(),
-            drift_ppm: opened.drift.ppm(),
-            repeated: opened.repeated,
-            // A client that repeats an open may not know when it was first sent: only a renewal counts for it.
-            renewal: (!opened.repeated).then(|| 0.into()),
-            renew_every_ms: opened.advice.map(|advice| advice.renew_every.get()),
-            margin_ms: opened.advice.map(|advice| advice.margin.get()),
-        }
-    }
-}
-
-impl From<answer::SessionRenewed> for Renewed {
-    fn from(renewed: answer::SessionRenewed) -> Self {
-        let held = |held: &leasehold_core::HeldLease| Held {
-            grant: Grant::from(&held.grant),
-            release_requested: held.release_requested,
-        };
-        let wait = |wait: &leasehold_core::Waited| Wait {
-            acquire: wait.acquire.get().into(),
-            resources: wait.resources.iter().map(ToString::to_string).collect(),
-        };
-        Self {
-            renewal: renewed.renewal.get().into(),
-            leases: renewed.holdings.leases.iter().map(held).collect(),
-            waits: renewed.holdings.waits.iter().map(wait).collect(),
-        }
-    }
-}
-
-impl From<&leasehold_core::Grant> for Grant {
-    fn from(grant: &leasehold_core::Grant) -> Self {
-        Self {
-            resource: grant.resource.to_string(),
-            token: grant.token.get().into(),
-            fence_token: grant.fence.get().into(),
-            slot: grant.slot,
-        }
-    }
-}
-
 fn grants(grants: &[leasehold_core::Grant]) -> Vec<Grant> {
-    grants.iter().map(Grant::from).collect()
+    grants.iter().map(Grant::new).collect()
 }
 
 impl From<answer::Acquired> for Acquired {
@@ -307,26 +164,87 @@ impl From<answer::Cancelled> for Cancelled {
     }
 }
 
-impl From<AtRevision<Option<LeaseView>>> for LeaseAnswer {
-    fn from(seen: AtRevision<Option<LeaseView>>) -> Self {
-        Self { revision: number(seen.revision), lease: seen.answer.as_ref().map(Lease::new) }
+views! {
+    /// One resource, or null if it was never held or is forgotten.
+    LeaseAnswer from(seen: AtRevision<Option<LeaseView>>) {
+        revision: Number = number(seen.revision),
+        lease: Option<Lease> = seen.answer.as_ref().map(Lease::new),
+    }
+
+    /// A page of resources.
+    Leases from(seen: AtRevision<Page<LeaseView>>) {
+        revision: Number = number(seen.revision),
+        leases: Vec<Lease> = seen.answer.items.iter().map(Lease::new).collect(),
+        /// Give it as `after` for the next page; null at the end.
+        next: Option<String> = seen.answer.next().map(|last| last.resource.to_string()),
+    }
+
+    /// A page of sessions.
+    Sessions from(seen: AtRevision<Page<SessionView>>) {
+        revision: Number = number(seen.revision),
+        sessions: Vec<Session> = seen.answer.items.iter().map(Session::new).collect(),
+        /// Give it as `after` for the next page; null at the end.
+        next: Option<Number> = seen.answer.next().map(|last| last.session.get().into()),
+    }
+
+    /// The alarms that are raised.
+    Alarms from(seen: AtRevision<Vec<AlarmView>>) {
+        revision: Number = number(seen.revision),
+        alarms: Vec<Alarm> = seen.answer.iter().map(Alarm::new).collect(),
+    }
+
+    /// The leases of the past on a resource.
+    History from(seen: AtRevision<Vec<PastView>>) {
+        revision: Number = number(seen.revision),
+        history: Vec<Past> = seen.answer.iter().map(Past::new).collect(),
+    }
+
+    /// A lease that was ended.
+    Revoked from(held_back: Millis) {
+        /// For how long at most the resource still goes to nobody.
+        held_back_ms: u64 = held_back.get(),
+    }
+
+    /// The holder that was asked to release.
+    Asked from(asked: answer::Asked) {
+        token: Number = asked.token.get().into(),
+        label: String = asked.holder.to_string(),
+    }
+
+    /// A register, or null if it is not written or went with its lease.
+    RegisterAnswer from(seen: AtRevision<Option<(Value, Token)>>) {
+        revision: Number = number(seen.revision),
+        register: Option<Register> = seen.answer.as_ref().map(Register::new),
+    }
+
+    /// What a register holds.
+    Register new(register: &(Value, Token)) {
+        value: Option<String> = text(&register.0),
+        value_hex: Option<String> = digits(&register.0),
+        token: Number = register.1.get().into(),
+    }
+
+    /// The service itself.
+    Status from(status: protocol::Status) {
+        version: String = status.version,
+        pid: u32 = status.pid,
+        sessions: u64 = status.sessions,
+        resources: u64 = status.resources,
+        revision: Number = status.applied.into(),
+        log_time_ms: u64 = status.log_time.get(),
+        log_time_cut_ms: u64 = status.cut.get(),
     }
 }
 
-impl From<AtRevision<Page<LeaseView>>> for Leases {
-    fn from(seen: AtRevision<Page<LeaseView>>) -> Self {
-        let next = seen.answer.next().map(|last| last.resource.to_string());
-        let leases = seen.answer.items.iter().map(Lease::new).collect();
-        Self { revision: number(seen.revision), leases, next }
-    }
-}
-
-impl From<AtRevision<Page<SessionView>>> for Sessions {
-    fn from(seen: AtRevision<Page<SessionView>>) -> Self {
-        let next = seen.answer.next().map(|last| last.session.get().into());
-        let sessions = seen.answer.items.iter().map(Session::new).collect();
-        Self { revision: number(seen.revision), sessions, next }
-    }
+/// Whether a token is current.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+pub struct Check {
+    revision: Number,
+    #[cfg_attr(feature = "openapi", schemars(extend("enum" = ["current", "ended", "not-known", "ahead"])))]
+    state: &'static str,
+    ending: Option<Ending>,
+    newest: Option<Number>,
 }
 
 impl From<AtRevision<TokenCheck>> for Check {
@@ -341,51 +259,30 @@ impl From<AtRevision<TokenCheck>> for Check {
     }
 }
 
-impl From<AtRevision<Vec<AlarmView>>> for Alarms {
-    fn from(seen: AtRevision<Vec<AlarmView>>) -> Self {
-        Self { revision: number(seen.revision), alarms: seen.answer.iter().map(Alarm::new).collect() }
-    }
+/// A problem as RFC 9457 has it, with a code, its kind, and what else the code knows.
+#[derive(Debug, Serialize)]
+pub struct Problem<'a> {
+    r#type: &'static str,
+    title: &'a str,
+    status: u16,
+    detail: String,
+    code: &'static str,
+    kind: &'static str,
+    request_id: &'a str,
+    #[serde(flatten)]
+    more: serde_json::Map<String, serde_json::Value>,
 }
 
-impl From<AtRevision<Vec<PastView>>> for History {
-    fn from(seen: AtRevision<Vec<PastView>>) -> Self {
-        Self { revision: number(seen.revision), history: seen.answer.iter().map(Past::new).collect() }
-    }
-}
-
-impl From<Millis> for Revoked {
-    fn from(held_back: Millis) -> Self {
-        Self { held_back_ms: held_back.get() }
-    }
-}
-
-impl From<answer::Asked> for Asked {
-    fn from(asked: answer::Asked) -> Self {
-        Self { token: asked.token.get().into(), label: asked.holder.to_string() }
-    }
-}
-
-impl From<AtRevision<Option<(Value, leasehold_core::Token)>>> for RegisterAnswer {
-    fn from(seen: AtRevision<Option<(Value, leasehold_core::Token)>>) -> Self {
-        let register = |(value, token): &(Value, leasehold_core::Token)| {
-            let (value, value_hex) = value_fields(value);
-            Register { value, value_hex, token: token.get().into() }
+impl<'a> Problem<'a> {
+    /// Of an error; the title is that of its status.
+    pub fn new(error: &ApiError, title: &'a str, request_id: &'a str) -> Self {
+        let more = match error.details() {
+            serde_json::Value::Object(more) => more,
+            _ => serde_json::Map::new(),
         };
-        Self { revision: number(seen.revision), register: seen.answer.as_ref().map(register) }
-    }
-}
-
-impl From<protocol::Status> for Status {
-    fn from(status: protocol::Status) -> Self {
-        Self {
-            version: status.version,
-            pid: status.pid,
-            sessions: status.sessions,
-            resources: status.resources,
-            revision: status.applied.into(),
-            log_time_ms: status.log_time.get(),
-            log_time_cut_ms: status.cut.get(),
-        }
+        let (status, detail) = (error.http_status(), error.message());
+        let (code, kind) = (error.code(), error.kind().as_str());
+        Self { r#type: "about:blank", title, status, detail, code, kind, request_id, more }
     }
 }
 

@@ -72,127 +72,55 @@ type Answered<T> = Result<Response<T>, Status>;
 /// A stream of answers.
 type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
-#[tonic::async_trait]
-impl Leasehold for Grpc {
-    type SessionStream = Answers<pb::SessionOut>;
-    type WatchStream = Answers<pb::WatchResponse>;
+/// The calls with one answer: how each is called here, what it takes and gives, and what it is counted as.
+macro_rules! leasehold {
+    ($($call:ident($asked:ident) -> $answer:ident, $operation:literal;)+) => {
+        #[tonic::async_trait]
+        impl Leasehold for Grpc {
+            type SessionStream = Answers<pb::SessionOut>;
+            type WatchStream = Answers<pb::WatchResponse>;
 
-    async fn session(&self, request: Request<Streaming<pb::SessionIn>>) -> Answered<Self::SessionStream> {
-        Ok(Response::new(session::begin(request.into_inner(), self.door.clone(), self.limits.write_timeout)))
-    }
+            async fn session(&self, request: Request<Streaming<pb::SessionIn>>) -> Answered<Self::SessionStream> {
+                Ok(Response::new(session::begin(request.into_inner(), self.door.clone(), self.limits.write_timeout)))
+            }
 
-    async fn open_session(
-        &self,
-        request: Request<pb::OpenSessionRequest>,
-    ) -> Answered<pb::OpenSessionResponse> {
-        calls::unary(&self.metrics, "open", request, |m| calls::open_session(&self.ops, m)).await
-    }
+            async fn watch(&self, request: Request<pb::WatchRequest>) -> Answered<Self::WatchStream> {
+                let (_, extensions, message) = request.into_parts();
+                let limit = self.limits.max_watches;
+                let begun = watch::begin(message, &self.ops, &self.counts, limit, extensions.get());
+                let code = begun.as_ref().map_or_else(ApiError::code, |_| "ok");
+                self.metrics.count("grpc", "watch", code, Duration::ZERO);
+                begun.map(Response::new).map_err(|fault| status::of("watch", &fault))
+            }
 
-    async fn renew_session(
-        &self,
-        request: Request<pb::RenewSessionRequest>,
-    ) -> Answered<pb::RenewSessionResponse> {
-        calls::unary(&self.metrics, "renew", request, |m| calls::renew_session(&self.ops, m)).await
-    }
+            $(async fn $call(&self, request: Request<pb::$asked>) -> Answered<pb::$answer> {
+                calls::unary(&self.metrics, $operation, request, |m| calls::$call(&self.ops, m)).await
+            })+
+        }
+    };
+}
 
-    async fn close_session(
-        &self,
-        request: Request<pb::CloseSessionRequest>,
-    ) -> Answered<pb::CloseSessionResponse> {
-        calls::unary(&self.metrics, "close", request, |m| calls::close_session(&self.ops, m)).await
-    }
-
-    async fn list_sessions(
-        &self,
-        request: Request<pb::ListSessionsRequest>,
-    ) -> Answered<pb::ListSessionsResponse> {
-        calls::unary(&self.metrics, "sessions", request, |m| calls::list_sessions(&self.ops, m)).await
-    }
-
-    async fn acquire(&self, request: Request<pb::AcquireRequest>) -> Answered<pb::AcquireResponse> {
-        calls::unary(&self.metrics, "acquire", request, |m| calls::acquire(&self.ops, m)).await
-    }
-
-    async fn release(&self, request: Request<pb::ReleaseRequest>) -> Answered<pb::ReleaseResponse> {
-        calls::unary(&self.metrics, "release", request, |m| calls::release(&self.ops, m)).await
-    }
-
-    async fn set_value(&self, request: Request<pb::SetValueRequest>) -> Answered<pb::SetValueResponse> {
-        calls::unary(&self.metrics, "set-value", request, |m| calls::set_value(&self.ops, m)).await
-    }
-
-    async fn drain(&self, request: Request<pb::DrainRequest>) -> Answered<pb::DrainResponse> {
-        calls::unary(&self.metrics, "drain", request, |m| calls::drain(&self.ops, m)).await
-    }
-
-    async fn ready(&self, request: Request<pb::ReadyRequest>) -> Answered<pb::ReadyResponse> {
-        calls::unary(&self.metrics, "set-ready", request, |m| calls::ready(&self.ops, m)).await
-    }
-
-    async fn cancel(&self, request: Request<pb::CancelRequest>) -> Answered<pb::CancelResponse> {
-        calls::unary(&self.metrics, "cancel", request, |m| calls::cancel(&self.ops, m)).await
-    }
-
-    async fn get_lease(&self, request: Request<pb::GetLeaseRequest>) -> Answered<pb::GetLeaseResponse> {
-        calls::unary(&self.metrics, "get", request, |m| calls::get_lease(&self.ops, m)).await
-    }
-
-    async fn list_leases(&self, request: Request<pb::ListLeasesRequest>) -> Answered<pb::ListLeasesResponse> {
-        calls::unary(&self.metrics, "list", request, |m| calls::list_leases(&self.ops, m)).await
-    }
-
-    async fn check_token(&self, request: Request<pb::CheckTokenRequest>) -> Answered<pb::CheckTokenResponse> {
-        calls::unary(&self.metrics, "check", request, |m| calls::check_token(&self.ops, m)).await
-    }
-
-    async fn history(&self, request: Request<pb::HistoryRequest>) -> Answered<pb::HistoryResponse> {
-        calls::unary(&self.metrics, "history", request, |m| calls::history(&self.ops, m)).await
-    }
-
-    async fn gaps(&self, request: Request<pb::GapsRequest>) -> Answered<pb::GapsResponse> {
-        calls::unary(&self.metrics, "gaps", request, |m| calls::gaps(&self.ops, m)).await
-    }
-
-    async fn revoke(&self, request: Request<pb::RevokeRequest>) -> Answered<pb::RevokeResponse> {
-        calls::unary(&self.metrics, "revoke", request, |m| calls::revoke(&self.ops, m)).await
-    }
-
-    async fn list_alarms(&self, request: Request<pb::ListAlarmsRequest>) -> Answered<pb::ListAlarmsResponse> {
-        calls::unary(&self.metrics, "alarms", request, |m| calls::list_alarms(&self.ops, m)).await
-    }
-
-    async fn clear_alarm(&self, request: Request<pb::ClearAlarmRequest>) -> Answered<pb::ClearAlarmResponse> {
-        calls::unary(&self.metrics, "clear-alarm", request, |m| calls::clear_alarm(&self.ops, m)).await
-    }
-
-    async fn ask_release(&self, request: Request<pb::AskReleaseRequest>) -> Answered<pb::AskReleaseResponse> {
-        calls::unary(&self.metrics, "ask-release", request, |m| calls::ask_release(&self.ops, m)).await
-    }
-
-    async fn write_register(
-        &self,
-        request: Request<pb::WriteRegisterRequest>,
-    ) -> Answered<pb::WriteRegisterResponse> {
-        calls::unary(&self.metrics, "write-register", request, |m| calls::write_register(&self.ops, m)).await
-    }
-
-    async fn read_register(
-        &self,
-        request: Request<pb::ReadRegisterRequest>,
-    ) -> Answered<pb::ReadRegisterResponse> {
-        calls::unary(&self.metrics, "read-register", request, |m| calls::read_register(&self.ops, m)).await
-    }
-
-    async fn get_status(&self, request: Request<pb::GetStatusRequest>) -> Answered<pb::GetStatusResponse> {
-        calls::unary(&self.metrics, "status", request, |m| calls::get_status(&self.ops, m)).await
-    }
-
-    async fn watch(&self, request: Request<pb::WatchRequest>) -> Answered<Self::WatchStream> {
-        let (_, extensions, message) = request.into_parts();
-        let limit = self.limits.max_watches;
-        let begun = watch::begin(message, &self.ops, &self.counts, limit, extensions.get());
-        let code = begun.as_ref().map_or_else(ApiError::code, |_| "ok");
-        self.metrics.count("grpc", "watch", code, Duration::ZERO);
-        begun.map(Response::new).map_err(|fault| status::of("watch", &fault))
-    }
+leasehold! {
+    open_session(OpenSessionRequest) -> OpenSessionResponse, "open";
+    renew_session(RenewSessionRequest) -> RenewSessionResponse, "renew";
+    close_session(CloseSessionRequest) -> CloseSessionResponse, "close";
+    list_sessions(ListSessionsRequest) -> ListSessionsResponse, "sessions";
+    acquire(AcquireRequest) -> AcquireResponse, "acquire";
+    release(ReleaseRequest) -> ReleaseResponse, "release";
+    set_value(SetValueRequest) -> SetValueResponse, "set-value";
+    drain(DrainRequest) -> DrainResponse, "drain";
+    ready(ReadyRequest) -> ReadyResponse, "set-ready";
+    cancel(CancelRequest) -> CancelResponse, "cancel";
+    get_lease(GetLeaseRequest) -> GetLeaseResponse, "get";
+    list_leases(ListLeasesRequest) -> ListLeasesResponse, "list";
+    check_token(CheckTokenRequest) -> CheckTokenResponse, "check";
+    history(HistoryRequest) -> HistoryResponse, "history";
+    gaps(GapsRequest) -> GapsResponse, "gaps";
+    revoke(RevokeRequest) -> RevokeResponse, "revoke";
+    list_alarms(ListAlarmsRequest) -> ListAlarmsResponse, "alarms";
+    clear_alarm(ClearAlarmRequest) -> ClearAlarmResponse, "clear-alarm";
+    ask_release(AskReleaseRequest) -> AskReleaseResponse, "ask-release";
+    write_register(WriteRegisterRequest) -> WriteRegisterResponse, "write-register";
+    read_register(ReadRegisterRequest) -> ReadRegisterResponse, "read-register";
+    get_status(GetStatusRequest) -> GetStatusResponse, "status";
 }

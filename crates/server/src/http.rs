@@ -14,7 +14,6 @@ mod side;
 mod watch;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use axum::Router;
 use axum::extract::State;
@@ -24,7 +23,6 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodFilter, on};
 use leasehold_api::call::{CALLS, Method, at_path};
 use leasehold_api::{ApiError, request as ask, view};
-use leasehold_core::protocol::Failure;
 use leasehold_host::{Repeats, Served};
 
 use self::answer::{Refused, shown};
@@ -33,7 +31,6 @@ use crate::config::{Config, HttpConfig};
 use crate::metrics::Metrics;
 use crate::ops::Operations;
 use crate::running::Counts;
-use crate::tcp::Counted;
 
 /// Everything that requests share. Clones share it too.
 #[derive(Debug, Clone)]
@@ -60,58 +57,32 @@ impl HttpState {
         let repeats = Repeats::default();
         Self { shared: Arc::new(Shared { ops, limits, max_watches, metrics, counts, repeats }) }
     }
-
-    fn ops(&self) -> &Operations {
-        &self.shared.ops
-    }
-
-    fn limits(&self) -> &HttpConfig {
-        &self.shared.limits
-    }
-
-    fn metrics(&self) -> &Metrics {
-        &self.shared.metrics
-    }
-
-    fn repeats(&self) -> &Repeats<(&'static str, &'static str)> {
-        &self.shared.repeats
-    }
-
-    /// Counts one more watch, if there may be one more. gRPC has its watches in the same count.
-    fn count_watch(&self) -> Result<Counted, ApiError> {
-        let counted = Counted::new(&self.shared.counts, |counts| &counts.watches);
-        let limit = self.shared.max_watches;
-        if self.shared.counts.watches.load(Ordering::Relaxed) > limit {
-            return Err(ApiError::Failed(Failure::TooManyWatches { limit }));
-        }
-        Ok(counted)
-    }
 }
 
 /// One operation as a handler: its request in, its view out.
 macro_rules! op {
     ($op:ident() -> $view:ident) => {
         |State(state): State<HttpState>, Fields(ask::Nothing {}): Fields<ask::Nothing>| async move {
-            shown::<_, view::$view>(state.ops().$op().await)
+            shown::<_, view::$view>(state.shared.ops.$op().await)
         }
     };
     ($op:ident(key) -> $view:ident) => {
         |State(state): State<HttpState>,
          ForSession(key): ForSession,
          Fields(ask::Nothing {}): Fields<ask::Nothing>| async move {
-            shown::<_, view::$view>(state.ops().$op(key).await)
+            shown::<_, view::$view>(state.shared.ops.$op(key).await)
         }
     };
     ($op:ident($request:ident) -> $view:ident) => {
         |State(state): State<HttpState>, Fields(request): Fields<ask::$request>| async move {
-            shown::<_, view::$view>(state.ops().$op(request).await)
+            shown::<_, view::$view>(state.shared.ops.$op(request).await)
         }
     };
     ($op:ident(key, $request:ident) -> $view:ident) => {
         |State(state): State<HttpState>,
          ForSession(key): ForSession,
          Fields(request): Fields<ask::$request>| async move {
-            shown::<_, view::$view>(state.ops().$op(key, request).await)
+            shown::<_, view::$view>(state.shared.ops.$op(key, request).await)
         }
     };
 }

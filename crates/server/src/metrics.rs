@@ -17,6 +17,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
+use prometheus_client::metrics::{MetricType, TypedMetric};
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::config::ServiceName;
@@ -35,6 +36,8 @@ const REQUEST_SECONDS: [f64; 14] =
 
 /// How long a scrape waits for the leader's word on the others.
 const CLUSTER_TIME: Duration = Duration::from_millis(250);
+
+type Written = Result<(), fmt::Error>;
 
 /// Which requests.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -132,22 +135,13 @@ impl Metrics {
 struct Doors(Arc<Counts>);
 
 impl Collector for Doors {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Written {
         let kinds = [("stream", &self.0.streams), ("http", &self.0.http)];
         let help = "Connections that are open, by what they speak";
-        let mut family = encoder.encode_descriptor(
-            "connections",
-            help,
-            None,
-            prometheus_client::metrics::MetricType::Gauge,
-        )?;
-        for (kind, count) in kinds {
-            let gauge = ConstGauge::new(as_i64(count.load(Ordering::Relaxed)));
-            gauge.encode(family.encode_family(&[("kind", kind)])?)?;
-        }
+        let open = kinds.map(|(kind, count)| ([("kind", kind)], whole(count.load(Ordering::Relaxed))));
+        family(&mut encoder, "connections", help, None, open)?;
         let help = "Watches over HTTP and gRPC that are open";
-        let watches = ConstGauge::new(as_i64(self.0.watches.load(Ordering::Relaxed)));
-        gauge(&mut encoder, "watches", help, &watches)
+        gauge(&mut encoder, "watches", help, self.0.watches.load(Ordering::Relaxed))
     }
 }
 
@@ -156,31 +150,35 @@ impl Collector for Doors {
 struct Node(Inspection);
 
 impl Collector for Node {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Written {
         table::encode(&self.0, &mut encoder)
     }
 }
 
-fn gauge(
-    encoder: &mut DescriptorEncoder<'_>,
-    name: &str,
-    help: &str,
-    gauge: &ConstGauge<i64>,
-) -> Result<(), fmt::Error> {
-    let kind = prometheus_client::metrics::MetricType::Gauge;
-    gauge.encode(encoder.encode_descriptor(name, help, None, kind)?)
+fn gauge(to: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: impl TryInto<i64>) -> Written {
+    whole(value).encode(to.encode_descriptor(name, help, None, MetricType::Gauge)?)
 }
 
-fn counter(
-    encoder: &mut DescriptorEncoder<'_>,
-    name: &str,
-    help: &str,
-    value: u64,
-) -> Result<(), fmt::Error> {
-    let kind = prometheus_client::metrics::MetricType::Counter;
-    ConstCounter::new(value).encode(encoder.encode_descriptor(name, help, None, kind)?)
+fn counter(to: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: u64) -> Written {
+    ConstCounter::new(value).encode(to.encode_descriptor(name, help, None, MetricType::Counter)?)
 }
 
-fn as_i64(count: usize) -> i64 {
-    i64::try_from(count).unwrap_or(i64::MAX)
+/// One metric for each of its labels.
+fn family<L: EncodeLabelSet, M: EncodeMetric + TypedMetric>(
+    to: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    unit: Option<&Unit>,
+    metrics: impl IntoIterator<Item = (L, M)>,
+) -> Written {
+    let mut family = to.encode_descriptor(name, help, unit, M::TYPE)?;
+    for (labels, metric) in metrics {
+        metric.encode(family.encode_family(&labels)?)?;
+    }
+    Ok(())
+}
+
+/// A gauge of a whole number, which may be one that Prometheus cannot hold.
+fn whole(value: impl TryInto<i64>) -> ConstGauge<i64> {
+    ConstGauge::new(value.try_into().unwrap_or(i64::MAX))
 }

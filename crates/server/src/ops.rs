@@ -21,6 +21,20 @@ use leasehold_host::{Asking, Caller};
 
 pub(crate) use self::cluster::not_now;
 
+/// What comes of an operation.
+pub(crate) type Outcome<T> = Result<T, ApiError>;
+
+/// Picks what an answer of one kind says; an answer of another kind says nothing.
+macro_rules! pick {
+    ($answer:pat => $said:expr) => {
+        |answer| match answer {
+            $answer => Some($said),
+            _ => None,
+        }
+    };
+}
+use pick;
+
 /// The node, for single calls.
 #[derive(Debug, Clone)]
 pub(crate) struct Operations {
@@ -51,7 +65,7 @@ impl Operations {
     }
 
     /// Opens a session, or finds it again by its nonce. Without a nonce one is drawn, and a lost answer cannot be asked for again.
-    pub(crate) async fn open(&self, open: request::Open) -> Result<SessionOpened, ApiError> {
+    pub(crate) async fn open(&self, open: request::Open) -> Outcome<SessionOpened> {
         let leasehold_api::answer::OpenSession { label, ttl, numbers, policies, nonce } = open.check();
         let own = if numbers.is_empty() { None } else { self.judge(numbers, ttl).await? };
         let nonce = match nonce {
@@ -66,18 +80,17 @@ impl Operations {
     }
 
     /// Whether a holder's own numbers fit the clocks that this service allows.
-    async fn judge(&self, numbers: OwnNumbers, ttl: Millis) -> Result<Option<Advice>, ApiError> {
-        let stopped = || Failure::Unavailable { why: "the service has stopped".into() };
-        let rules = self.caller.inspect().await.ok_or_else(stopped)?;
+    async fn judge(&self, numbers: OwnNumbers, ttl: Millis) -> Outcome<Option<Advice>> {
+        let rules = self.look().await?;
         if !rules.ready {
             // What it goes by may not be what its cluster goes by.
-            return Err(Failure::Unavailable { why: "this node knows no leader".into() }.into());
+            return Err(not_now("this node knows no leader"));
         }
         numbers.judge(ttl, rules.max_ttl, rules.drift).map_err(ApiError::Numbers)
     }
 
     /// Renews a session. The answer lists what it has; the renewal counts for these leases and no others.
-    pub(crate) async fn renew(&self, key: SessionKey) -> Result<SessionRenewed, ApiError> {
+    pub(crate) async fn renew(&self, key: SessionKey) -> Outcome<SessionRenewed> {
         match self.plain(key, protocol::Plain::Renew).await? {
             Reply::Renewed(renewed) => {
                 let holdings = renewed.holdings.unwrap_or_default();
@@ -88,7 +101,7 @@ impl Operations {
     }
 
     /// Ends a session and all its leases.
-    pub(crate) async fn close(&self, key: SessionKey) -> Result<(), ApiError> {
+    pub(crate) async fn close(&self, key: SessionKey) -> Outcome<()> {
         match self.plain(key, protocol::Plain::Command { op: Op::Close, hold: false }).await? {
             Reply::Closed => Ok(()),
             _ => Err(misfit()),
@@ -96,11 +109,7 @@ impl Operations {
     }
 
     /// Asks for leases. A call that is queued is answered when its wait is over, or at once if it wants that.
-    pub(crate) async fn acquire(
-        &self,
-        key: SessionKey,
-        acquire: request::Acquire,
-    ) -> Result<Acquired, ApiError> {
+    pub(crate) async fn acquire(&self, key: SessionKey, acquire: request::Acquire) -> Outcome<Acquired> {
         let (acquire, hold) = acquire.check()?;
         let command = protocol::Plain::Command { op: Op::Acquire(acquire), hold };
         match self.plain(key, command).await? {
@@ -117,51 +126,35 @@ impl Operations {
     }
 
     /// Gives a lease back; also the acknowledgement of a revoke.
-    pub(crate) async fn release(&self, key: SessionKey, release: request::Release) -> Result<(), ApiError> {
+    pub(crate) async fn release(&self, key: SessionKey, release: request::Release) -> Outcome<()> {
         let request::Release { resource, token, drained } = release;
         let (token, drained) = (token.token(), drained.unwrap_or(false));
-        match self.command(key, Op::Release { resource, token, drained }).await? {
-            Answer::Released => Ok(()),
-            _ => Err(misfit()),
-        }
+        self.done(key, Op::Release { resource, token, drained }, &Answer::Released).await
     }
 
     /// Shows another value with a lease held.
-    pub(crate) async fn set_value(&self, key: SessionKey, set: request::SetValue) -> Result<(), ApiError> {
+    pub(crate) async fn set_value(&self, key: SessionKey, set: request::SetValue) -> Outcome<()> {
         let (resource, token, value) = set.check()?;
-        match self.command(key, Op::SetValue { resource, token, value }).await? {
-            Answer::ValueSet => Ok(()),
-            _ => Err(misfit()),
-        }
+        self.done(key, Op::SetValue { resource, token, value }, &Answer::ValueSet).await
     }
 
     /// Shows that the work under a lease is being drained.
-    pub(crate) async fn drain(&self, key: SessionKey, drain: request::Drain) -> Result<(), ApiError> {
+    pub(crate) async fn drain(&self, key: SessionKey, drain: request::Drain) -> Outcome<()> {
         let within = drain.within()?;
         let request::Drain { resource, token, in_flight, .. } = drain;
         let token = token.token();
-        match self.command(key, Op::SetDraining { resource, token, in_flight, within }).await? {
-            Answer::DrainingShown => Ok(()),
-            _ => Err(misfit()),
-        }
+        self.done(key, Op::SetDraining { resource, token, in_flight, within }, &Answer::DrainingShown).await
     }
 
     /// Says that the holder is warming up, or that it is ready. Decides nothing about who is granted what: it moves the end of a gap.
-    pub(crate) async fn ready(&self, key: SessionKey, ready: request::Ready) -> Result<(), ApiError> {
+    pub(crate) async fn ready(&self, key: SessionKey, ready: request::Ready) -> Outcome<()> {
         let request::Ready { resource, token, ready } = ready;
         let (token, ready) = (token.token(), ready.unwrap_or(true));
-        match self.command(key, Op::SetReady { resource, token, ready }).await? {
-            Answer::ReadySet => Ok(()),
-            _ => Err(misfit()),
-        }
+        self.done(key, Op::SetReady { resource, token, ready }, &Answer::ReadySet).await
     }
 
     /// Gives up a wait.
-    pub(crate) async fn cancel(
-        &self,
-        key: SessionKey,
-        cancel: request::Cancel,
-    ) -> Result<Cancelled, ApiError> {
+    pub(crate) async fn cancel(&self, key: SessionKey, cancel: request::Cancel) -> Outcome<Cancelled> {
         let acquire = CommandNumber::new(cancel.acquire.0);
         match self.command(key, Op::Cancel { acquire }).await? {
             Answer::Cancelled => Ok(Cancelled::Cancelled),
@@ -175,150 +168,103 @@ impl Operations {
         &self,
         key: SessionKey,
         mut write: request::WriteRegister,
-    ) -> Result<(), ApiError> {
+    ) -> Outcome<()> {
         let value = write.value()?;
         let request::WriteRegister { resource, token, key: register, with_lease, .. } = write;
         let (token, with_lease) = (token.token(), with_lease.unwrap_or(false));
         let op = Op::WriteRegister { resource, token, key: register, value, with_lease };
-        match self.command(key, op).await? {
-            Answer::RegisterWritten => Ok(()),
-            _ => Err(misfit()),
-        }
+        self.done(key, op, &Answer::RegisterWritten).await
     }
 
     /// Ends somebody's lease. Gives back for how long at most the resource still goes to nobody.
-    pub(crate) async fn revoke(&self, revoke: request::Revoke) -> Result<Millis, ApiError> {
+    pub(crate) async fn revoke(&self, revoke: request::Revoke) -> Outcome<Millis> {
         let request::Revoke { resource, token, reason, by, now } = revoke;
         let (token, by, now) = (token.token(), self.by(by), now.unwrap_or(false));
         let operator = Operator::Revoke { resource, token, by, reason, now };
-        match self.reply(protocol::Request::Operator(operator)).await? {
-            Reply::Revoked { held_back } => Ok(held_back),
-            _ => Err(misfit()),
-        }
+        self.operator(operator, pick!(Reply::Revoked { held_back } => held_back)).await
     }
 
     /// Answers an alarm: the resource is granted again.
-    pub(crate) async fn clear_alarm(&self, clear: request::ClearAlarm) -> Result<(), ApiError> {
+    pub(crate) async fn clear_alarm(&self, clear: request::ClearAlarm) -> Outcome<()> {
         let request::ClearAlarm { resource, token, reason, by } = clear;
         let (token, by) = (token.token(), self.by(by));
         let operator = Operator::ClearAlarm { resource, token, by, reason };
-        match self.reply(protocol::Request::Operator(operator)).await? {
-            Reply::AlarmCleared => Ok(()),
-            _ => Err(misfit()),
-        }
+        self.operator(operator, pick!(Reply::AlarmCleared => ())).await
     }
 
     /// Asks whoever holds a resource to release it. A plain session learns of it with its next renewal.
-    pub(crate) async fn ask_release(&self, ask: request::AskRelease) -> Result<Asked, ApiError> {
+    pub(crate) async fn ask_release(&self, ask: request::AskRelease) -> Outcome<Asked> {
         let request::AskRelease { resource, token, by } = ask;
         let (token, by) = (token.map(leasehold_api::Number::token), self.by(by));
         let operator = Operator::AskRelease { resource, token, successor: None, by };
-        match self.reply(protocol::Request::Operator(operator)).await? {
-            Reply::Asked { token, holder } => Ok(Asked { token, holder }),
-            _ => Err(misfit()),
-        }
+        self.operator(operator, pick!(Reply::Asked { token, holder } => Asked { token, holder })).await
     }
 
     /// One resource; nothing if it was never held or is forgotten.
-    pub(crate) async fn get(
-        &self,
-        asked: request::Resource,
-    ) -> Result<AtRevision<Option<LeaseView>>, ApiError> {
-        self.read(Query::Lease(asked.resource), |answer| match answer {
-            ReadAnswer::Lease(lease) => Some(lease.map(|lease| *lease)),
-            _ => None,
-        })
-        .await
+    pub(crate) async fn get(&self, asked: request::Resource) -> Outcome<AtRevision<Option<LeaseView>>> {
+        let lease = pick!(ReadAnswer::Lease(lease) => lease.map(|lease| *lease));
+        self.read(Query::Lease(asked.resource), lease).await
     }
 
     /// A page of resources, in order of their names.
-    pub(crate) async fn list(&self, asked: request::Leases) -> Result<AtRevision<Page<LeaseView>>, ApiError> {
+    pub(crate) async fn list(&self, asked: request::Leases) -> Outcome<AtRevision<Page<LeaseView>>> {
         let (prefix, after, limit) = asked.check()?;
-        self.read(Query::Leases { prefix, after, limit }, |answer| match answer {
-            ReadAnswer::Leases { leases, more } => Some(Page { items: leases, more }),
-            _ => None,
-        })
-        .await
+        let page = pick!(ReadAnswer::Leases { leases, more } => Page { items: leases, more });
+        self.read(Query::Leases { prefix, after, limit }, page).await
     }
 
     /// A page of sessions, in order of their ids.
-    pub(crate) async fn sessions(
-        &self,
-        asked: request::Sessions,
-    ) -> Result<AtRevision<Page<SessionView>>, ApiError> {
+    pub(crate) async fn sessions(&self, asked: request::Sessions) -> Outcome<AtRevision<Page<SessionView>>> {
         let (after, limit) = asked.check()?;
-        self.read(Query::Sessions { after, limit }, |answer| match answer {
-            ReadAnswer::Sessions { sessions, more } => Some(Page { items: sessions, more }),
-            _ => None,
-        })
-        .await
+        let page = pick!(ReadAnswer::Sessions { sessions, more } => Page { items: sessions, more });
+        self.read(Query::Sessions { after, limit }, page).await
     }
 
     /// Whether a token is that of a present lease.
-    pub(crate) async fn check(&self, asked: request::Check) -> Result<AtRevision<TokenCheck>, ApiError> {
+    pub(crate) async fn check(&self, asked: request::Check) -> Outcome<AtRevision<TokenCheck>> {
         let request::Check { resource, token } = asked;
         let token = token.token();
-        self.read(Query::Check { resource, token }, |answer| match answer {
-            ReadAnswer::Check(check) => Some(check),
-            _ => None,
-        })
-        .await
+        self.read(Query::Check { resource, token }, pick!(ReadAnswer::Check(check) => check)).await
     }
 
     /// The leases of the past on a resource, newest first.
-    pub(crate) async fn history(
-        &self,
-        asked: request::Resource,
-    ) -> Result<AtRevision<Vec<PastView>>, ApiError> {
-        self.read(Query::History(asked.resource), |answer| match answer {
-            ReadAnswer::History(history) => Some(history),
-            _ => None,
-        })
-        .await
+    pub(crate) async fn history(&self, asked: request::Resource) -> Outcome<AtRevision<Vec<PastView>>> {
+        self.read(Query::History(asked.resource), pick!(ReadAnswer::History(history) => history)).await
     }
 
     /// The times in which nobody was known to act: of one name, or of a page of them.
-    pub(crate) async fn gaps(&self, asked: request::Gaps) -> Result<AtRevision<GapsView>, ApiError> {
+    pub(crate) async fn gaps(&self, asked: request::Gaps) -> Outcome<AtRevision<GapsView>> {
         let (of, last) = asked.check()?;
-        self.read(Query::Gaps { of, last }, |answer| match answer {
-            ReadAnswer::Gaps(gaps) => Some(gaps),
-            _ => None,
-        })
-        .await
+        self.read(Query::Gaps { of, last }, pick!(ReadAnswer::Gaps(gaps) => gaps)).await
     }
 
     /// The alarms that are raised, in order of their names.
-    pub(crate) async fn alarms(&self) -> Result<AtRevision<Vec<AlarmView>>, ApiError> {
-        self.read(Query::Alarms, |answer| match answer {
-            ReadAnswer::Alarms(alarms) => Some(alarms),
-            _ => None,
-        })
-        .await
+    pub(crate) async fn alarms(&self) -> Outcome<AtRevision<Vec<AlarmView>>> {
+        self.read(Query::Alarms, pick!(ReadAnswer::Alarms(alarms) => alarms)).await
     }
 
     /// A register and the token it was written with.
     pub(crate) async fn read_register(
         &self,
         asked: request::Register,
-    ) -> Result<AtRevision<Option<(Value, Token)>>, ApiError> {
+    ) -> Outcome<AtRevision<Option<(Value, Token)>>> {
         let request::Register { resource, key } = asked;
-        self.read(Query::Register { resource, key }, |answer| match answer {
-            ReadAnswer::Register(register) => Some(register),
-            _ => None,
-        })
-        .await
+        let register = pick!(ReadAnswer::Register(register) => register);
+        self.read(Query::Register { resource, key }, register).await
     }
 
     /// The service itself.
-    pub(crate) async fn status(&self) -> Result<Status, ApiError> {
-        let seen = self.read(Query::Status, |answer| match answer {
-            ReadAnswer::Status(status) => Some(status),
-            _ => None,
-        });
-        seen.await.map(|seen| seen.answer)
+    pub(crate) async fn status(&self) -> Outcome<Status> {
+        let seen = self.read(Query::Status, pick!(ReadAnswer::Status(status) => status)).await?;
+        Ok(seen.answer)
     }
 
-    async fn command(&self, key: SessionKey, op: Op) -> Result<Answer, ApiError> {
+    /// A command that is answered with nothing but that it is done.
+    async fn done(&self, key: SessionKey, op: Op, expected: &Answer) -> Outcome<()> {
+        if self.command(key, op).await? == *expected { Ok(()) } else { Err(misfit()) }
+    }
+
+    async fn command(&self, key: SessionKey, op: Op) -> Outcome<Answer> {
         match self.plain(key, protocol::Plain::Command { op, hold: false }).await? {
             Reply::Plain { answer: Answer::Refused(refusal), .. } => Err(refusal.into()),
             Reply::Plain { answer, .. } => Ok(answer),
@@ -326,11 +272,15 @@ impl Operations {
         }
     }
 
-    async fn plain(&self, key: SessionKey, plain: protocol::Plain) -> Result<Reply, ApiError> {
+    async fn operator<T>(&self, operator: Operator, pick: impl FnOnce(Reply) -> Option<T>) -> Outcome<T> {
+        pick(self.reply(protocol::Request::Operator(operator)).await?).ok_or_else(misfit)
+    }
+
+    async fn plain(&self, key: SessionKey, plain: protocol::Plain) -> Outcome<Reply> {
         self.reply(protocol::Request::Plain { session: key.id, nonce: key.nonce, plain }).await
     }
 
-    async fn reply(&self, request: protocol::Request) -> Result<Reply, ApiError> {
+    async fn reply(&self, request: protocol::Request) -> Outcome<Reply> {
         match self.caller.call(request).await {
             Response::Reply(Reply::Refused(refusal)) => Err(refusal.into()),
             Response::Reply(reply) => Ok(reply),
@@ -343,7 +293,7 @@ impl Operations {
         &self,
         query: Query,
         pick: impl FnOnce(ReadAnswer) -> Option<T>,
-    ) -> Result<AtRevision<T>, ApiError> {
+    ) -> Outcome<AtRevision<T>> {
         match self.caller.call(protocol::Request::Read(query)).await {
             Response::Read { revision, answer } => {
                 pick(answer).map(|answer| AtRevision { revision, answer }).ok_or_else(misfit)
@@ -359,12 +309,9 @@ const fn misfit() -> ApiError {
     ApiError::Failed(Failure::OutcomeUnknown)
 }
 
-fn draw_nonce() -> Result<Nonce, ApiError> {
+fn draw_nonce() -> Outcome<Nonce> {
     let mut nonce = [0; 16];
-    match getrandom::fill(&mut nonce) {
-        Ok(()) => Ok(Nonce(nonce)),
-        Err(error) => {
-            Err(Failure::Unavailable { why: format!("the machine gives no randomness: {error}") }.into())
-        }
-    }
+    let drawn = getrandom::fill(&mut nonce);
+    drawn.map_err(|error| not_now(&format!("the machine gives no randomness: {error}")))?;
+    Ok(Nonce(nonce))
 }

@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use leasehold_api::ApiError;
+use leasehold_core::protocol::Failure;
 use leasehold_host::{Accepting, Door, Repeats};
 use leasehold_wire::{FirstBytes, PREFACE, look_at_first_bytes};
 use rustix::net::sockopt;
@@ -40,6 +42,16 @@ impl Counted {
     pub(crate) fn new(counts: &Arc<Counts>, which: fn(&Counts) -> &AtomicUsize) -> Self {
         which(counts).fetch_add(1, Ordering::Relaxed);
         Self { counts: Arc::clone(counts), which }
+    }
+
+    /// Counts one more watch over HTTP or gRPC, if there may be one more.
+    pub(crate) fn watch(counts: &Arc<Counts>, limit: usize) -> Result<Self, ApiError> {
+        // Counted before it is judged: two that begin at once may both be refused, but never both be let in.
+        let counted = Self::new(counts, |counts| &counts.watches);
+        if counts.watches.load(Ordering::Relaxed) > limit {
+            return Err(Failure::TooManyWatches { limit }.into());
+        }
+        Ok(counted)
     }
 }
 

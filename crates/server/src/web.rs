@@ -13,6 +13,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
+use leasehold_api::ApiError;
 use leasehold_core::protocol::Failure;
 use leasehold_host::Served;
 use tokio::net::TcpStream;
@@ -82,9 +83,7 @@ impl Web {
             counts,
         }
     }
-}
 
-impl Web {
     fn watches(&self) -> ConnectionWatches {
         ConnectionWatches { open: Arc::new(AtomicUsize::new(0)), limit: self.max_watches }
     }
@@ -158,10 +157,10 @@ pub(crate) struct ConnectionWatch(Arc<AtomicUsize>);
 
 impl ConnectionWatches {
     /// Counts one more, if there may be one more.
-    pub(crate) fn count(&self) -> Result<ConnectionWatch, Failure> {
+    pub(crate) fn count(&self) -> Result<ConnectionWatch, ApiError> {
         let counted = ConnectionWatch(Arc::clone(&self.open));
         if self.open.fetch_add(1, Ordering::Relaxed) >= self.limit {
-            return Err(Failure::TooManyWatches { limit: self.limit });
+            return Err(Failure::TooManyWatches { limit: self.limit }.into());
         }
         Ok(counted)
     }

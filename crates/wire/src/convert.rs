@@ -1,12 +1,14 @@
 //! Between the core's types and the messages, field by field.
 //!
-//! Both directions match every variant by name, so that a variant added on either side does not compile until it has its place
-//! here. Going out cannot fail. Coming in checks everything that a type promises, and names the field that broke the promise.
+//! Each type says once how its fields are called in its message, and both directions follow from that. They name every field and
+//! every variant of both sides, so that one added on either does not compile until it has its place here. Going out cannot fail.
+//! Coming in checks everything that a type promises, and names the field that broke the promise.
 
 mod change;
 mod cluster;
 mod command;
 mod ending;
+mod field;
 mod gap;
 mod item;
 mod operator;
@@ -17,13 +19,11 @@ mod reply;
 mod request;
 mod view;
 
-use leasehold_core::protocol::{Incarnation, MemberError, MemberId, check_address, check_member_name};
-use leasehold_core::{Label, Millis, Nonce, Reason, RegisterKey, ResourceName, TextError, Token, Value};
-
 use crate::error::FieldError;
-use crate::proto as pb;
 
-/// A type of the core that has a message.
+pub(crate) use field::{Field, bounded, boxed, member_name, needed, node_address, protocol_version};
+
+/// A type that has a message.
 pub trait Wire: Sized {
     /// The message.
     type Message;
@@ -46,116 +46,170 @@ pub(crate) fn present<M>(field: &'static str, message: Option<M>) -> Checked<M> 
     message.ok_or(FieldError::Absent { field })
 }
 
-fn needed<T: Wire>(field: &'static str, message: Option<T::Message>) -> Checked<T> {
-    T::from_wire(present(field, message)?)
+/// The second, if it is given.
+macro_rules! or {
+    ($default:expr) => {
+        $default
+    };
+    ($default:expr, $given:expr) => {
+        $given
+    };
 }
+pub(crate) use or;
 
-fn optional<T: Wire>(message: Option<T::Message>) -> Checked<Option<T>> {
-    message.map(T::from_wire).transpose()
-}
+/// A struct and its message, one of the caller's `pb`.
+///
+/// A field is named as in the message: `ttl_ms as ttl` is called `ttl` in the struct. `checked` names what checks a text or number
+/// that has no type of its own. Errors call a field `at`, a dot and its name; or as its own `at` says.
+macro_rules! record {
+    (
+        $core:ty => $message:ident at $at:literal;
+        $($name:ident $(as $field:ident)? $(at $own:literal)? $(checked $check:ident)?),+ $(,)?
+    ) => {
+        impl $crate::convert::Wire for $core {
+            type Message = pb::$message;
 
-fn list<T: Wire>(messages: Vec<T::Message>) -> Checked<Vec<T>> {
-    messages.into_iter().map(T::from_wire).collect()
-}
+            fn to_wire(&self) -> pb::$message {
+                let Self { $($($field:)? $name),+ } = self;
+                pb::$message { $($name: $crate::convert::Field::to_field($name)),+ }
+            }
 
-fn to_list<T: Wire>(values: &[T]) -> Vec<T::Message> {
-    values.iter().map(T::to_wire).collect()
+            fn from_wire(message: pb::$message) -> $crate::convert::Checked<Self> {
+                let pb::$message { $($name),+ } = message;
+                $(
+                    let $name = $crate::convert::or!($crate::convert::Field::from_field $(, $check)?)(
+                        $crate::convert::or!(concat!($at, ".", stringify!($name)) $(, $own)?),
+                        $name,
+                    )?;
+                )+
+                Ok(Self { $($($field:)? $name),+ })
+            }
+        }
+    };
 }
+pub(crate) use record;
 
-fn name(field: &'static str, text: &str) -> Checked<ResourceName> {
-    ResourceName::new(text).map_err(|why| FieldError::text(field, text, why))
-}
+/// An enum and its oneof, which is a message itself or stands alone in one. Both are of the caller's `pb`.
+///
+/// A variant that carries nothing goes as a message without fields, and one that carries a single thing as that:
+/// `Taken { by } => TakenBy`. Where a message is named behind the variant, what is carried are its fields, as in `record!`. Variants that
+/// are not so simple follow behind the others, both ways.
+macro_rules! variants {
+    (@to $value:expr, $module:ident::$oneof:ident; $(
+        $variant:ident $(($one:ident))?
+        $({ $($name:ident $(as $field:ident)? $(at $own:literal)? $(checked $check:ident)?),+ })?
+        => $sent:ident $(($body:ident))? $(at $at:literal)?
+    ),+ $(,)? $(; to { $($to:tt)+ } from { $($from:tt)+ })?) => {
+        match $value {
+            $(
+                Self::$variant $(($one))? $({ $($($field:)? $name),+ })? => {
+                    pb::$module::$oneof::$sent($crate::convert::variants!(
+                        @content $($one)? $($($name)+)? $(; $body)?
+                    ))
+                }
+            )+
+            $($($to)+)?
+        }
+    };
+    (@content) => {
+        $crate::proto::Nothing {}
+    };
+    (@content $one:ident) => {
+        $crate::convert::Field::to_field($one)
+    };
+    (@content $($name:ident)+; $body:ident) => {
+        pb::$body { $($name: $crate::convert::Field::to_field($name)),+ }
+    };
 
-fn label(field: &'static str, text: &str) -> Checked<Label> {
-    Label::new(text).map_err(|why| FieldError::text(field, text, why))
-}
+    (@from $message:expr, $module:ident::$oneof:ident; $(
+        $variant:ident $(($one:ident))?
+        $({ $($name:ident $(as $field:ident)? $(at $own:literal)? $(checked $check:ident)?),+ })?
+        => $sent:ident $(($body:ident))? $(at $at:literal)?
+    ),+ $(,)? $(; to { $($to:tt)+ } from { $($from:tt)+ })?) => {
+        match $message {
+            $(
+                pb::$module::$oneof::$sent(content) => $crate::convert::variants!(
+                    @variant content;
+                    $variant $(($one))? $({ $($name $(as $field)? $(at $own)? $(checked $check)?),+ })?
+                    => $sent $(($body))? $(at $at)?
+                ),
+            )+
+            $($($from)+)?
+        }
+    };
+    (@variant $content:ident; $variant:ident => $sent:ident) => {{
+        let $crate::proto::Nothing {} = $content;
+        Self::$variant
+    }};
+    (@variant $content:ident; $variant:ident($one:ident) => $sent:ident $(at $at:literal)?) => {
+        Self::$variant($crate::convert::Field::from_field(
+            $crate::convert::or!(stringify!($sent) $(, $at)?),
+            $content,
+        )?)
+    };
+    (@variant $content:ident; $variant:ident($one:ident) => $sent:ident($body:ident) $(at $at:literal)?) => {{
+        let pb::$body { $one } = $content;
+        Self::$variant($crate::convert::Field::from_field(
+            $crate::convert::or!(stringify!($sent) $(, $at)?),
+            $one,
+        )?)
+    }};
+    (
+        @variant $content:ident;
+        $variant:ident { $name:ident $(as $field:ident)? $(checked $check:ident)? } => $sent:ident $(at $at:literal)?
+    ) => {{
+        let $name = $crate::convert::or!($crate::convert::Field::from_field $(, $check)?)(
+            $crate::convert::or!(stringify!($sent) $(, $at)?),
+            $content,
+        )?;
+        Self::$variant { $($field:)? $name }
+    }};
+    (
+        @variant $content:ident;
+        $variant:ident { $($name:ident $(as $field:ident)? $(at $own:literal)? $(checked $check:ident)?),+ }
+        => $sent:ident($body:ident) at $at:literal
+    ) => {{
+        let pb::$body { $($name),+ } = $content;
+        $(
+            let $name = $crate::convert::or!($crate::convert::Field::from_field $(, $check)?)(
+                $crate::convert::or!(concat!($at, ".", stringify!($name)) $(, $own)?),
+                $name,
+            )?;
+        )+
+        Self::$variant { $($($field:)? $name),+ }
+    }};
 
-fn reason(field: &'static str, text: &str) -> Checked<Reason> {
-    Reason::new(text).map_err(|why| FieldError::text(field, text, why))
-}
+    ($core:ty => $message:ident { $oneof_field:ident: $module:ident::$oneof:ident } at $at:literal; $($variants:tt)+) => {
+        impl $crate::convert::Wire for $core {
+            type Message = pb::$message;
 
-fn register_key(field: &'static str, text: &str) -> Checked<RegisterKey> {
-    RegisterKey::new(text).map_err(|why| FieldError::text(field, text, why))
-}
+            fn to_wire(&self) -> pb::$message {
+                let content = $crate::convert::variants!(@to self, $module::$oneof; $($variants)+);
+                pb::$message { $oneof_field: Some(content) }
+            }
 
-fn value(field: &'static str, bytes: Vec<u8>) -> Checked<Value> {
-    Value::new(bytes).map_err(|why| FieldError::Value { field, why })
-}
+            fn from_wire(message: pb::$message) -> $crate::convert::Checked<Self> {
+                let pb::$message { $oneof_field } = message;
+                let content = $crate::convert::present($at, $oneof_field)?;
+                Ok($crate::convert::variants!(@from content, $module::$oneof; $($variants)+))
+            }
+        }
+    };
+    ($core:ty => $module:ident::$oneof:ident; $($variants:tt)+) => {
+        impl $crate::convert::Wire for $core {
+            type Message = pb::$module::$oneof;
 
-/// A text that is not one of the core's types, up to `limit` bytes.
-fn bounded(field: &'static str, what: &'static str, text: String, limit: usize) -> Checked<String> {
-    if text.len() > limit {
-        let why = TextError::TooLong { what, bytes: text.len(), limit };
-        return Err(FieldError::text(field, &text, why));
-    }
-    Ok(text)
-}
+            fn to_wire(&self) -> pb::$module::$oneof {
+                $crate::convert::variants!(@to self, $module::$oneof; $($variants)+)
+            }
 
-fn nonce(field: &'static str, bytes: &[u8]) -> Checked<Nonce> {
-    let expected = size_of::<Nonce>();
-    bytes.try_into().map(Nonce).map_err(|_| FieldError::WrongLength { field, bytes: bytes.len(), expected })
+            fn from_wire(message: pb::$module::$oneof) -> $crate::convert::Checked<Self> {
+                Ok($crate::convert::variants!(@from message, $module::$oneof; $($variants)+))
+            }
+        }
+    };
 }
-
-/// The id of a member, which is never zero.
-pub(crate) fn member_id(field: &'static str, id: u64) -> Checked<MemberId> {
-    if id == 0 {
-        return Err(FieldError::Member { field, why: MemberError::NoId });
-    }
-    Ok(MemberId(id))
-}
-
-pub(crate) fn member_name(field: &'static str, name: String) -> Checked<String> {
-    check_member_name(&name).map_err(|why| FieldError::member(field, why))?;
-    Ok(name)
-}
-
-pub(crate) fn address(field: &'static str, address: String) -> Checked<String> {
-    check_address(&address).map_err(|why| FieldError::member(field, why))?;
-    Ok(address)
-}
-
-pub(crate) fn incarnation(field: &'static str, bytes: &[u8]) -> Checked<Incarnation> {
-    let expected = size_of::<Incarnation>();
-    let wrong = |_| FieldError::WrongLength { field, bytes: bytes.len(), expected };
-    bytes.try_into().map(|bytes| Incarnation(u128::from_be_bytes(bytes))).map_err(wrong)
-}
-
-/// The way out for an incarnation: in the order in which it is shown.
-pub(crate) fn from_incarnation(incarnation: Incarnation) -> Vec<u8> {
-    incarnation.0.to_be_bytes().to_vec()
-}
-
-/// A number that the program keeps in 16 bits.
-pub(crate) fn to_u16(field: &'static str, value: u64) -> Checked<u16> {
-    u16::try_from(value).map_err(|_| FieldError::TooGreat { field, value, limit: u16::MAX.into() })
-}
-
-/// A number that the program keeps in 32 bits.
-pub(crate) fn to_u32(field: &'static str, value: u64) -> Checked<u32> {
-    u32::try_from(value).map_err(|_| FieldError::TooGreat { field, value, limit: u32::MAX.into() })
-}
-
-/// A number that the program keeps in a machine word.
-fn to_usize(field: &'static str, value: u64) -> Checked<usize> {
-    usize::try_from(value).map_err(|_| FieldError::TooGreat { field, value, limit: from_usize(usize::MAX) })
-}
-
-/// The way out for numbers kept in a machine word.
-fn from_usize(value: usize) -> u64 {
-    u64::try_from(value).expect("no machine word is longer than 64 bits")
-}
-
-fn optional_token(token: Option<u64>) -> Option<Token> {
-    token.map(Token::from_u64)
-}
-
-fn optional_millis(millis: Option<u64>) -> Option<Millis> {
-    millis.map(Millis::new)
-}
-
-const fn nothing() -> pb::Nothing {
-    pb::Nothing {}
-}
+pub(crate) use variants;
 
 /// An enum without contents, whose zero on the wire is refused.
 macro_rules! named_values {
@@ -165,19 +219,19 @@ macro_rules! named_values {
 
             fn to_wire(&self) -> i32 {
                 (match self {
-                    $(Self::$variant => $crate::proto::$wire::$variant,)+
+                    $(Self::$variant => pb::$wire::$variant,)+
                 })
                 .into()
             }
 
             fn from_wire(value: i32) -> $crate::convert::Checked<Self> {
-                match $crate::proto::$wire::try_from(value) {
-                    $(Ok($crate::proto::$wire::$variant) => Ok(Self::$variant),)+
-                    Ok($crate::proto::$wire::Unspecified) => Err($crate::FieldError::Unspecified { field: $field }),
+                match pb::$wire::try_from(value) {
+                    $(Ok(pb::$wire::$variant) => Ok(Self::$variant),)+
+                    Ok(pb::$wire::Unspecified) => Err($crate::FieldError::Unspecified { field: $field }),
                     Err(_) => Err($crate::FieldError::UnknownValue { field: $field, value }),
                 }
             }
         }
     };
 }
-use named_values;
+pub(crate) use named_values;

@@ -10,7 +10,7 @@ use leasehold_core::TextError;
 use leasehold_core::protocol::PROTOCOL_VERSION;
 use prost::Message as _;
 
-use crate::convert::{address, to_u32};
+use crate::convert::{Checked, Wire, node_address, protocol_version, record};
 use crate::error::{FieldError, OpeningError};
 use crate::frame::{FrameReader, PREFIX_BYTES, append_frame, first_frame};
 use crate::peer::PEER_PREFACE;
@@ -99,22 +99,7 @@ impl Hello {
     /// # Errors
     /// When a number is out of range, a text is too long or has control characters, or the leader's address cannot be one.
     pub fn from_message(hello: pb::Hello) -> Result<Self, OpeningError> {
-        let protocol = to_u32("hello.protocol", hello.protocol)?;
-        if protocol == 0 {
-            return Err(FieldError::Absent { field: "hello.protocol" }.into());
-        }
-        check_text("hello.program", &hello.program)?;
-        check_text("hello.incarnation", &hello.incarnation)?;
-        check_text("hello.missing", &hello.missing)?;
-        Ok(Self {
-            protocol,
-            program: hello.program,
-            pid: to_u32("hello.pid", hello.pid)?,
-            incarnation: hello.incarnation,
-            epoch: to_u32("hello.epoch", hello.epoch)?,
-            leader: leader(hello.leader)?,
-            missing: hello.missing,
-        })
+        Ok(Self::from_wire(hello)?)
     }
 
     /// The message that says this.
@@ -122,19 +107,19 @@ impl Hello {
     /// # Errors
     /// When a text is too long or has control characters, or the leader's address cannot be one.
     pub fn to_message(&self) -> Result<pb::Hello, OpeningError> {
-        check_text("hello.program", &self.program)?;
-        check_text("hello.incarnation", &self.incarnation)?;
-        check_text("hello.missing", &self.missing)?;
-        Ok(pb::Hello {
-            protocol: self.protocol.into(),
-            program: self.program.clone(),
-            pid: self.pid.into(),
-            incarnation: self.incarnation.clone(),
-            epoch: self.epoch.into(),
-            leader: leader(self.leader.clone())?,
-            missing: self.missing.clone(),
-        })
+        let message = self.to_wire();
+        hello_text("hello.program", message.program.clone())?;
+        hello_text("hello.incarnation", message.incarnation.clone())?;
+        hello_text("hello.missing", message.missing.clone())?;
+        leader_address("hello.leader", message.leader.clone())?;
+        Ok(message)
     }
+}
+
+record! {
+    Hello => Hello at "hello";
+    protocol checked protocol_version, program checked hello_text, pid, incarnation checked hello_text, epoch,
+    leader checked leader_address, missing checked hello_text,
 }
 
 /// Appends the preface and a hello to `out`, or leaves `out` as it was.
@@ -235,20 +220,20 @@ impl OpeningReader {
     }
 }
 
-fn leader(text: String) -> Result<String, FieldError> {
-    if text.is_empty() || text == THIS_NODE { Ok(text) } else { address("hello.leader", text) }
+fn leader_address(at: &'static str, text: String) -> Checked<String> {
+    if text.is_empty() || text == THIS_NODE { Ok(text) } else { node_address(at, text) }
 }
 
-pub(crate) fn check_text(field: &'static str, text: &str) -> Result<(), FieldError> {
+pub(crate) fn hello_text(at: &'static str, text: String) -> Checked<String> {
     let (what, limit) = ("text", MAX_HELLO_TEXT_BYTES);
     let why = if text.len() > limit {
         TextError::TooLong { what, bytes: text.len(), limit }
     } else if let Some((position, character)) = text.char_indices().find(|(_, c)| c.is_control()) {
         TextError::BadCharacter { what, character, position, hash_too: false }
     } else {
-        return Ok(());
+        return Ok(text);
     };
-    Err(FieldError::text(field, text, why))
+    Err(FieldError::text(at, &text, why))
 }
 
 #[cfg(test)]

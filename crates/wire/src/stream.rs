@@ -35,7 +35,7 @@ pub fn encode_client(requests: &[(RequestId, Request)], out: &mut Vec<u8>) -> Re
 pub fn encode_server(messages: &[ToClient], out: &mut Vec<u8>) -> Result<(), FrameError> {
     append_frame(out, MAX_FRAME_BYTES, |body| {
         for message in messages {
-            append_message(body, &pb::ServerMessage { message: Some(message.to_wire()) });
+            append_message(body, &message.to_wire());
         }
     })
 }
@@ -53,14 +53,19 @@ pub fn decode_client_frame(frame: &[u8]) -> Result<Vec<HeardRequest>, FrameError
 /// # Errors
 /// When the frame is not one of messages, or any of them cannot be read or says what this release does not know.
 pub fn decode_server_frame(frame: &[u8]) -> Result<Vec<ToClient>, FrameError> {
+    decode_messages(frame)
+}
+
+/// The messages of a frame, judged together.
+pub(crate) fn decode_messages<T: Wire<Message: Message + Default>>(
+    frame: &[u8],
+) -> Result<Vec<T>, FrameError> {
     Messages::of(frame)
         .map(|message| {
             let (position, bytes) = message?;
             let message =
-                pb::ServerMessage::decode(bytes).map_err(|why| FrameError::Unreadable { position, why })?;
-            present("message", message.message)
-                .and_then(ToClient::from_wire)
-                .map_err(|why| FrameError::BadField { position, why })
+                T::Message::decode(bytes).map_err(|why| FrameError::Unreadable { position, why })?;
+            T::from_wire(message).map_err(|why| FrameError::BadField { position, why })
         })
         .collect()
 }

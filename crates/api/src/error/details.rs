@@ -1,7 +1,7 @@
 //! What an error knows beyond its code, for programs. Numbers that may need 64 bits are strings, lengths are milliseconds.
 
 use leasehold_core::protocol::{ClusterRefusal, Failure};
-use leasehold_core::{Mode, Refusal, Unavailable, WaitEnding};
+use leasehold_core::{Mode, Refusal, Unavailable};
 use serde_json::{Value, json};
 
 use super::ApiError;
@@ -12,7 +12,9 @@ impl ApiError {
     pub fn details(&self) -> Value {
         match self {
             Self::Refused(refusal) => of_refusal(refusal),
-            Self::WaitEnded { acquire, why } => of_wait(acquire.get(), *why),
+            Self::WaitEnded { acquire, why } => {
+                json!({ "acquire": acquire.to_string(), "why": wait_ending(*why) })
+            }
             Self::Failed(failure) => of_failure(failure),
             Self::Cluster(refusal) => of_cluster(refusal),
             Self::NodeUnreachable { address, .. } => json!({ "address": address }),
@@ -51,7 +53,11 @@ fn of_refusal(refusal: &Refusal) -> Value {
             Mode::Slot { of } => json!({ "has": "slots", "slots": of }),
             Mode::Exclusive | Mode::Shared => json!({ "has": "exclusive or shared", "slots": null }),
         },
-        Refusal::NotFree { resource, why } => not_free(resource.as_str(), why),
+        Refusal::NotFree { resource, why } => {
+            let mut details = not_free(why);
+            details["resource"] = resource.as_str().into();
+            details
+        }
         Refusal::NotHolder { resource, token, ended } | Refusal::NotCurrent { resource, token, ended } => {
             json!({
                 "resource": resource.as_str(),
@@ -95,38 +101,21 @@ fn of_refusal(refusal: &Refusal) -> Value {
     }
 }
 
-fn not_free(resource: &str, why: &Unavailable) -> Value {
+fn not_free(why: &Unavailable) -> Value {
     match why {
-        Unavailable::Held { holder, token, overdue } => json!({
-            "resource": resource,
-            "why": "held",
-            "label": holder.as_str(),
-            "token": token.to_string(),
-            "overdue": overdue,
-        }),
-        Unavailable::Queue { waiting } => {
-            json!({ "resource": resource, "why": "queue", "waiting": waiting })
+        Unavailable::Held { holder, token, overdue } => {
+            json!({ "why": "held", "label": holder.as_str(), "token": token.to_string(), "overdue": overdue })
         }
-        Unavailable::RevokePending { token, remaining } => json!({
-            "resource": resource,
-            "why": "revoke-pending",
-            "token": token.to_string(),
-            "remaining_ms": remaining.get(),
-        }),
-        Unavailable::CoolDown { remaining } => {
-            json!({ "resource": resource, "why": "cool-down", "remaining_ms": remaining.get() })
+        Unavailable::Queue { waiting } => json!({ "why": "queue", "waiting": waiting }),
+        Unavailable::RevokePending { token, remaining } => {
+            json!({ "why": "revoke-pending", "token": token.to_string(), "remaining_ms": remaining.get() })
         }
+        Unavailable::CoolDown { remaining } => json!({ "why": "cool-down", "remaining_ms": remaining.get() }),
         Unavailable::RestoreWait { remaining } => {
-            json!({ "resource": resource, "why": "restore-wait", "remaining_ms": remaining.get() })
+            json!({ "why": "restore-wait", "remaining_ms": remaining.get() })
         }
-        Unavailable::Alarm { token } => {
-            json!({ "resource": resource, "why": "alarm", "token": token.to_string() })
-        }
+        Unavailable::Alarm { token } => json!({ "why": "alarm", "token": token.to_string() }),
     }
-}
-
-fn of_wait(acquire: u64, why: WaitEnding) -> Value {
-    json!({ "acquire": acquire.to_string(), "why": wait_ending(why) })
 }
 
 fn of_failure(failure: &Failure) -> Value {

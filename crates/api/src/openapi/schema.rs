@@ -10,7 +10,7 @@ use leasehold_core::limits::{
 use leasehold_core::protocol::MAX_PAGE;
 use schemars::generate::SchemaGenerator;
 use schemars::{JsonSchema, Schema, json_schema};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::Number;
 use crate::key::{NONCE_DIGITS, NUMBER_DIGITS};
@@ -31,34 +31,41 @@ impl JsonSchema for Number {
 }
 
 /// Text without control characters.
-fn plain(kind: &Value, min: usize, max: usize, banned: &str) -> Schema {
+fn plain(min: usize, max: usize, banned: &str) -> Schema {
     let times = if min == 0 { "*" } else { "+" };
     let pattern = format!(r"^[^\x00-\x1f\x7f-\x9f{banned}]{times}$");
-    json_schema!({ "type": kind, "minLength": min, "maxLength": max, "pattern": pattern })
+    json_schema!({ "type": "string", "minLength": min, "maxLength": max, "pattern": pattern })
 }
 
 fn maybe(word: &str) -> Value {
-    serde_json::json!([word, "null"])
+    json!([word, "null"])
+}
+
+/// The same, or null.
+fn or_null(mut schema: Schema) -> Schema {
+    let word = schema.remove("type");
+    schema.insert("type".to_owned(), json!([word, "null"]));
+    schema
 }
 
 pub(crate) fn resource_needed(_: &mut SchemaGenerator) -> Schema {
-    plain(&"string".into(), 1, MAX_NAME_BYTES, "#")
+    plain(1, MAX_NAME_BYTES, "#")
 }
 
 pub(crate) fn resource(_: &mut SchemaGenerator) -> Schema {
-    plain(&maybe("string"), 1, MAX_NAME_BYTES, "#")
+    or_null(plain(1, MAX_NAME_BYTES, "#"))
 }
 
 pub(crate) fn label(_: &mut SchemaGenerator) -> Schema {
-    plain(&maybe("string"), 0, MAX_LABEL_BYTES, "")
+    or_null(plain(0, MAX_LABEL_BYTES, ""))
 }
 
 pub(crate) fn reason(_: &mut SchemaGenerator) -> Schema {
-    plain(&"string".into(), 0, MAX_REASON_BYTES, "")
+    plain(0, MAX_REASON_BYTES, "")
 }
 
 pub(crate) fn register_key(_: &mut SchemaGenerator) -> Schema {
-    plain(&"string".into(), 1, MAX_REGISTER_KEY_BYTES, "")
+    plain(1, MAX_REGISTER_KEY_BYTES, "")
 }
 
 pub(crate) fn prefix(_: &mut SchemaGenerator) -> Schema {
@@ -81,8 +88,8 @@ pub(crate) fn ttl(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": maybe("integer"), "minimum": MIN_TTL.get(), "maximum": LONGEST_MAX_TTL.get() })
 }
 
-pub(crate) fn day(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": maybe("integer"), "minimum": 0, "maximum": MAX_POLICY.get() })
+pub(crate) fn day(generator: &mut SchemaGenerator) -> Schema {
+    or_null(day_needed(generator))
 }
 
 pub(crate) fn day_needed(_: &mut SchemaGenerator) -> Schema {
@@ -111,14 +118,13 @@ pub(crate) fn session_key() -> Schema {
     json_schema!({ "type": "string", "pattern": format!("^[0-9]{{1,{NUMBER_DIGITS}}}-[0-9a-fA-F]{{{NONCE_DIGITS}}}$") })
 }
 
-const NAME: &str = "^[A-Za-z0-9._-]+$";
-
 pub(crate) fn member_needed(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": "string", "minLength": 1, "maxLength": MAX_MEMBER_NAME_BYTES, "pattern": NAME })
+    let name = "^[A-Za-z0-9._-]+$";
+    json_schema!({ "type": "string", "minLength": 1, "maxLength": MAX_MEMBER_NAME_BYTES, "pattern": name })
 }
 
-pub(crate) fn member(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": maybe("string"), "minLength": 1, "maxLength": MAX_MEMBER_NAME_BYTES, "pattern": NAME })
+pub(crate) fn member(generator: &mut SchemaGenerator) -> Schema {
+    or_null(member_needed(generator))
 }
 
 pub(crate) fn address(_: &mut SchemaGenerator) -> Schema {

@@ -11,7 +11,7 @@ use super::{
     WhenQueued, WriteRegister,
 };
 use crate::answer::{OpenSession, OwnNumbers};
-use crate::{ApiError, Hex, Number, Object};
+use crate::{ApiError, Hex, Number, Object, bad_field};
 
 /// Items of a page when the request does not say how many.
 pub const DEFAULT_PAGE: usize = 100;
@@ -60,7 +60,7 @@ impl Acquire {
         let requests = match (self.resource, self.resources) {
             (Some(resource), None) => vec![wanted("", resource, self.mode, self.slots)?],
             (None, Some(_)) if self.mode.is_some() || self.slots.is_some() => {
-                return Err(bad("mode", "with resources, each has its own mode and slots"));
+                return Err(bad_field("mode", "with resources, each has its own mode and slots"));
             }
             (None, Some(several)) => several
                 .into_iter()
@@ -69,8 +69,8 @@ impl Acquire {
                     wanted(&format!("resources[{i}]."), one.resource, one.mode, one.slots)
                 })
                 .collect::<Result<_, ApiError>>()?,
-            (Some(_), Some(_)) => return Err(bad("resources", "give resource or resources, not both")),
-            (None, None) => return Err(bad("resource", "it is missing; give resource or resources")),
+            (Some(_), Some(_)) => return Err(bad_field("resources", "give resource or resources, not both")),
+            (None, None) => return Err(bad_field("resource", "it is missing; give resource or resources")),
         };
         let value = checked_value(self.value, self.value_hex)?.unwrap_or_default();
         let wait = check_wait("wait_ms", "wait", self.wait_ms.map(Millis::new))?;
@@ -84,7 +84,7 @@ impl SetValue {
     /// # Errors
     /// When there is none, or two.
     pub fn check(self) -> Result<(ResourceName, Token, Value), ApiError> {
-        let missing = || bad("value", "it is missing; give value or value_hex");
+        let missing = || bad_field("value", "it is missing; give value or value_hex");
         let value = checked_value(self.value, self.value_hex)?.ok_or_else(missing)?;
         Ok((self.resource, self.token.token(), value))
     }
@@ -124,7 +124,9 @@ impl Gaps {
         ];
         let of = match self.resource {
             Some(resource) => match paged.into_iter().find(|(_, given)| *given) {
-                Some((field, _)) => return Err(bad(field, "with resource there is only that one name")),
+                Some((field, _)) => {
+                    return Err(bad_field(field, "with resource there is only that one name"));
+                }
                 None => GapsOf::Name(resource),
             },
             None => GapsOf::Page {
@@ -145,8 +147,8 @@ impl WriteRegister {
     pub fn value(&mut self) -> Result<Option<Value>, ApiError> {
         let value = checked_value(self.value.take(), self.value_hex.take())?;
         match (&value, self.remove.unwrap_or(false)) {
-            (Some(_), true) => Err(bad("remove", "give a value or remove, not both")),
-            (None, false) => Err(bad("value", "it is missing; give value, value_hex or remove")),
+            (Some(_), true) => Err(bad_field("remove", "give a value or remove, not both")),
+            (None, false) => Err(bad_field("value", "it is missing; give value, value_hex or remove")),
             _ => Ok(value),
         }
     }
@@ -169,7 +171,7 @@ impl AddMember {
     /// # Errors
     /// When one of them cannot be.
     pub fn check(self) -> Result<(String, String), ApiError> {
-        check_address(&self.address).map_err(|error| bad("address", &error.to_string()))?;
+        check_address(&self.address).map_err(|error| bad_field("address", error))?;
         Ok((member_name("name", self.name)?, self.address))
     }
 }
@@ -195,7 +197,7 @@ impl Transfer {
 }
 
 fn member_name(field: &str, name: String) -> Result<String, ApiError> {
-    check_member_name(&name).map_err(|error| bad(field, &error.to_string()))?;
+    check_member_name(&name).map_err(|error| bad_field(field, error))?;
     Ok(name)
 }
 
@@ -205,8 +207,10 @@ fn checked_mode(place: &str, mode: Option<ModeWord>, slots: Option<u32>) -> Resu
         (None | Some(ModeWord::Exclusive), None) => Ok(Mode::Exclusive),
         (Some(ModeWord::Shared), None) => Ok(Mode::Shared),
         (None | Some(ModeWord::Slots), Some(of)) => check_slots(&field, Mode::Slot { of }),
-        (Some(ModeWord::Slots), None) => Err(bad(&field, "it is missing; mode slots needs their number")),
-        (Some(_), Some(_)) => Err(bad(&field, "only mode slots has a number of them")),
+        (Some(ModeWord::Slots), None) => {
+            Err(bad_field(field, "it is missing; mode slots needs their number"))
+        }
+        (Some(_), Some(_)) => Err(bad_field(field, "only mode slots has a number of them")),
     }
 }
 
@@ -236,19 +240,19 @@ fn check_wait(field: &str, what: &str, wait: Option<Millis>) -> Result<Option<Mi
 
 fn checked_value(text: Option<String>, hex: Option<Hex>) -> Result<Option<Value>, ApiError> {
     let (field, bytes) = match (text, hex) {
-        (Some(_), Some(_)) => return Err(bad("value_hex", "give value or value_hex, not both")),
+        (Some(_), Some(_)) => return Err(bad_field("value_hex", "give value or value_hex, not both")),
         (Some(text), None) => ("value", text.into_bytes()),
         (None, Some(hex)) => ("value_hex", hex.0),
         (None, None) => return Ok(None),
     };
-    Value::new(bytes).map(Some).map_err(|error| bad(field, &error.to_string()))
+    Value::new(bytes).map(Some).map_err(|error| bad_field(field, error))
 }
 
 fn checked_prefix(prefix: Option<String>) -> Result<String, ApiError> {
     let prefix = prefix.unwrap_or_default();
     if prefix.len() > MAX_NAME_BYTES {
         let why = format!("prefix of {} bytes is above the maximum of {MAX_NAME_BYTES} bytes", prefix.len());
-        return Err(bad("prefix", &why));
+        return Err(bad_field("prefix", why));
     }
     Ok(prefix)
 }
@@ -256,16 +260,12 @@ fn checked_prefix(prefix: Option<String>) -> Result<String, ApiError> {
 fn page_size(limit: Option<u64>) -> Result<usize, ApiError> {
     let Some(limit) = limit else { return Ok(DEFAULT_PAGE) };
     let fitting = usize::try_from(limit).ok().filter(|limit| (1..=MAX_PAGE).contains(limit));
-    fitting.ok_or_else(|| bad("limit", &format!("limit of {limit} is outside 1 to {MAX_PAGE}")))
+    fitting.ok_or_else(|| bad_field("limit", format!("limit of {limit} is outside 1 to {MAX_PAGE}")))
 }
 
 /// A short word as a label.
 pub fn label(word: &str) -> Label {
     Label::new(word).expect("a short word is a label")
-}
-
-fn bad(field: &str, why: &str) -> ApiError {
-    ApiError::BadField { field: field.to_owned(), why: why.to_owned() }
 }
 
 #[cfg(test)]

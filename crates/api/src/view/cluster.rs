@@ -2,7 +2,7 @@
 
 #![expect(missing_docs, reason = "the names say it")]
 
-use leasehold_core::protocol::{ClusterView, MemberRole, MemberView};
+use leasehold_core::protocol::{self, ClusterView, MemberRole, MemberView};
 use leasehold_core::{Millis, Revision};
 use serde::{Deserialize, Serialize};
 
@@ -10,18 +10,57 @@ use super::number;
 use crate::Number;
 use crate::answer;
 
-/// The nodes as their leader sees them.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
-pub struct Cluster {
-    pub incarnation: String,
-    pub epoch: u16,
-    pub version: u32,
-    pub leader: Option<String>,
-    pub term: Number,
-    pub committed: Number,
-    pub restore_wait_ms: Option<u64>,
-    pub members: Vec<Member>,
+views! {
+    /// The nodes as their leader sees them.
+    #[derive(Clone, Deserialize)]
+    Cluster from(state: answer::ClusterState) {
+        pub incarnation: String = state.view.incarnation.to_string(),
+        pub epoch: u16 = state.view.epoch,
+        pub version: u32 = state.view.version,
+        pub leader: Option<String> = leader(&state.view).map(|seen| seen.member.name.clone()),
+        pub term: Number = state.view.term.into(),
+        pub committed: Number = state.view.committed.into(),
+        pub restore_wait_ms: Option<u64> = state.restore_wait.map(Millis::get),
+        pub members: Vec<Member> = state.view.members.iter().map(|seen| Member::new(&state.view, seen)).collect(),
+    }
+
+    /// What one node knows by itself.
+    #[derive(Clone, Deserialize)]
+    LocalCluster from(node: answer::LocalNode) {
+        pub name: Option<String> = node.name(node.me),
+        pub id: String = node.me.to_string(),
+        pub advertised: String = node.advertised.clone(),
+        pub incarnation: String = node.incarnation.to_string(),
+        pub epoch: u16 = node.epoch,
+        pub leader: Option<String> = node.leader.and_then(|leader| node.name(leader)),
+        pub ready: bool = node.ready,
+        pub applied: Number = number(node.applied),
+        pub restore_wait_ms: Option<u64> = node.restore_wait.map(Millis::get),
+        pub members: Vec<LocalMember> = node.members.iter().map(LocalMember::new).collect(),
+    }
+
+    /// One node as another one has it recorded.
+    #[derive(Clone, Deserialize)]
+    LocalMember new(recorded: &(protocol::Member, MemberRole)) {
+        pub name: String = recorded.0.name.clone(),
+        pub id: String = recorded.0.id.to_string(),
+        pub address: String = recorded.0.address.clone(),
+        #[cfg_attr(feature = "openapi", schemars(extend("enum" = ["voter", "learner"])))]
+        pub role: String = role(recorded.1).to_owned(),
+    }
+
+    /// A change of the nodes: the entry from which on it is so.
+    #[derive(Clone, Deserialize)]
+    Changed from(revision: Revision) {
+        pub revision: Number = number(revision),
+    }
+
+    /// Who leads now.
+    #[derive(Clone, Deserialize)]
+    Transferred from(transferred: answer::Transferred) {
+        pub leader: Option<String> = transferred.name,
+        pub leader_id: String = transferred.leader.to_string(),
+    }
 }
 
 /// One node as its leader sees it.
@@ -40,65 +79,6 @@ pub struct Member {
     pub receiving_snapshot: bool,
 }
 
-/// What one node knows by itself.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
-pub struct LocalCluster {
-    pub name: Option<String>,
-    pub id: String,
-    pub advertised: String,
-    pub incarnation: String,
-    pub epoch: u16,
-    pub leader: Option<String>,
-    pub ready: bool,
-    pub applied: Number,
-    pub restore_wait_ms: Option<u64>,
-    pub members: Vec<LocalMember>,
-}
-
-/// One node as another one has it recorded.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
-pub struct LocalMember {
-    pub name: String,
-    pub id: String,
-    pub address: String,
-    #[cfg_attr(feature = "openapi", schemars(extend("enum" = ["voter", "learner"])))]
-    pub role: String,
-}
-
-/// A change of the nodes: the entry from which on it is so.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
-pub struct Changed {
-    pub revision: Number,
-}
-
-/// Who leads now.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
-pub struct Transferred {
-    pub leader: Option<String>,
-    pub leader_id: String,
-}
-
-impl From<answer::ClusterState> for Cluster {
-    fn from(state: answer::ClusterState) -> Self {
-        let view = &state.view;
-        let leader = view.members.iter().find(|seen| seen.member.id == view.leader);
-        Self {
-            incarnation: view.incarnation.to_string(),
-            epoch: view.epoch,
-            version: view.version,
-            leader: leader.map(|seen| seen.member.name.clone()),
-            term: view.term.into(),
-            committed: view.committed.into(),
-            restore_wait_ms: state.restore_wait.map(Millis::get),
-            members: view.members.iter().map(|seen| Member::new(view, seen)).collect(),
-        }
-    }
-}
-
 impl Member {
     fn new(view: &ClusterView, seen: &MemberView) -> Self {
         Self {
@@ -115,48 +95,13 @@ impl Member {
     }
 }
 
-impl From<answer::LocalNode> for LocalCluster {
-    fn from(node: answer::LocalNode) -> Self {
-        let name = |id| {
-            let mut members = node.members.iter().filter(|(member, _)| member.id == id);
-            members.next().map(|(member, _)| member.name.clone())
-        };
-        let members = node.members.iter().map(|(member, part)| LocalMember {
-            name: member.name.clone(),
-            id: member.id.to_string(),
-            address: member.address.clone(),
-            role: role(*part).to_owned(),
-        });
-        Self {
-            name: name(node.me),
-            id: node.me.to_string(),
-            advertised: node.advertised.clone(),
-            incarnation: node.incarnation.to_string(),
-            epoch: node.epoch,
-            leader: node.leader.and_then(name),
-            ready: node.ready,
-            applied: number(node.applied),
-            restore_wait_ms: node.restore_wait.map(Millis::get),
-            members: members.collect(),
-        }
-    }
+fn leader(view: &ClusterView) -> Option<&MemberView> {
+    view.members.iter().find(|seen| seen.member.id == view.leader)
 }
 
 const fn role(role: MemberRole) -> &'static str {
     match role {
         MemberRole::Voter => "voter",
         MemberRole::Learner => "learner",
-    }
-}
-
-impl From<Revision> for Changed {
-    fn from(revision: Revision) -> Self {
-        Self { revision: number(revision) }
-    }
-}
-
-impl From<answer::Transferred> for Transferred {
-    fn from(transferred: answer::Transferred) -> Self {
-        Self { leader: transferred.name, leader_id: transferred.leader.to_string() }
     }
 }

@@ -4,7 +4,7 @@ use leasehold_core::Value;
 use leasehold_core::protocol::Change;
 use serde::Serialize;
 
-use super::lease::value_fields;
+use super::lease::{digits, text};
 use super::{Ending, number};
 use crate::Number;
 
@@ -13,67 +13,93 @@ use crate::Number;
 #[serde(transparent)]
 pub struct Event<'a>(Happened<'a>);
 
-#[derive(Debug, Serialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
-enum Happened<'a> {
-    Granted {
-        resource: &'a str,
-        token: Number,
-        fence_token: Number,
-        slot: Option<u32>,
-        shared: bool,
-        session: Number,
-        label: &'a str,
-        value: Option<String>,
-        value_hex: Option<String>,
-        value_left_out: bool,
-    },
-    Ended {
-        resource: &'a str,
-        token: Number,
-        session: Number,
-        label: &'a str,
+/// Changes: the parts of each, and the members that it is shown with.
+macro_rules! events {
+    ($($kind:ident { $($part:ident),+ } => {$(
+        $(#[$said:meta])*
+        $member:ident: $type:ty = $value:expr
+    ),+ $(,)?})+) => {
+        #[derive(Debug, Serialize)]
+        #[serde(tag = "kind", rename_all = "kebab-case")]
+        enum Happened<'a> {
+            $($kind { $($(#[$said])* $member: $type),+ },)+
+        }
+
+        impl<'a> From<&'a Change> for Happened<'a> {
+            fn from(change: &'a Change) -> Self {
+                match change {
+                    $(Change::$kind { $($part),+ } => Self::$kind { $($member: $value),+ },)+
+                }
+            }
+        }
+    };
+}
+
+events! {
+    Granted { grant, shared, session, label, value } => {
+        resource: &'a str = grant.resource.as_str(),
+        token: Number = grant.token.get().into(),
+        fence_token: Number = grant.fence.get().into(),
+        slot: Option<u32> = grant.slot,
+        shared: bool = *shared,
+        session: Number = session.get().into(),
+        label: &'a str = label.as_str(),
         #[serde(flatten)]
-        ending: Ending,
-    },
-    ValueSet {
-        resource: &'a str,
-        token: Number,
-        session: Number,
-        value: Option<String>,
-        value_hex: Option<String>,
-        value_left_out: bool,
-    },
-    RegisterWritten {
-        resource: &'a str,
-        key: &'a str,
-        token: Number,
-        removed: bool,
-    },
-    AlarmRaised {
-        resource: &'a str,
-        token: Number,
-        by: &'a str,
-    },
-    AlarmCleared {
-        resource: &'a str,
-        token: Number,
-        by: &'a str,
-        reason: &'a str,
-    },
-    ReadySet {
-        resource: &'a str,
-        token: Number,
-        session: Number,
-        ready: bool,
-    },
-    DrainingShown {
-        resource: &'a str,
-        token: Number,
-        session: Number,
-        in_flight: u32,
-        within_ms: u64,
-    },
+        value: Watched = Watched::new(value.as_ref()),
+    }
+    ValueSet { resource, token, session, value } => {
+        resource: &'a str = resource.as_str(),
+        token: Number = token.get().into(),
+        session: Number = session.get().into(),
+        #[serde(flatten)]
+        value: Watched = Watched::new(value.as_ref()),
+    }
+    RegisterWritten { resource, key, token, removed } => {
+        resource: &'a str = resource.as_str(),
+        key: &'a str = key.as_str(),
+        token: Number = token.get().into(),
+        removed: bool = *removed,
+    }
+    Ended { resource, token, session, label, how } => {
+        resource: &'a str = resource.as_str(),
+        token: Number = token.get().into(),
+        session: Number = session.get().into(),
+        label: &'a str = label.as_str(),
+        #[serde(flatten)]
+        ending: Ending = Ending::new(how),
+    }
+    AlarmRaised { resource, token, by } => {
+        resource: &'a str = resource.as_str(),
+        token: Number = token.get().into(),
+        by: &'a str = by.as_str(),
+    }
+    AlarmCleared { resource, token, by, reason } => {
+        resource: &'a str = resource.as_str(),
+        token: Number = token.get().into(),
+        by: &'a str = by.as_str(),
+        reason: &'a str = reason.as_str(),
+    }
+    ReadySet { resource, token, session, ready } => {
+        resource: &'a str = resource.as_str(),
+        token: Number = token.get().into(),
+        session: Number = session.get().into(),
+        ready: bool = *ready,
+    }
+    DrainingShown { resource, token, session, in_flight, within } => {
+        resource: &'a str = resource.as_str(),
+        token: Number = token.get().into(),
+        session: Number = session.get().into(),
+        in_flight: u32 = *in_flight,
+        within_ms: u64 = within.get(),
+    }
+}
+
+/// A value with a change. A long one is not part of it; whoever wants it reads it.
+#[derive(Debug, Serialize)]
+struct Watched {
+    value: Option<String>,
+    value_hex: Option<String>,
+    value_left_out: bool,
 }
 
 /// All changes of one revision.
@@ -94,73 +120,7 @@ impl<'a> Changes<'a> {
 impl<'a> Event<'a> {
     /// As the log tells it.
     pub fn new(change: &'a Change) -> Self {
-        Self(match change {
-            Change::Granted { grant, shared, session, label, value } => {
-                let (value, value_hex, value_left_out) = watched_value(value.as_ref());
-                Happened::Granted {
-                    resource: grant.resource.as_str(),
-                    token: grant.token.get().into(),
-                    fence_token: grant.fence.get().into(),
-                    slot: grant.slot,
-                    shared: *shared,
-                    session: session.get().into(),
-                    label: label.as_str(),
-                    value,
-                    value_hex,
-                    value_left_out,
-                }
-            }
-            Change::ValueSet { resource, token, session, value } => {
-                let (value, value_hex, value_left_out) = watched_value(value.as_ref());
-                Happened::ValueSet {
-                    resource: resource.as_str(),
-                    token: token.get().into(),
-                    session: session.get().into(),
-                    value,
-                    value_hex,
-                    value_left_out,
-                }
-            }
-            Change::RegisterWritten { resource, key, token, removed } => Happened::RegisterWritten {
-                resource: resource.as_str(),
-                key: key.as_str(),
-                token: token.get().into(),
-                removed: *removed,
-            },
-            Change::Ended { resource, token, session, label, how } => Happened::Ended {
-                resource: resource.as_str(),
-                token: token.get().into(),
-                session: session.get().into(),
-                label: label.as_str(),
-                ending: Ending::new(how),
-            },
-            Change::AlarmRaised { resource, token, by } => Happened::AlarmRaised {
-                resource: resource.as_str(),
-                token: token.get().into(),
-                by: by.as_str(),
-            },
-            Change::AlarmCleared { resource, token, by, reason } => Happened::AlarmCleared {
-                resource: resource.as_str(),
-                token: token.get().into(),
-                by: by.as_str(),
-                reason: reason.as_str(),
-            },
-            Change::ReadySet { resource, token, session, ready } => Happened::ReadySet {
-                resource: resource.as_str(),
-                token: token.get().into(),
-                session: session.get().into(),
-                ready: *ready,
-            },
-            Change::DrainingShown { resource, token, session, in_flight, within } => {
-                Happened::DrainingShown {
-                    resource: resource.as_str(),
-                    token: token.get().into(),
-                    session: session.get().into(),
-                    in_flight: *in_flight,
-                    within_ms: within.get(),
-                }
-            }
-        })
+        Self(change.into())
     }
 
     /// One line of JSON.
@@ -169,10 +129,14 @@ impl<'a> Event<'a> {
     }
 }
 
-/// A long value is not part of a change; whoever wants it reads it.
-fn watched_value(value: Option<&Value>) -> (Option<String>, Option<String>, bool) {
-    let (text, hex) = value.map_or((None, None), value_fields);
-    (text, hex, value.is_none())
+impl Watched {
+    fn new(value: Option<&Value>) -> Self {
+        Self {
+            value: value.and_then(text),
+            value_hex: value.and_then(digits),
+            value_left_out: value.is_none(),
+        }
+    }
 }
 
 #[cfg(test)]

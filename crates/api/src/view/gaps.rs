@@ -9,36 +9,45 @@ use super::{Ending, number};
 use crate::Number;
 use crate::answer::AtRevision;
 
-/// The times in which no holder was known to act.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
-pub struct Gaps {
-    revision: Number,
-    names: Vec<NameGaps>,
-    /// Give it as `after` for the next page; null at the end.
-    next: Option<String>,
-    outages: Vec<Outage>,
-}
+views! {
+    /// The times in which no holder was known to act.
+    Gaps from(seen: AtRevision<GapsView>) {
+        revision: Number = number(seen.revision),
+        names: Vec<NameGaps> = seen.answer.names.iter().map(NameGaps::new).collect(),
+        /// Give it as `after` for the next page; null at the end.
+        next: Option<String> = seen.answer.next.as_ref().map(ToString::to_string),
+        outages: Vec<Outage> = seen.answer.outages.iter().map(Outage::new).collect(),
+    }
 
-/// The gaps of one name.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
-pub struct NameGaps {
-    resource: String,
-    known_for_ms: u64,
-    gaps: Vec<Gap>,
-}
+    /// The gaps of one name.
+    NameGaps new(name: &gap::NameGaps) {
+        resource: String = name.resource.to_string(),
+        known_for_ms: u64 = name.known_for.get(),
+        gaps: Vec<Gap> = name.gaps.iter().map(Gap::new).collect(),
+    }
 
-/// One gap.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
-pub struct Gap {
-    began_ago_ms: u64,
-    ended_ago_ms: Option<u64>,
-    length_ms: u64,
-    parts: Vec<GapPart>,
-    before: GapSide,
-    after: Option<GapSide>,
+    /// One gap.
+    Gap new(gap: &GapView) {
+        began_ago_ms: u64 = gap.began_ago.get(),
+        ended_ago_ms: Option<u64> = gap.ended_ago.map(Millis::get),
+        length_ms: u64 = gap.length().get(),
+        parts: Vec<GapPart> = gap.parts.iter().map(GapPart::new).collect(),
+        before: GapSide = GapSide::new(&gap.before),
+        after: Option<GapSide> = gap.after.as_ref().map(GapSide::new),
+    }
+
+    /// The lease at one side of a gap.
+    GapSide new(side: &gap::GapSide) {
+        token: Number = side.token.get().into(),
+        label: Option<String> = side.label.as_ref().map(ToString::to_string),
+        ending: Option<Ending> = side.how.as_ref().map(Ending::new),
+    }
+
+    /// A time in which nobody led.
+    Outage new(outage: &OutageView) {
+        ended_ago_ms: u64 = outage.ended_ago.get(),
+        length_ms: Option<u64> = outage.length.map(Millis::get),
+    }
 }
 
 /// One part of a gap. Only an outage can have a length that nobody knows.
@@ -50,59 +59,6 @@ pub struct GapPart {
     length_ms: Option<u64>,
 }
 
-/// The lease at one side of a gap.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
-pub struct GapSide {
-    token: Number,
-    label: Option<String>,
-    ending: Option<Ending>,
-}
-
-/// A time in which nobody led.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
-pub struct Outage {
-    ended_ago_ms: u64,
-    length_ms: Option<u64>,
-}
-
-impl From<AtRevision<GapsView>> for Gaps {
-    fn from(seen: AtRevision<GapsView>) -> Self {
-        let GapsView { names, next, outages } = &seen.answer;
-        Self {
-            revision: number(seen.revision),
-            names: names.iter().map(NameGaps::new).collect(),
-            next: next.as_ref().map(ToString::to_string),
-            outages: outages.iter().map(Outage::new).collect(),
-        }
-    }
-}
-
-impl NameGaps {
-    fn new(name: &gap::NameGaps) -> Self {
-        Self {
-            resource: name.resource.to_string(),
-            known_for_ms: name.known_for.get(),
-            gaps: name.gaps.iter().map(Gap::new).collect(),
-        }
-    }
-}
-
-impl Gap {
-    /// As the table shows it.
-    pub fn new(gap: &GapView) -> Self {
-        Self {
-            began_ago_ms: gap.began_ago.get(),
-            ended_ago_ms: gap.ended_ago.map(Millis::get),
-            length_ms: gap.length().get(),
-            parts: gap.parts.iter().map(GapPart::new).collect(),
-            before: GapSide::new(&gap.before),
-            after: gap.after.as_ref().map(GapSide::new),
-        }
-    }
-}
-
 impl GapPart {
     /// A cause, and its share; nothing if that is not known.
     pub const fn of(cause: GapCause, length_ms: Option<u64>) -> Self {
@@ -112,23 +68,6 @@ impl GapPart {
     fn new(part: &gap::GapPart) -> Self {
         let unknown = part.cause == GapCause::Outage && part.length == Millis::ZERO;
         Self::of(part.cause, (!unknown).then(|| part.length.get()))
-    }
-}
-
-impl GapSide {
-    fn new(side: &gap::GapSide) -> Self {
-        Self {
-            token: side.token.get().into(),
-            label: side.label.as_ref().map(ToString::to_string),
-            ending: side.how.as_ref().map(Ending::new),
-        }
-    }
-}
-
-impl Outage {
-    /// As the table shows it.
-    pub fn new(outage: &OutageView) -> Self {
-        Self { ended_ago_ms: outage.ended_ago.get(), length_ms: outage.length.map(Millis::get) }
     }
 }
 

@@ -1,7 +1,8 @@
 //! Resources, sessions and endings as JSON.
 
 use leasehold_core::table::{
-    AlarmView, HolderView, HoldingState, LeaseView, PastView, ReadinessView, SessionView, WaiterView,
+    AlarmView, DrainingView, HolderView, HoldingState, LeaseView, OfferView, PastView, ReadinessView,
+    SessionView, WaiterView,
 };
 use leasehold_core::{Millis, Mode, Value};
 use serde::Serialize;
@@ -9,126 +10,127 @@ use serde::Serialize;
 use crate::text::hex;
 use crate::{Number, word};
 
-/// One resource.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
-pub struct Lease {
-    resource: String,
-    held: bool,
-    #[cfg_attr(feature = "openapi", schemars(extend("enum" = ["exclusive", "shared", "slots"])))]
-    mode: &'static str,
-    slots: Option<u32>,
-    holders: Vec<Holder>,
-    holding: usize,
-    queue: Vec<Waiter>,
-    waiting: usize,
-    cool_down_ms: Option<u64>,
-    restore_wait_ms: Option<u64>,
-    transitions: u64,
-    alarm: Option<Alarm>,
+views! {
+    /// One resource.
+    #[derive(Default)]
+    Lease new(view: &LeaseView) {
+        resource: String = view.resource.to_string(),
+        held: bool = view.holders.iter().any(|holder| holder.state != HoldingState::Revoked),
+        #[cfg_attr(feature = "openapi", schemars(extend("enum" = ["exclusive", "shared", "slots"])))]
+        mode: &'static str = word::mode(word::present_mode(view)),
+        slots: Option<u32> = match view.mode {
+            Mode::Slot { of } => Some(of),
+            Mode::Exclusive | Mode::Shared => None,
+        },
+        holders: Vec<Holder> = view.holders.iter().map(Holder::new).collect(),
+        holding: usize = view.holding,
+        queue: Vec<Waiter> = view.queue.iter().map(Waiter::new).collect(),
+        waiting: usize = view.waiting,
+        cool_down_ms: Option<u64> = view.cool_down.map(Millis::get),
+        restore_wait_ms: Option<u64> = view.restore_wait.map(Millis::get),
+        transitions: u64 = view.transitions,
+        alarm: Option<Alarm> = view.alarm.as_ref().map(Alarm::new),
+    }
+
+    /// One alarm.
+    Alarm new(view: &AlarmView) {
+        resource: String = view.resource.to_string(),
+        token: Number = view.token.get().into(),
+        by: String = view.by.to_string(),
+        age_ms: u64 = view.age.get(),
+    }
+
+    /// One holder.
+    Holder new(view: &HolderView) {
+        label: String = view.label.to_string(),
+        session: Number = view.session.get().into(),
+        token: Number = view.token.get().into(),
+        fence_token: Number = view.fence.get().into(),
+        slot: Option<u32> = view.slot,
+        shared: bool = view.shared,
+        #[cfg_attr(feature = "openapi", schemars(extend("enum" = ["held", "overdue", "revoked"])))]
+        state: &'static str = word::holding(view.state),
+        ttl_ms: u64 = view.ttl.get(),
+        remaining_ms: u64 = view.remaining.get(),
+        held_for_ms: u64 = view.held_for.get(),
+        renewed_ago_ms: u64 = view.renewed_ago.get(),
+        value: Option<String> = view.value.as_ref().and_then(text),
+        value_hex: Option<String> = view.value.as_ref().and_then(digits),
+        value_left_out: bool = view.value.is_none(),
+        draining: Option<Draining> = view.draining.as_ref().map(Draining::new),
+        readiness: Option<Readiness> = view.readiness.as_ref().map(Readiness::new),
+        offer: Option<Offer> = view.offer.as_ref().map(Offer::new),
+    }
+
+    /// What a holder says of its readiness.
+    Readiness new(view: &ReadinessView) {
+        #[cfg_attr(feature = "openapi", schemars(extend("enum" = ["warming-up", "ready"])))]
+        state: &'static str = match view {
+            ReadinessView::WarmingUp => "warming-up",
+            ReadinessView::ReadyAfter(_) => "ready",
+        },
+        ready_after_ms: Option<u64> = match view {
+            ReadinessView::WarmingUp => None,
+            ReadinessView::ReadyAfter(after) => Some(after.get()),
+        },
+    }
+
+    /// What a holder says of its drain.
+    Draining new(view: &DrainingView) {
+        in_flight: u32 = view.in_flight,
+        remaining_ms: u64 = view.remaining.get(),
+    }
+
+    /// Whom a holder offers its place to.
+    Offer new(view: &OfferView) {
+        to: Number = view.to.get().into(),
+        label: String = view.label.to_string(),
+        ready: bool = view.ready,
+        remaining_ms: u64 = view.remaining.get(),
+    }
+
+    /// One waiter.
+    Waiter new(view: &WaiterView) {
+        label: String = view.label.to_string(),
+        session: Number = view.session.get().into(),
+        waiting_for_ms: u64 = view.waiting_for.get(),
+        overdue: bool = view.overdue,
+    }
+
+    /// One session.
+    Session new(view: &SessionView) {
+        session: Number = view.session.get().into(),
+        label: String = view.label.to_string(),
+        overdue: bool = view.overdue,
+        ttl_ms: u64 = view.ttl.get(),
+        remaining_ms: u64 = view.remaining.get(),
+        age_ms: u64 = view.age.get(),
+        renewed_ago_ms: u64 = view.renewed_ago.get(),
+        leases: usize = view.leases,
+        waits: usize = view.waits,
+    }
+
+    /// One lease of the past.
+    Past new(view: &PastView) {
+        token: Number = view.token.get().into(),
+        label: String = view.label.to_string(),
+        session: Number = view.session.get().into(),
+        held_for_ms: u64 = view.held_for.get(),
+        ended_ago_ms: u64 = view.ended_ago.get(),
+        #[serde(flatten)]
+        ending: Ending = Ending::new(&view.how),
+    }
 }
 
-/// One alarm.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
-pub struct Alarm {
-    resource: String,
-    token: Number,
-    by: String,
-    age_ms: u64,
-}
-
-/// One holder.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
-pub struct Holder {
-    label: String,
-    session: Number,
-    token: Number,
-    fence_token: Number,
-    slot: Option<u32>,
-    shared: bool,
-    #[cfg_attr(feature = "openapi", schemars(extend("enum" = ["held", "overdue", "revoked"])))]
-    state: &'static str,
-    ttl_ms: u64,
-    remaining_ms: u64,
-    held_for_ms: u64,
-    renewed_ago_ms: u64,
-    value: Option<String>,
-    value_hex: Option<String>,
-    value_left_out: bool,
-    draining: Option<Draining>,
-    readiness: Option<Readiness>,
-    offer: Option<Offer>,
-}
-
-/// What a holder says of its readiness.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
-pub struct Readiness {
-    #[cfg_attr(feature = "openapi", schemars(extend("enum" = ["warming-up", "ready"])))]
-    state: &'static str,
-    ready_after_ms: Option<u64>,
-}
-
-/// What a holder says of its drain.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
-pub struct Draining {
-    in_flight: u32,
-    remaining_ms: u64,
-}
-
-/// Whom a holder offers its place to.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
-pub struct Offer {
-    to: Number,
-    label: String,
-    ready: bool,
-    remaining_ms: u64,
-}
-
-/// One waiter.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
-pub struct Waiter {
-    label: String,
-    session: Number,
-    waiting_for_ms: u64,
-    overdue: bool,
-}
-
-/// One session.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
-pub struct Session {
-    session: Number,
-    label: String,
-    overdue: bool,
-    ttl_ms: u64,
-    remaining_ms: u64,
-    age_ms: u64,
-    renewed_ago_ms: u64,
-    leases: usize,
-    waits: usize,
-}
-
-/// One lease of the past.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
-pub struct Past {
-    token: Number,
-    label: String,
-    session: Number,
-    held_for_ms: u64,
-    ended_ago_ms: u64,
-    #[serde(flatten)]
-    ending: Ending,
+impl Lease {
+    /// A resource that the store has never heard of, or has forgotten.
+    pub fn unknown(name: &str) -> Self {
+        Self { resource: name.to_owned(), mode: "unknown", ..Self::default() }
+    }
 }
 
 /// How a lease ended.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct Ending {
     #[cfg_attr(feature = "openapi", schemars(extend("enum" = word::ENDINGS)))]
@@ -139,169 +141,31 @@ pub struct Ending {
     taken_by: Option<Number>,
 }
 
-impl Lease {
-    /// As the table shows it.
-    pub fn new(view: &LeaseView) -> Self {
-        let slots = match view.mode {
-            Mode::Slot { of } => Some(of),
-            Mode::Exclusive | Mode::Shared => None,
-        };
-        Self {
-            resource: view.resource.to_string(),
-            held: view.holders.iter().any(|holder| holder.state != HoldingState::Revoked),
-            mode: word::mode(word::present_mode(view)),
-            slots,
-            holders: view.holders.iter().map(Holder::new).collect(),
-            holding: view.holding,
-            queue: view.queue.iter().map(Waiter::new).collect(),
-            waiting: view.waiting,
-            cool_down_ms: view.cool_down.map(Millis::get),
-            restore_wait_ms: view.restore_wait.map(Millis::get),
-            transitions: view.transitions,
-            alarm: view.alarm.as_ref().map(Alarm::new),
-        }
-    }
-}
-
-impl Lease {
-    /// A resource that the store has never heard of, or has forgotten.
-    pub fn unknown(name: &str) -> Self {
-        Self {
-            resource: name.to_owned(),
-            held: false,
-            mode: "unknown",
-            slots: None,
-            holders: Vec::new(),
-            holding: 0,
-            queue: Vec::new(),
-            waiting: 0,
-            cool_down_ms: None,
-            restore_wait_ms: None,
-            transitions: 0,
-            alarm: None,
-        }
-    }
-}
-
-impl Alarm {
-    /// As the table shows it.
-    pub fn new(view: &AlarmView) -> Self {
-        Self {
-            resource: view.resource.to_string(),
-            token: view.token.get().into(),
-            by: view.by.to_string(),
-            age_ms: view.age.get(),
-        }
-    }
-}
-
-impl Holder {
-    /// As the table shows it.
-    pub fn new(view: &HolderView) -> Self {
-        let (value, value_hex) = view.value.as_ref().map_or((None, None), value_fields);
-        Self {
-            label: view.label.to_string(),
-            session: view.session.get().into(),
-            token: view.token.get().into(),
-            fence_token: view.fence.get().into(),
-            slot: view.slot,
-            shared: view.shared,
-            state: word::holding(view.state),
-            ttl_ms: view.ttl.get(),
-            remaining_ms: view.remaining.get(),
-            held_for_ms: view.held_for.get(),
-            renewed_ago_ms: view.renewed_ago.get(),
-            value,
-            value_hex,
-            value_left_out: view.value.is_none(),
-            draining: view
-                .draining
-                .map(|shown| Draining { in_flight: shown.in_flight, remaining_ms: shown.remaining.get() }),
-            readiness: view.readiness.map(|said| match said {
-                ReadinessView::WarmingUp => Readiness { state: "warming-up", ready_after_ms: None },
-                ReadinessView::ReadyAfter(after) => {
-                    Readiness { state: "ready", ready_after_ms: Some(after.get()) }
-                }
-            }),
-            offer: view.offer.as_ref().map(|offer| Offer {
-                to: offer.to.get().into(),
-                label: offer.label.to_string(),
-                ready: offer.ready,
-                remaining_ms: offer.remaining.get(),
-            }),
-        }
-    }
-}
-
-impl Waiter {
-    fn new(view: &WaiterView) -> Self {
-        Self {
-            label: view.label.to_string(),
-            session: view.session.get().into(),
-            waiting_for_ms: view.waiting_for.get(),
-            overdue: view.overdue,
-        }
-    }
-}
-
-impl Session {
-    /// As the table shows it.
-    pub fn new(view: &SessionView) -> Self {
-        Self {
-            session: view.session.get().into(),
-            label: view.label.to_string(),
-            overdue: view.overdue,
-            ttl_ms: view.ttl.get(),
-            remaining_ms: view.remaining.get(),
-            age_ms: view.age.get(),
-            renewed_ago_ms: view.renewed_ago.get(),
-            leases: view.leases,
-            waits: view.waits,
-        }
-    }
-}
-
-impl Past {
-    /// As the table shows it.
-    pub fn new(view: &PastView) -> Self {
-        Self {
-            token: view.token.get().into(),
-            label: view.label.to_string(),
-            session: view.session.get().into(),
-            held_for_ms: view.held_for.get(),
-            ended_ago_ms: view.ended_ago.get(),
-            ending: Ending::new(&view.how),
-        }
-    }
-}
-
 impl Ending {
     /// As the table shows it.
     pub fn new(how: &leasehold_core::Ending) -> Self {
-        let mut json =
-            Self { ended: word::ending(how), by: None, reason: None, successor: None, taken_by: None };
+        use leasehold_core::Ending::{HandedOver, Revoked, Taken};
+        let ended = Self { ended: word::ending(how), ..Self::default() };
         match how {
-            leasehold_core::Ending::Revoked { by, reason } => {
-                json.by = Some(by.to_string());
-                json.reason = Some(reason.to_string());
+            Revoked { by, reason } => {
+                Self { by: Some(by.to_string()), reason: Some(reason.to_string()), ..ended }
             }
-            leasehold_core::Ending::HandedOver { to } => json.successor = Some(to.get().into()),
-            leasehold_core::Ending::Taken { by } => json.taken_by = Some(by.get().into()),
-            _ => {}
+            HandedOver { to } => Self { successor: Some(to.get().into()), ..ended },
+            Taken { by } => Self { taken_by: Some(by.get().into()), ..ended },
+            _ => ended,
         }
-        json
     }
 }
 
-/// Text as text, anything else as hexadecimal digits; neither when there is nothing.
-pub(super) fn value_fields(value: &Value) -> (Option<String>, Option<String>) {
-    if value.is_empty() {
-        return (None, None);
-    }
-    match std::str::from_utf8(value.as_bytes()) {
-        Ok(text) => (Some(text.to_owned()), None),
-        Err(_) => (None, Some(hex(value.as_bytes()))),
-    }
+/// A value as text, if it is one and not empty.
+pub(super) fn text(value: &Value) -> Option<String> {
+    let text = std::str::from_utf8(value.as_bytes()).ok()?;
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+/// A value that is no text, in hexadecimal digits.
+pub(super) fn digits(value: &Value) -> Option<String> {
+    std::str::from_utf8(value.as_bytes()).is_err().then(|| hex(value.as_bytes()))
 }
 
 #[cfg(test)]
@@ -310,7 +174,10 @@ mod tests {
 
     #[test]
     fn a_value_that_is_no_text_is_shown_in_digits() {
-        let shown = |bytes: &[u8]| value_fields(&Value::new(bytes.to_vec()).unwrap());
+        let shown = |bytes: &[u8]| {
+            let value = Value::new(bytes.to_vec()).unwrap();
+            (text(&value), digits(&value))
+        };
         assert_eq!(shown(b""), (None, None));
         assert_eq!(shown(b"host:80"), (Some("host:80".to_owned()), None));
         assert_eq!(shown(&[0xff, 0x01]), (None, Some("ff01".to_owned())));

@@ -102,15 +102,21 @@ impl Stage {
 
     /// Waits until the guardian has taken this many more deadlines. Unless it does something else first: then how long it was held back.
     pub(crate) fn renewed(&self, more: usize) -> Result<(), Duration> {
-        let (guardian, before) = (self.pids()[1], self.taken());
+        self.taken_in_all(self.taken() + more)
+    }
+
+    /// The same until it has taken so many.
+    pub(crate) fn taken_in_all(&self, count: usize) -> Result<(), Duration> {
+        let guardian = self.pids()[1];
         let mut held_back = Duration::ZERO;
-        eventually(&format!("{more} deadlines more than {before} are taken"), || {
+        eventually(&format!("{count} deadlines are taken"), || {
             held_back = held_back.max(waited(guardian));
             let log = self.log();
-            if ["taken false", "Terminating", "Killing"].iter().any(|word| log.contains(word)) {
-                return Some(Err(held_back));
+            if self.taken() >= count {
+                return Some(Ok(()));
             }
-            (self.taken() >= before + more).then_some(Ok(()))
+            let ended = ["taken false", "Terminating", "Killing"].iter().any(|word| log.contains(word));
+            ended.then_some(Err(held_back))
         })
     }
 

@@ -19,13 +19,10 @@ pub struct ClusterConfig {
     pub advertise: Option<String>,
 }
 
-impl ClusterConfig {
-    /// As it is written: `n1=host:port,n2=host:port`.
-    pub fn initial_text(&self) -> String {
-        let nodes: Vec<String> =
-            self.initial.iter().map(|(name, address)| format!("{name}={address}")).collect();
-        nodes.join(",")
-    }
+/// Founders as they are written: `n1=host:port,n2=host:port`.
+pub(super) fn initial_text(initial: &BTreeMap<String, String>) -> String {
+    let nodes: Vec<String> = initial.iter().map(|(name, address)| format!("{name}={address}")).collect();
+    nodes.join(",")
 }
 
 pub(super) fn initial(text: &str) -> Result<BTreeMap<String, String>, String> {
@@ -194,8 +191,7 @@ mod tests {
     #[test]
     fn nodes_are_read_and_written() {
         let nodes = initial("n2=b:2, n1=a:1").unwrap();
-        let config = ClusterConfig { initial: nodes, ..ClusterConfig::default() };
-        assert_eq!(config.initial_text(), "n1=a:1,n2=b:2");
+        assert_eq!(initial_text(&nodes), "n1=a:1,n2=b:2");
         assert_eq!(initial("").unwrap().len(), 0);
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use leasehold_core::limits::{LONGEST_MAX_TTL, MIN_TTL};
 use leasehold_core::{Drift, Millis};
 
-use super::cluster::{advertise, initial};
+use super::cluster::{advertise, initial, initial_text};
 use super::patterns::patterns;
 use super::{Config, LEAST_BODY, LogFormat, ServiceName};
 
@@ -38,167 +38,123 @@ pub struct Key {
     set: fn(&mut Config, Value) -> Result<(), String>,
 }
 
+/// Each key: its name, its place in the configuration, what it is for, its bounds, and how a value is shown and read.
+macro_rules! keys {
+    ($(
+        $name:literal: $($place:ident).+, $about:literal, $bounds:literal,
+        |$held:ident| $shown:expr, |$value:ident| $read:expr;
+    )+) => {
+        [$(Key {
+            name: $name,
+            about: $about,
+            bounds: $bounds,
+            get: |config| {
+                let $held = &config.$($place).+;
+                $shown
+            },
+            set: |config, $value| {
+                config.$($place).+ = $read?;
+                Ok(())
+            },
+        }),+]
+    };
+}
+
 /// All keys: those without a section first, because a file cannot have them in another order.
-pub const KEYS: [Key; 22] = [
-    Key {
-        name: "name",
-        about: "what the service is called in logs and metrics",
-        bounds: "1 to 63 letters, digits, dots, dashes and underscores",
-        get: |config| Value::Text(config.name.to_string()),
-        set: |config, value| put(&mut config.name, value.text().and_then(|text| name(&text))),
-    },
-    Key {
-        name: "data",
-        about: "the directory with the log; made if it is missing",
-        bounds: "a path",
-        get: |config| Value::Text(config.data.display().to_string()),
-        set: |config, value| put(&mut config.data, value.text().and_then(|text| directory(&text))),
-    },
-    Key {
-        name: "listen",
-        about: "address and port; port 0 lets the system choose one",
-        bounds: "an address, or a name that is looked up at the start",
-        get: |config| Value::Text(config.listen.to_string()),
-        set: |config, value| put(&mut config.listen, value.text().and_then(|text| address(&text))),
-    },
-    Key {
-        name: "insecure",
-        about: "whether other machines may reach it without TLS and authentication",
-        bounds: "true or false",
-        get: |config| Value::Flag(config.insecure),
-        set: |config, value| put(&mut config.insecure, value.flag()),
-    },
-    Key {
-        name: "max_ttl_ms",
-        about: "the longest ttl of a session; a directory keeps the one it was made with",
-        bounds: "500 to 86400000",
-        get: |config| Value::Number(config.max_ttl.get()),
-        set: |config, value| {
-            put(&mut config.max_ttl, value.number(MIN_TTL.get()..=LONGEST_MAX_TTL.get()).map(Millis::new))
-        },
-    },
-    Key {
-        name: "drift_ppm",
-        about: "rate error that clocks are trusted to keep, in millionths; a directory keeps the one it was made with",
-        bounds: "0 to 499999: below one half",
-        get: |config| Value::Number(config.drift.ppm().into()),
-        set: |config, value| put(&mut config.drift, value.number(0..=499_999).and_then(drift)),
-    },
-    Key {
-        name: "shutdown_grace_ms",
-        about: "how long a stop waits for what is under way; at least http.request_timeout_ms",
-        bounds: "0 to 3600000",
-        get: |config| millis(config.shutdown_grace),
-        set: |config, value| put(&mut config.shutdown_grace, value.length(0..=3_600_000)),
-    },
-    Key {
-        name: "snapshot_entries",
-        about: "a snapshot is taken after so many entries of the log",
-        bounds: "64 to 10000000",
-        get: |config| Value::Number(config.snapshot_entries),
-        set: |config, value| put(&mut config.snapshot_entries, value.number(64..=10_000_000)),
-    },
-    Key {
-        name: "snapshot_bytes",
-        about: "or after so many bytes of them; at least http.max_body_bytes",
-        bounds: "65536 to 4294967296",
-        get: |config| Value::Number(config.snapshot_bytes),
-        set: |config, value| put(&mut config.snapshot_bytes, value.number(64 << 10..=4 << 30)),
-    },
-    Key {
-        name: "gap_patterns",
-        about: "names that somebody must always act on; how long nobody did is counted for each pattern",
-        bounds: "up to 64 names, or beginnings of names with * behind them; the first that fits counts",
-        get: |config| Value::List(config.gap_patterns.iter().map(ToString::to_string).collect()),
-        set: |config, value| put(&mut config.gap_patterns, value.list().and_then(|list| patterns(&list))),
-    },
-    Key {
-        name: "http.max_body_bytes",
-        about: "the longest body of a request; a value of 64 KiB in hexadecimal digits must fit",
-        bounds: "135168 to 4194304",
-        get: |config| size(config.http.max_body_bytes),
-        set: |config, value| put(&mut config.http.max_body_bytes, value.count(LEAST_BODY..=4 << 20)),
-    },
-    Key {
-        name: "http.max_header_bytes",
-        about: "the longest head of a request",
-        bounds: "8192 to 1048576",
-        get: |config| size(config.http.max_header_bytes),
-        set: |config, value| put(&mut config.http.max_header_bytes, value.count(8 << 10..=1 << 20)),
-    },
-    Key {
-        name: "http.request_timeout_ms",
-        about: "how long a client may take to send one request",
-        bounds: "100 to 600000",
-        get: |config| millis(config.http.request_timeout),
-        set: |config, value| put(&mut config.http.request_timeout, value.length(100..=600_000)),
-    },
-    Key {
-        name: "limits.max_connections",
-        about: "connections at once, of all kinds together; each takes a descriptor",
-        bounds: "16 to 1000000",
-        get: |config| size(config.limits.max_connections),
-        set: |config, value| put(&mut config.limits.max_connections, value.count(16..=1_000_000)),
-    },
-    Key {
-        name: "limits.max_watches",
-        about: "watches at once",
-        bounds: "1 to 1000000",
-        get: |config| size(config.limits.max_watches),
-        set: |config, value| put(&mut config.limits.max_watches, value.count(1..=1_000_000)),
-    },
-    Key {
-        name: "limits.max_watches_per_connection",
-        about: "watches at once on one connection; at most limits.max_watches",
-        bounds: "1 to 1000000",
-        get: |config| size(config.limits.max_watches_per_connection),
-        set: |config, value| put(&mut config.limits.max_watches_per_connection, value.count(1..=1_000_000)),
-    },
-    Key {
-        name: "limits.write_timeout_ms",
-        about: "how long a client may leave unread what was sent to it before it is cut off",
-        bounds: "100 to 600000",
-        get: |config| millis(config.limits.write_timeout),
-        set: |config, value| put(&mut config.limits.write_timeout, value.length(100..=600_000)),
-    },
-    Key {
-        name: "cluster.initial",
-        about: "the nodes that found a cluster together, this one among them; only for a new directory",
-        bounds: "name=host:port, separated by commas; empty for a node that stands alone",
-        get: |config| Value::Text(config.cluster.initial_text()),
-        set: |config, value| put(&mut config.cluster.initial, value.text().and_then(|text| initial(&text))),
-    },
-    Key {
-        name: "cluster.join",
-        about: "whether a new directory waits to be added to a cluster instead of founding one",
-        bounds: "true or false",
-        get: |config| Value::Flag(config.cluster.join),
-        set: |config, value| put(&mut config.cluster.join, value.flag()),
-    },
-    Key {
-        name: "cluster.advertise",
-        about: "where clients and other nodes reach this one, if it is not where it listens",
-        bounds: "host:port, or empty",
-        get: |config| Value::Text(config.cluster.advertise.clone().unwrap_or_default()),
-        set: |config, value| {
-            put(&mut config.cluster.advertise, value.text().and_then(|text| advertise(&text)))
-        },
-    },
-    Key {
-        name: "log.format",
-        about: "auto is human on a terminal and json elsewhere",
-        bounds: "auto, human or json",
-        get: |config| Value::Text(config.log.format.word().to_owned()),
-        set: |config, value| put(&mut config.log.format, value.text().and_then(|text| format(&text))),
-    },
-    Key {
-        name: "log.level",
-        about: "a level, or directives such as info,leasehold_server=debug",
-        bounds: "error, warn, info, debug, trace, off, or directives",
-        get: |config| Value::Text(config.log.level.clone()),
-        set: |config, value| put(&mut config.log.level, value.text().and_then(level)),
-    },
-];
+pub const KEYS: [Key; 22] = keys! {
+    "name": name,
+        "what the service is called in logs and metrics",
+        "1 to 63 letters, digits, dots, dashes and underscores",
+        |held| Value::Text(held.to_string()), |value| value.text().and_then(|text| name(&text));
+    "data": data,
+        "the directory with the log; made if it is missing",
+        "a path",
+        |held| Value::Text(held.display().to_string()),
+        |value| value.text().and_then(|text| directory(&text));
+    "listen": listen,
+        "address and port; port 0 lets the system choose one",
+        "an address, or a name that is looked up at the start",
+        |held| Value::Text(held.to_string()), |value| value.text().and_then(|text| address(&text));
+    "insecure": insecure,
+        "whether other machines may reach it without TLS and authentication",
+        "true or false",
+        |held| Value::Flag(*held), |value| value.flag();
+    "max_ttl_ms": max_ttl,
+        "the longest ttl of a session; a directory keeps the one it was made with",
+        "500 to 86400000",
+        |held| Value::Number(held.get()),
+        |value| value.number(MIN_TTL.get()..=LONGEST_MAX_TTL.get()).map(Millis::new);
+    "drift_ppm": drift,
+        "rate error that clocks are trusted to keep, in millionths; a directory keeps the one it was made with",
+        "0 to 499999: below one half",
+        |held| Value::Number(held.ppm().into()), |value| value.number(0..=499_999).and_then(drift);
+    "shutdown_grace_ms": shutdown_grace,
+        "how long a stop waits for what is under way; at least http.request_timeout_ms",
+        "0 to 3600000",
+        |held| millis(*held), |value| value.length(0..=3_600_000);
+    "snapshot_entries": snapshot_entries,
+        "a snapshot is taken after so many entries of the log",
+        "64 to 10000000",
+        |held| Value::Number(*held), |value| value.number(64..=10_000_000);
+    "snapshot_bytes": snapshot_bytes,
+        "or after so many bytes of them; at least http.max_body_bytes",
+        "65536 to 4294967296",
+        |held| Value::Number(*held), |value| value.number(64 << 10..=4 << 30);
+    "gap_patterns": gap_patterns,
+        "names that somebody must always act on; how long nobody did is counted for each pattern",
+        "up to 64 names, or beginnings of names with * behind them; the first that fits counts",
+        |held| Value::List(held.iter().map(ToString::to_string).collect()),
+        |value| value.list().and_then(|list| patterns(&list));
+    "http.max_body_bytes": http.max_body_bytes,
+        "the longest body of a request; a value of 64 KiB in hexadecimal digits must fit",
+        "135168 to 4194304",
+        |held| size(*held), |value| value.count(LEAST_BODY..=4 << 20);
+    "http.max_header_bytes": http.max_header_bytes,
+        "the longest head of a request",
+        "8192 to 1048576",
+        |held| size(*held), |value| value.count(8 << 10..=1 << 20);
+    "http.request_timeout_ms": http.request_timeout,
+        "how long a client may take to send one request",
+        "100 to 600000",
+        |held| millis(*held), |value| value.length(100..=600_000);
+    "limits.max_connections": limits.max_connections,
+        "connections at once, of all kinds together; each takes a descriptor",
+        "16 to 1000000",
+        |held| size(*held), |value| value.count(16..=1_000_000);
+    "limits.max_watches": limits.max_watches,
+        "watches at once",
+        "1 to 1000000",
+        |held| size(*held), |value| value.count(1..=1_000_000);
+    "limits.max_watches_per_connection": limits.max_watches_per_connection,
+        "watches at once on one connection; at most limits.max_watches",
+        "1 to 1000000",
+        |held| size(*held), |value| value.count(1..=1_000_000);
+    "limits.write_timeout_ms": limits.write_timeout,
+        "how long a client may leave unread what was sent to it before it is cut off",
+        "100 to 600000",
+        |held| millis(*held), |value| value.length(100..=600_000);
+    "cluster.initial": cluster.initial,
+        "the nodes that found a cluster together, this one among them; only for a new directory",
+        "name=host:port, separated by commas; empty for a node that stands alone",
+        |held| Value::Text(initial_text(held)), |value| value.text().and_then(|text| initial(&text));
+    "cluster.join": cluster.join,
+        "whether a new directory waits to be added to a cluster instead of founding one",
+        "true or false",
+        |held| Value::Flag(*held), |value| value.flag();
+    "cluster.advertise": cluster.advertise,
+        "where clients and other nodes reach this one, if it is not where it listens",
+        "host:port, or empty",
+        |held| Value::Text(held.clone().unwrap_or_default()),
+        |value| value.text().and_then(|text| advertise(&text));
+    "log.format": log.format,
+        "auto is human on a terminal and json elsewhere",
+        "auto, human or json",
+        |held| Value::Text(held.word().to_owned()), |value| value.text().and_then(|text| format(&text));
+    "log.level": log.level,
+        "a level, or directives such as info,leasehold_server=debug",
+        "error, warn, info, debug, trace, off, or directives",
+        |held| Value::Text(held.clone()), |value| value.text().and_then(level);
+};
 
 impl Key {
     /// Its value in a configuration.
@@ -316,11 +272,6 @@ impl LogFormat {
             Self::Json => "json",
         }
     }
-}
-
-fn put<T>(place: &mut T, value: Result<T, String>) -> Result<(), String> {
-    *place = value?;
-    Ok(())
 }
 
 fn millis(length: Duration) -> Value {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leasehold_api::answer::{Acquired, Cancelled};
-use leasehold_api::{ApiError, Number, request};
+use leasehold_api::{Number, request};
 use leasehold_core::Grant;
 use leasehold_core::protocol::Failure;
 use leasehold_wire::messages as pb;
@@ -15,10 +15,7 @@ use tonic::Request;
 
 use super::{Answered, deadline, fields, status};
 use crate::metrics::Metrics;
-use crate::ops::Operations;
-
-/// What a call gives.
-type Outcome<T> = Result<T, ApiError>;
+use crate::ops::{Operations, Outcome};
 
 /// Answers a call: within its caller's deadline, and in a message that its caller takes.
 pub(super) async fn unary<M, A: Message, F: Future<Output = Outcome<A>>>(
@@ -240,7 +237,7 @@ pub(super) async fn read_register(
     let seen = ops
         .read_register(request::Register {
             resource: fields::resource(&m.resource)?,
-            key: fields::register_key(&m.key)?,
+            key: fields::text("key", &m.key)?,
         })
         .await?;
     let register = seen

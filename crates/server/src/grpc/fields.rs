@@ -2,46 +2,44 @@
 //! checked with the requests of every other interface.
 
 use std::fmt::Display;
+use std::str::FromStr;
 
 use leasehold_api::request::{self, ModeWord, WhenQueued, check_slots};
-use leasehold_api::{ApiError, Hex, Number, Object, SessionKey};
-use leasehold_core::{Label, Mode, Nonce, Reason, RegisterKey, ResourceName, Value};
+use leasehold_api::{ApiError, Hex, Number, Object, SessionKey, bad_field};
+use leasehold_core::{Label, Mode, Nonce, ResourceName, Value};
 use leasehold_wire::Wire;
 use leasehold_wire::messages as pb;
 use pb::write_register_request::Content;
 
 type Checked<T> = Result<T, ApiError>;
 
-pub(super) fn key(text: &str) -> Checked<SessionKey> {
-    text.parse().map_err(|why| bad("session_key", why))
+/// A text that is a value of its own.
+pub(super) fn text<T: FromStr<Err: Display>>(field: &str, text: &str) -> Checked<T> {
+    text.parse().map_err(|why| bad_field(field, why))
 }
 
-pub(super) fn resource(text: &str) -> Checked<ResourceName> {
-    name("resource", text)
+pub(super) fn key(key: &str) -> Checked<SessionKey> {
+    text("session_key", key)
 }
 
-pub(super) fn register_key(text: &str) -> Checked<RegisterKey> {
-    RegisterKey::new(text).map_err(|why| bad("key", why))
+pub(super) fn resource(name: &str) -> Checked<ResourceName> {
+    text("resource", name)
 }
 
 /// Bytes that are no longer than a value may be.
 pub(super) fn value(bytes: Vec<u8>) -> Checked<Option<Hex>> {
-    let value = Value::new(bytes).map_err(|why| bad("value", why))?;
+    let value = Value::new(bytes).map_err(|why| bad_field("value", why))?;
     Ok(Some(Hex(value.as_bytes().to_vec())))
 }
 
 /// A text that is empty is left out.
-pub(super) fn by(text: &str) -> Checked<Option<Label>> {
-    if text.is_empty() { Ok(None) } else { label("by", text).map(Some) }
-}
-
-pub(super) fn reason(text: &str) -> Checked<Reason> {
-    Reason::new(text).map_err(|why| bad("reason", why))
+pub(super) fn by(label: &str) -> Checked<Option<Label>> {
+    if label.is_empty() { Ok(None) } else { text("by", label).map(Some) }
 }
 
 /// The name after which a page begins.
-pub(super) fn after(text: Option<&str>) -> Checked<Option<ResourceName>> {
-    text.map(|text| name("after", text)).transpose()
+pub(super) fn after(name: Option<&str>) -> Checked<Option<ResourceName>> {
+    name.map(|name| text("after", name)).transpose()
 }
 
 pub(super) fn gaps(m: pb::GapsRequest) -> Checked<request::Gaps> {
@@ -55,7 +53,7 @@ pub(super) fn gaps(m: pb::GapsRequest) -> Checked<request::Gaps> {
 }
 
 pub(super) fn in_flight(count: u64) -> Checked<u32> {
-    let too_many = |_| bad("in_flight", format!("in_flight of {count} is above {}", u32::MAX));
+    let too_many = |_| bad_field("in_flight", format!("in_flight of {count} is above {}", u32::MAX));
     u32::try_from(count).map_err(too_many)
 }
 
@@ -63,10 +61,10 @@ pub(super) fn open(m: &pb::OpenSessionRequest) -> Checked<request::Open> {
     let nonce = match <[u8; 16]>::try_from(&m.nonce[..]) {
         Ok(nonce) => Some(Nonce(nonce)),
         Err(_) if m.nonce.is_empty() => None,
-        Err(_) => return Err(bad("nonce", format!("it has {} bytes and must have 16", m.nonce.len()))),
+        Err(_) => return Err(bad_field("nonce", format!("it has {} bytes and must have 16", m.nonce.len()))),
     };
     Ok(request::Open {
-        label: Some(label("label", &m.label)?),
+        label: Some(text("label", &m.label)?),
         ttl_ms: m.ttl_ms,
         renew_every_ms: m.renew_every_ms,
         margin_ms: m.margin_ms,
@@ -80,11 +78,11 @@ pub(super) fn open(m: &pb::OpenSessionRequest) -> Checked<request::Open> {
 
 pub(super) fn acquire(m: pb::AcquireRequest) -> Checked<request::Acquire> {
     let wanted = m.requests.into_iter().enumerate().map(|(i, request)| {
-        let resource = name(&format!("requests[{i}].resource"), &request.resource)?;
+        let resource = text(&format!("requests[{i}].resource"), &request.resource)?;
         // Only a mode that was left out is the usual one. A mode of a kind that is not known here is there, and is refused.
         let mode = request.mode.map_or(Ok(Mode::Exclusive), Mode::from_wire);
         let field = format!("requests[{i}].mode");
-        let (mode, slots) = match check_slots(&field, mode.map_err(|why| bad(&field, why))?)? {
+        let (mode, slots) = match check_slots(&field, mode.map_err(|why| bad_field(&field, why))?)? {
             Mode::Exclusive => (ModeWord::Exclusive, None),
             Mode::Shared => (ModeWord::Shared, None),
             Mode::Slot { of } => (ModeWord::Slots, Some(of)),
@@ -104,12 +102,12 @@ pub(super) fn write_register(m: pb::WriteRegisterRequest) -> Checked<request::Wr
     let (value_hex, remove) = match m.content {
         Some(Content::Value(bytes)) => (value(bytes)?, false),
         Some(Content::Remove(pb::Nothing {})) => (None, true),
-        None => return Err(bad("content", "it is missing; give value or remove")),
+        None => return Err(bad_field("content", "it is missing; give value or remove")),
     };
     Ok(request::WriteRegister {
         resource: resource(&m.resource)?,
         token: Number(m.token),
-        key: register_key(&m.key)?,
+        key: text("key", &m.key)?,
         value: None,
         value_hex,
         remove: Some(remove),
@@ -121,7 +119,7 @@ pub(super) fn revoke(m: &pb::RevokeRequest) -> Checked<request::Revoke> {
     Ok(request::Revoke {
         resource: resource(&m.resource)?,
         token: Number(m.token),
-        reason: reason(&m.reason)?,
+        reason: text("reason", &m.reason)?,
         by: by(&m.by)?,
         now: Some(m.now),
     })
@@ -131,21 +129,9 @@ pub(super) fn clear_alarm(m: &pb::ClearAlarmRequest) -> Checked<request::ClearAl
     Ok(request::ClearAlarm {
         resource: resource(&m.resource)?,
         token: Number(m.token),
-        reason: reason(&m.reason)?,
+        reason: text("reason", &m.reason)?,
         by: by(&m.by)?,
     })
-}
-
-fn name(field: &str, text: &str) -> Checked<ResourceName> {
-    ResourceName::new(text).map_err(|why| bad(field, why))
-}
-
-fn label(field: &str, text: &str) -> Checked<Label> {
-    Label::new(text).map_err(|why| bad(field, why))
-}
-
-fn bad(field: &str, why: impl Display) -> ApiError {
-    ApiError::BadField { field: field.to_owned(), why: why.to_string() }
 }
 
 #[cfg(test)]

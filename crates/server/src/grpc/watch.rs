@@ -5,12 +5,11 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_util::stream;
 use leasehold_api::{ApiError, Number, request};
-use leasehold_core::protocol::{Change, Changes, Failure};
+use leasehold_core::protocol::{Change, Changes};
 use leasehold_host::{Kept, Watcher};
 use leasehold_wire::Wire;
 use leasehold_wire::messages as pb;
@@ -36,11 +35,7 @@ pub(super) fn begin(
     of_connection: Option<&ConnectionWatches>,
 ) -> Result<Answers<pb::WatchResponse>, ApiError> {
     let watch = request::Watch { prefix: Some(m.prefix), after: m.after.map(Number) }.check(None)?;
-    // Counted before it is judged: two that begin at once may both be refused, but never both be let in.
-    let counted = Counted::new(counts, |counts| &counts.watches);
-    if counts.watches.load(Ordering::Relaxed) > limit {
-        return Err(Failure::TooManyWatches { limit }.into());
-    }
+    let counted = Counted::watch(counts, limit)?;
     let of_connection = of_connection.map(ConnectionWatches::count).transpose()?;
     let watcher = ops.caller().hub().watch(&watch)?;
     let first = VecDeque::from([here(&watcher)]);

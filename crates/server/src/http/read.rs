@@ -17,7 +17,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method};
 use futures_util::StreamExt;
 use leasehold_api::call::{IGNORE_UNKNOWN, SESSION_HEADER};
-use leasehold_api::{ApiError, Number, Object, SessionKey};
+use leasehold_api::{ApiError, Number, Object, SessionKey, bad_field};
 use serde::de::DeserializeOwned;
 
 use self::query::{Pairs, pairs};
@@ -47,7 +47,7 @@ impl<T: DeserializeOwned> FromRequest<HttpState> for Fields<T> {
         }
         // Where a body is expected, a parameter would be overlooked.
         if let Some((field, _)) = pairs.into_iter().next() {
-            return Err(Refused(bad(&field, "a POST has its fields in the body")));
+            return Err(Refused(bad_field(field, "a POST has its fields in the body")));
         }
         let (parts, body) = request.into_parts();
         let body = state.read_body(&parts.headers, body).await?;
@@ -66,18 +66,18 @@ impl FromRequestParts<HttpState> for ForSession {
         let key = match (given.next(), given.next()) {
             (None, _) => {
                 let why = "it is missing; give the session_key that the answer to the open has";
-                return Err(Refused(bad(SESSION_HEADER, why)));
+                return Err(Refused(bad_field(SESSION_HEADER, why)));
             }
-            (Some(_), Some(_)) => return Err(Refused(bad(SESSION_HEADER, "it is given twice"))),
+            (Some(_), Some(_)) => return Err(Refused(bad_field(SESSION_HEADER, "it is given twice"))),
             (Some(key), None) => key.to_str().unwrap_or_default().parse::<SessionKey>(),
         };
-        let key = key.map_err(|error| bad(SESSION_HEADER, &error.to_string()))?;
+        let key = key.map_err(|error| bad_field(SESSION_HEADER, error))?;
         let named = Path::<Vec<(String, String)>>::from_request_parts(parts, state).await;
         for (field, id) in named.map_or_else(|_| Vec::new(), |Path(named)| named) {
-            let id = Number::parse(&id).map_err(|why| bad(&field, &why))?;
+            let id = Number::parse(&id).map_err(|why| bad_field(field.as_str(), why))?;
             if id.0 != key.id.get() {
                 let why = format!("the header {SESSION_HEADER} has the key of session {}", key.id);
-                return Err(Refused(bad(&field, &why)));
+                return Err(Refused(bad_field(field, why)));
             }
         }
         Ok(Self(key))
@@ -88,10 +88,11 @@ fn take_ignore(pairs: &mut Pairs) -> Result<bool, ApiError> {
     let mut said = None;
     for (_, value) in pairs.extract_if(.., |(name, _)| name == IGNORE_UNKNOWN) {
         if said.is_some() {
-            return Err(bad(IGNORE_UNKNOWN, "it is given twice"));
+            return Err(bad_field(IGNORE_UNKNOWN, "it is given twice"));
         }
         let word = value.as_str();
-        let wrong = || bad(IGNORE_UNKNOWN, &format!("{} is not true or false", leasehold_api::quoted(word)));
+        let wrong =
+            || bad_field(IGNORE_UNKNOWN, format!("{} is not true or false", leasehold_api::quoted(word)));
         said = Some(value.parse().map_err(|_| wrong())?);
     }
     Ok(said.unwrap_or(false))
@@ -143,20 +144,16 @@ fn without_unknown<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
     }
 }
 
-fn bad(field: &str, why: &str) -> ApiError {
-    ApiError::BadField { field: field.to_owned(), why: why.to_owned() }
-}
-
 impl HttpState {
     async fn read_body(&self, headers: &HeaderMap, body: Body) -> Result<Vec<u8>, ApiError> {
-        let limit = self.limits().max_body_bytes;
+        let limit = self.shared.limits.max_body_bytes;
         let said = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
         let too_large = said.is_some_and(|said: usize| said > limit);
         if too_large && headers.contains_key(EXPECT) {
             return Err(ApiError::BodyTooLarge { limit });
         }
         let mut chunks = body.into_data_stream();
-        let time = self.limits().request_timeout;
+        let time = self.shared.limits.request_timeout;
         let collected = if too_large {
             None
         } else {

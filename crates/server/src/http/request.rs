@@ -58,7 +58,7 @@ pub(super) async fn every(State(state): State<HttpState>, mut request: Request, 
     let method = request.method().clone();
     let path: String = request.uri().path().chars().take(SHOWN_PATH).collect();
     request.extensions_mut().insert(name.clone());
-    let limit = state.limits().max_header_bytes;
+    let limit = state.shared.limits.max_header_bytes;
     let span = tracing::debug_span!("http", request_id = name.as_str());
     let mut response = if head_bytes(&request) > limit {
         Refused(ApiError::HeadersTooLarge { limit }).into_response()
@@ -75,7 +75,7 @@ pub(super) async fn every(State(state): State<HttpState>, mut request: Request, 
     let kind = fault.as_ref().map(|fault| fault.kind());
     let code = fault.as_ref().map_or("ok", |fault| fault.code());
     let took = time_since(begun);
-    state.metrics().count("http", counted, code, took);
+    state.shared.metrics.count("http", counted, code, took);
     let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
     let status = response.status().as_u16();
     let (request_id, method) = (name.as_str(), method.as_str());
@@ -89,7 +89,7 @@ pub(super) async fn every(State(state): State<HttpState>, mut request: Request, 
             tracing::info!(request_id, method, path, status, micros, code, "not taken in");
         }
         // Whoever looks whether a node is ready does so all the time.
-        Some(_) => match state.repeats().say((counted, code), leasehold_clock::read()) {
+        Some(_) => match state.shared.repeats.say((counted, code), leasehold_clock::read()) {
             Some(more) => {
                 let words = "failed; `more` of the kind were not told";
                 tracing::warn!(request_id, method, path, status, micros, code, more, "{words}");

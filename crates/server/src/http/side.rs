@@ -20,10 +20,10 @@ pub(super) async fn health() -> &'static str {
 
 /// The node takes in requests, by itself or through its leader.
 pub(super) async fn readiness(State(state): State<HttpState>) -> Result<String, Refused> {
-    match state.ops().caller().inspect().await {
+    match state.shared.ops.caller().inspect().await {
         Some(inspection) if inspection.ready => Ok(ready(inspection.restore_wait)),
         Some(inspection) if inspection.membership.is_blank() => {
-            Err(Refused(not_now(&no_cluster(&state.ops().asking().missing_founders()))))
+            Err(Refused(not_now(&no_cluster(&state.shared.ops.asking().missing_founders()))))
         }
         Some(inspection) if inspection.leader.is_none() => Err(Refused(not_now("no node is known to lead"))),
         Some(_) => Err(Refused(not_now("this node has not caught up yet"))),
@@ -51,7 +51,7 @@ fn ready(restore_wait: Option<Millis>) -> String {
 /// Answered as long as the process can: what a stopped node would have said is left out.
 pub(super) async fn numbers(State(state): State<HttpState>) -> Response {
     let kind = HeaderValue::from_static(metrics::CONTENT_TYPE);
-    ([(CONTENT_TYPE, kind)], state.metrics().render().await).into_response()
+    ([(CONTENT_TYPE, kind)], state.shared.metrics.render().await).into_response()
 }
 
 pub(super) async fn openapi() -> Response {
@@ -68,7 +68,7 @@ pub(super) async fn backup(
     State(state): State<HttpState>,
     Fields(fields): Fields<request::Backup>,
 ) -> Result<Response, Refused> {
-    let (file, checksum) = state.ops().backup(fields).await?;
+    let (file, checksum) = state.shared.ops.backup(fields).await?;
     let checksum = HeaderValue::from_str(&format!("{checksum:08x}")).expect("digits are visible ASCII");
     let headers = [(CONTENT_TYPE, BYTES), (CONTENT_DISPOSITION, AS_FILE), (CHECKSUM, checksum)];
     Ok((headers, file).into_response())

@@ -17,7 +17,7 @@ use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use leasehold_api::view::Event;
-use leasehold_api::{ApiError, Number, request};
+use leasehold_api::{ApiError, Number, bad_field, request};
 use leasehold_core::Revision;
 use leasehold_host::{Kept, Texts, Watcher};
 
@@ -44,8 +44,8 @@ pub(super) async fn watch(
     Fields(fields): Fields<request::Watch>,
 ) -> Result<Response, Refused> {
     let watch = fields.check(resume(&headers)?)?;
-    let counted = (state.count_watch()?, of_connection.count().map_err(ApiError::Failed)?);
-    let watcher = state.ops().caller().hub().watch(&watch).map_err(ApiError::Failed)?;
+    let counted = (Counted::watch(&state.shared.counts, state.shared.max_watches)?, of_connection.count()?);
+    let watcher = state.shared.ops.caller().hub().watch(&watch).map_err(ApiError::from)?;
     let telling = Telling { watcher, name, begun: false, taken: VecDeque::new(), at: 0, _counted: counted };
     let pieces = stream::unfold(Some(telling), |telling| async move {
         let (piece, telling) = telling?.tell().await;
@@ -60,7 +60,7 @@ pub(super) async fn watch(
 fn resume(headers: &HeaderMap) -> Result<Option<Number>, ApiError> {
     let Some(given) = headers.get(LAST_EVENT_ID) else { return Ok(None) };
     let number = given.to_str().map_err(|_| "it is not a text".to_owned()).and_then(Number::parse);
-    number.map(Some).map_err(|why| ApiError::BadField { field: LAST_EVENT_ID.to_string(), why })
+    number.map(Some).map_err(|why| bad_field(LAST_EVENT_ID.as_str(), why))
 }
 
 /// A watch under way.

@@ -1,15 +1,12 @@
 //! The numbers of the nodes. Names of nodes are the only label that somebody chooses, and it is the operator; there are few of them.
 
-use std::fmt;
-
-use leasehold_core::protocol::ClusterView;
+use leasehold_core::protocol::{ClusterView, MemberView};
 use leasehold_host::Inspection;
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
-use prometheus_client::metrics::MetricType;
+use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::gauge::ConstGauge;
 
-use super::{as_i64, counter, gauge};
+use super::{Written, counter, family, gauge, whole};
 
 /// What this node knows of the others: all of them know who they are, and the leader how they stand.
 #[derive(Debug)]
@@ -38,28 +35,22 @@ impl Cluster {
 }
 
 impl Collector for Cluster {
-    fn encode(&self, mut to: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+    fn encode(&self, mut to: DescriptorEncoder<'_>) -> Written {
         let to = &mut to;
-        let flag = |value: bool| ConstGauge::new(i64::from(value));
-        gauge(to, "ready", "Whether this node answers, by itself or through its leader", &flag(self.ready))?;
-        gauge(to, "leader", "Whether this node leads", &flag(self.leads))?;
-        gauge(to, "has_leader", "Whether this node knows who leads", &flag(self.has_leader))?;
-        gauge(
-            to,
-            "members",
-            "Nodes of the cluster, learners included",
-            &ConstGauge::new(as_i64(self.members)),
-        )?;
-        gauge(to, "epoch", "How often the state was restored", &ConstGauge::new(i64::from(self.epoch)))?;
+        gauge(to, "ready", "Whether this node answers, by itself or through its leader", self.ready)?;
+        gauge(to, "leader", "Whether this node leads", self.leads)?;
+        gauge(to, "has_leader", "Whether this node knows who leads", self.has_leader)?;
+        gauge(to, "members", "Nodes of the cluster, learners included", self.members)?;
+        gauge(to, "epoch", "How often the state was restored", self.epoch)?;
         let contacts = "Times that a node of another life of this cluster was met";
         counter(to, "other_life_contacts", contacts, self.other_life_contacts)?;
         let Some(view) = &self.view else { return Ok(()) };
-        gauge(to, "term", "The term of the leader", &ConstGauge::new(number(view.term)))?;
+        gauge(to, "term", "The term of the leader", view.term)?;
         each(to, "member_reachable", "Whether the leader heard of a node lately", view, |member| {
-            i64::from(member.reachable)
+            whole(member.reachable)
         })?;
         each(to, "member_behind_entries", "Entries that a node is not known to have yet", view, |member| {
-            number(view.committed.saturating_sub(member.matched))
+            whole(view.committed.saturating_sub(member.matched))
         })
     }
 }
@@ -70,16 +61,8 @@ fn each(
     name: &str,
     help: &str,
     view: &ClusterView,
-    value: impl Fn(&leasehold_core::protocol::MemberView) -> i64,
-) -> Result<(), fmt::Error> {
-    let mut family = to.encode_descriptor(name, help, None, MetricType::Gauge)?;
-    for seen in &view.members {
-        let labels = [("member", seen.member.name.as_str())];
-        ConstGauge::new(value(seen)).encode(family.encode_family(&labels)?)?;
-    }
-    Ok(())
-}
-
-fn number(value: u64) -> i64 {
-    i64::try_from(value).unwrap_or(i64::MAX)
+    value: impl Fn(&MemberView) -> ConstGauge<i64>,
+) -> Written {
+    let members = view.members.iter().map(|seen| ([("member", seen.member.name.as_str())], value(seen)));
+    family(to, name, help, None, members)
 }

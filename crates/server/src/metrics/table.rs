@@ -1,7 +1,5 @@
 //! The numbers of the node, its table, its disk and its process, one by one.
 
-use std::fmt;
-
 use leasehold_core::Millis;
 use leasehold_host::{Inspection, Steadiness};
 use leasehold_node::Buckets;
@@ -12,33 +10,25 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Unit;
 
-use super::{as_i64, counter, gaps, gauge};
-
-type Written = Result<(), fmt::Error>;
+use super::{Written, counter, family, gaps, gauge};
 
 /// Everything that an inspection says.
 pub(super) fn encode(look: &Inspection, to: &mut DescriptorEncoder<'_>) -> Written {
     operations(look, to)?;
     let stats = &look.stats;
-    gauge(to, "serving", "Whether this node leads and answers", &ConstGauge::new(i64::from(look.serving)))?;
-    gauge(to, "sessions", "Sessions in the table", &ConstGauge::new(as_i64(look.sessions)))?;
-    gauge(to, "resources", "Resources in the table", &ConstGauge::new(as_i64(look.resources)))?;
-    gauge(
-        to,
-        "alarms",
-        "Resources that an alarm keeps from everybody",
-        &ConstGauge::new(as_i64(look.alarms)),
-    )?;
+    gauge(to, "serving", "Whether this node leads and answers", look.serving)?;
+    gauge(to, "sessions", "Sessions in the table", look.sessions)?;
+    gauge(to, "resources", "Resources in the table", look.resources)?;
+    gauge(to, "alarms", "Resources that an alarm keeps from everybody", look.alarms)?;
     let help = "How long nothing is granted, because the state was restored; 0 otherwise";
     let wait = look.restore_wait.unwrap_or(Millis::ZERO);
     seconds(to, "restore_wait", help, MetricType::Gauge, wait)?;
-    gauge(to, "queue_commands", "Commands that wait to be proposed", &ConstGauge::new(as_i64(stats.queued)))?;
+    gauge(to, "queue_commands", "Commands that wait to be proposed", stats.queued)?;
     let help = "What the commands that wait weigh, roughly";
-    gauge(to, "queue_bytes", help, &ConstGauge::new(as_i64(stats.queued_bytes)))?;
+    gauge(to, "queue_bytes", help, stats.queued_bytes)?;
     let help = "Acquires over HTTP and gRPC whose callers are kept waiting";
-    gauge(to, "held_calls", help, &ConstGauge::new(as_i64(stats.held_calls)))?;
-    let applied = i64::try_from(look.applied.get()).unwrap_or(i64::MAX);
-    gauge(to, "revision", "The last entry applied", &ConstGauge::new(applied))?;
+    gauge(to, "held_calls", help, stats.held_calls)?;
+    gauge(to, "revision", "The last entry applied", look.applied.get())?;
     counter(to, "grants", "Leases granted since the log began", look.counters.grants)?;
     counter(to, "renewals", "Renewals since the log began", look.counters.renewals)?;
     endings(look, to)?;
@@ -65,9 +55,8 @@ pub(super) fn encode(look: &Inspection, to: &mut DescriptorEncoder<'_>) -> Writt
 fn steadiness(look: &Steadiness, to: &mut DescriptorEncoder<'_>) -> Written {
     let help = "By how much a turn of the loop came later than it was to";
     histogram(to, "loop_pause", help, Some(&Unit::Seconds), &look.late_micros, 1e-6)?;
-    let ppm = i64::try_from(look.clock_disagreement_ppm).unwrap_or(i64::MAX);
     let help = "How far the two clocks of log time come apart, in parts per million";
-    gauge(to, "clock_disagreement_ppm", help, &ConstGauge::new(ppm))?;
+    gauge(to, "clock_disagreement_ppm", help, look.clock_disagreement_ppm)?;
     counter(to, "wall_clock_steps", "Times that the time of day was set", look.wall_steps)?;
     let help = "By how much the time of day was set, in all";
     let stepped = Millis::from_duration(look.wall_stepped);
@@ -76,22 +65,17 @@ fn steadiness(look: &Steadiness, to: &mut DescriptorEncoder<'_>) -> Written {
 
 fn operations(look: &Inspection, to: &mut DescriptorEncoder<'_>) -> Written {
     let help = "Requests of all doors by operation and outcome";
-    let mut family = to.encode_descriptor("operations", help, None, MetricType::Counter)?;
-    for ((operation, outcome), count) in &look.stats.operations {
-        let labels = [("operation", operation.name()), ("outcome", outcome.name())];
-        ConstCounter::new(*count).encode(family.encode_family(&labels)?)?;
-    }
-    Ok(())
+    let counted = look.stats.operations.iter().map(|((operation, outcome), count)| {
+        ([("operation", operation.name()), ("outcome", outcome.name())], ConstCounter::new(*count))
+    });
+    family(to, "operations", help, None, counted)
 }
 
 fn endings(look: &Inspection, to: &mut DescriptorEncoder<'_>) -> Written {
     let help = "Leases ended since the log began, by whether the holder asked for it";
-    let mut family = to.encode_descriptor("endings", help, None, MetricType::Counter)?;
     let kinds = [("yes", look.counters.voluntary_endings), ("no", look.counters.involuntary_endings)];
-    for (voluntary, count) in kinds {
-        ConstCounter::new(count).encode(family.encode_family(&[("voluntary", voluntary)])?)?;
-    }
-    Ok(())
+    let counted = kinds.map(|(voluntary, count)| ([("voluntary", voluntary)], ConstCounter::new(count)));
+    family(to, "endings", help, None, counted)
 }
 
 fn seconds(
@@ -142,11 +126,11 @@ impl Collector for Process {
     fn encode(&self, mut to: DescriptorEncoder<'_>) -> Written {
         if let Some(bytes) = resident_bytes() {
             let help = "Resident memory size in bytes";
-            gauge(&mut to, "process_resident_memory_bytes", help, &ConstGauge::new(bytes))?;
+            gauge(&mut to, "process_resident_memory_bytes", help, bytes)?;
         }
         if let Ok(descriptors) = std::fs::read_dir("/proc/self/fd") {
             let help = "Number of open file descriptors";
-            gauge(&mut to, "process_open_fds", help, &ConstGauge::new(as_i64(descriptors.count())))?;
+            gauge(&mut to, "process_open_fds", help, descriptors.count())?;
         }
         Ok(())
     }

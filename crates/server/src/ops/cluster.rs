@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use leasehold_api::answer::{ClusterState, LocalNode, Transferred};
-use leasehold_api::{ApiError, request};
+use leasehold_api::{ApiError, bad_field, request};
 use leasehold_core::Revision;
 use leasehold_core::protocol::{
     ClusterCommand, ClusterReply, Failure, Member, Query, ReadAnswer, Request, Response,
 };
 use leasehold_host::{Inspection, backup_file};
 
-use super::{Operations, misfit};
+use super::{Operations, Outcome, misfit, pick};
 
 /// A node that is asked for a backup gets this long to apply what was decided by then.
 const CATCH_UP_TIME: Duration = Duration::from_secs(5);
@@ -18,18 +18,14 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 impl Operations {
     /// How the cluster stands, as its leader sees it.
-    pub(crate) async fn cluster(&self) -> Result<ClusterState, ApiError> {
-        let seen = self.read(Query::Cluster, |answer| match answer {
-            ReadAnswer::Cluster(view) => Some(view),
-            _ => None,
-        });
-        let view = seen.await?.answer;
+    pub(crate) async fn cluster(&self) -> Outcome<ClusterState> {
+        let view = self.read(Query::Cluster, pick!(ReadAnswer::Cluster(view) => view)).await?.answer;
         let look = self.caller().inspect().await;
         Ok(ClusterState { view, restore_wait: look.and_then(|look| look.restore_wait) })
     }
 
     /// What this node knows without asking another.
-    pub(crate) async fn local(&self) -> Result<LocalNode, ApiError> {
+    pub(crate) async fn local(&self) -> Outcome<LocalNode> {
         let look = self.look().await?;
         let membership = look.membership;
         Ok(LocalNode {
@@ -46,7 +42,7 @@ impl Operations {
     }
 
     /// Adds a blank node as a learner. The node that listens there is asked who it is first.
-    pub(crate) async fn add_member(&self, add: request::AddMember) -> Result<Revision, ApiError> {
+    pub(crate) async fn add_member(&self, add: request::AddMember) -> Outcome<Revision> {
         let (name, address) = add.check()?;
         let asking = self.asking();
         let (me, ours, membership) = asking.known();
@@ -66,26 +62,22 @@ impl Operations {
         if there.incarnation.is_known() && there.incarnation != ours {
             return Err(ApiError::NodeNotBlank { name, address });
         }
-        let bad = |error: leasehold_core::protocol::MemberError| ApiError::BadField {
-            field: "address".to_owned(),
-            why: error.to_string(),
-        };
-        let member = Member::new(there.from, &name, &address).map_err(bad)?;
+        let member = Member::new(there.from, &name, &address).map_err(|error| bad_field("address", error))?;
         self.change(ClusterCommand::Add(member)).await
     }
 
     /// Makes a learner a voter.
-    pub(crate) async fn promote(&self, member: request::Member) -> Result<Revision, ApiError> {
+    pub(crate) async fn promote(&self, member: request::Member) -> Outcome<Revision> {
         self.change(ClusterCommand::Promote { name: member.check()? }).await
     }
 
     /// Removes a node.
-    pub(crate) async fn remove(&self, member: request::Member) -> Result<Revision, ApiError> {
+    pub(crate) async fn remove(&self, member: request::Member) -> Outcome<Revision> {
         self.change(ClusterCommand::Remove { name: member.check()? }).await
     }
 
     /// Hands leadership over. Gives back who leads now.
-    pub(crate) async fn transfer(&self, transfer: request::Transfer) -> Result<Transferred, ApiError> {
+    pub(crate) async fn transfer(&self, transfer: request::Transfer) -> Outcome<Transferred> {
         match self.cluster_reply(ClusterCommand::Transfer { to: transfer.check()? }).await? {
             ClusterReply::Transferred { to } => {
                 let (_, _, membership) = self.asking().known();
@@ -96,7 +88,7 @@ impl Operations {
     }
 
     /// Everything that this node has applied, as a file with its checksum. It is put together off the thread that answers others.
-    pub(crate) async fn backup(&self, backup: request::Backup) -> Result<(Vec<u8>, u32), ApiError> {
+    pub(crate) async fn backup(&self, backup: request::Backup) -> Outcome<(Vec<u8>, u32)> {
         if self.asking().known().2.is_blank() {
             return Err(not_now("this node belongs to no cluster yet"));
         }
@@ -114,7 +106,7 @@ impl Operations {
 
     /// Waits until this node has applied everything that was decided when it was asked. One that is cut off, or has no leader, cannot know what
     /// that is: its backup would be old without a word.
-    async fn until_current(&self) -> Result<(), ApiError> {
+    async fn until_current(&self) -> Outcome<()> {
         let current = async {
             while !self.look().await?.ready {
                 tokio::time::sleep(LOOK_EVERY).await;
@@ -131,19 +123,19 @@ impl Operations {
         tokio::time::timeout(CATCH_UP_TIME, current).await.unwrap_or_else(|_| Err(not_now(old)))
     }
 
-    async fn look(&self) -> Result<Inspection, ApiError> {
+    pub(super) async fn look(&self) -> Outcome<Inspection> {
         self.caller().inspect().await.ok_or_else(|| not_now("the service has stopped"))
     }
 
     /// Gives back the entry from which on a change is so.
-    async fn change(&self, command: ClusterCommand) -> Result<Revision, ApiError> {
+    async fn change(&self, command: ClusterCommand) -> Outcome<Revision> {
         match self.cluster_reply(command).await? {
             ClusterReply::Changed { revision } => Ok(revision),
             ClusterReply::Transferred { .. } | ClusterReply::Refused(_) => Err(misfit()),
         }
     }
 
-    async fn cluster_reply(&self, command: ClusterCommand) -> Result<ClusterReply, ApiError> {
+    async fn cluster_reply(&self, command: ClusterCommand) -> Outcome<ClusterReply> {
         match self.caller().call(Request::Cluster(command)).await {
             Response::Cluster(ClusterReply::Refused(refusal)) => Err(ApiError::Cluster(refusal)),
             Response::Cluster(reply) => Ok(reply),

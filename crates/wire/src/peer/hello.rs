@@ -2,19 +2,14 @@
 //!
 //! What this does not do: it judges nobody. Whoever listens knows the members and makes the verdict; here it only gets its words.
 
-use leasehold_core::TextError;
 use leasehold_core::protocol::{Incarnation, Member, MemberId, MemberRole};
-use prost::bytes::Bytes;
 
 use super::proto as pb;
 use crate::convert::{
-    Checked, Wire, address, from_incarnation, incarnation, member_id, member_name, present, to_u16, to_u32,
+    Checked, Field, Wire, bounded, member_name, named_values, needed, node_address, protocol_version, record,
+    variants,
 };
-use crate::error::FieldError;
-use crate::hello::check_text;
-use crate::proto as session;
-use pb::peer_refusal::Refusal as RefusalMessage;
-use pb::peer_welcome::Verdict as VerdictMessage;
+use crate::hello::hello_text;
 
 /// Version of the protocol between nodes.
 pub const PEER_VERSION: u32 = 1;
@@ -124,162 +119,47 @@ pub enum PeerRefusal {
     },
 }
 
-impl PeerHello {
-    /// The message that says this, if the other side would take it.
-    pub(super) fn to_wire(&self) -> Checked<pb::PeerHello> {
-        let message = pb::PeerHello {
-            version: self.version.into(),
-            cluster_version: self.cluster_version.into(),
-            purpose: self.purpose.to_wire(),
-            from: self.from.0,
-            name: self.name.clone(),
-            address: self.address.clone(),
-            to: self.to.map(|to| to.0),
-            incarnation: to_bytes(self.incarnation),
-            initial_cluster: self.initial_cluster.clone(),
-            max_ttl_ms: self.max_ttl_ms,
-            drift_ppm: self.drift_ppm.into(),
-            program: self.program.clone(),
-            epoch: self.epoch.map(u64::from),
-        };
-        Self::from_wire(message.clone())?;
-        Ok(message)
+record! {
+    PeerHello => PeerHello at "peer_hello";
+    version checked protocol_version, cluster_version, purpose, from, name checked member_name,
+    address checked node_address, to, incarnation, initial_cluster checked founders, max_ttl_ms, drift_ppm,
+    program checked hello_text, epoch,
+}
+
+named_values!(PeerPurpose => PeerPurpose, "peer_hello.purpose", Ask, Messages, Snapshot);
+
+record!(PeerWelcome => PeerWelcome at "peer_welcome"; hello, verdict, members);
+
+variants! {
+    PeerVerdict => peer_welcome::Verdict;
+    Accepted => Accepted,
+    Refused(refusal) => Refused,
+}
+
+variants! {
+    PeerRefusal => PeerRefusal { refusal: peer_refusal::Refusal } at "peer_refusal";
+    WrongMember { wanted, found } => WrongMember(WrongMember) at "wrong_member",
+    OtherIncarnation { theirs, ours } => OtherIncarnation(OtherIncarnation) at "other_incarnation",
+    Removed => Removed,
+    NotAMember => NotAMember,
+    TooOld { speaks, needs } => TooOld(TooOld) at "too_old",
+}
+
+impl Wire for (Member, MemberRole) {
+    type Message = pb::PeerMember;
+
+    fn to_wire(&self) -> pb::PeerMember {
+        pb::PeerMember { member: self.0.to_field(), role: self.1.to_field() }
     }
 
-    pub(super) fn from_wire(m: pb::PeerHello) -> Checked<Self> {
-        let version = to_u32("peer_hello.version", m.version)?;
-        if version == 0 {
-            return Err(FieldError::Absent { field: "peer_hello.version" });
-        }
-        check_founders(&m.initial_cluster)?;
-        check_text("peer_hello.program", &m.program)?;
-        Ok(Self {
-            version,
-            cluster_version: to_u32("peer_hello.cluster_version", m.cluster_version)?,
-            purpose: PeerPurpose::from_wire(m.purpose)?,
-            from: member_id("peer_hello.from", m.from)?,
-            name: member_name("peer_hello.name", m.name)?,
-            address: address("peer_hello.address", m.address)?,
-            to: m.to.map(|to| member_id("peer_hello.to", to)).transpose()?,
-            incarnation: incarnation("peer_hello.incarnation", &m.incarnation)?,
-            initial_cluster: m.initial_cluster,
-            max_ttl_ms: m.max_ttl_ms,
-            drift_ppm: to_u32("peer_hello.drift_ppm", m.drift_ppm)?,
-            program: m.program,
-            epoch: m.epoch.map(|epoch| to_u16("peer_hello.epoch", epoch)).transpose()?,
-        })
+    fn from_wire(pb::PeerMember { member, role }: pb::PeerMember) -> Checked<Self> {
+        Ok((Field::from_field("peer_welcome.member", member)?, Field::from_field("peer_welcome.role", role)?))
     }
 }
 
-impl PeerPurpose {
-    fn to_wire(self) -> i32 {
-        match self {
-            Self::Ask => pb::PeerPurpose::Ask,
-            Self::Messages => pb::PeerPurpose::Messages,
-            Self::Snapshot => pb::PeerPurpose::Snapshot,
-        }
-        .into()
-    }
-
-    fn from_wire(value: i32) -> Checked<Self> {
-        let field = "peer_hello.purpose";
-        match pb::PeerPurpose::try_from(value) {
-            Ok(pb::PeerPurpose::Ask) => Ok(Self::Ask),
-            Ok(pb::PeerPurpose::Messages) => Ok(Self::Messages),
-            Ok(pb::PeerPurpose::Snapshot) => Ok(Self::Snapshot),
-            Ok(pb::PeerPurpose::Unspecified) => Err(FieldError::Unspecified { field }),
-            Err(_) => Err(FieldError::UnknownValue { field, value }),
-        }
-    }
-}
-
-impl PeerWelcome {
-    /// The message that says this, if the other side would take it.
-    pub(super) fn to_wire(&self) -> Checked<pb::PeerWelcome> {
-        let verdict = match &self.verdict {
-            PeerVerdict::Accepted => VerdictMessage::Accepted(session::Nothing {}),
-            PeerVerdict::Refused(refusal) => VerdictMessage::Refused(refusal.to_wire()),
-        };
-        let member = |(member, role): &(Member, MemberRole)| pb::PeerMember {
-            member: Some(member.to_wire()),
-            role: role.to_wire(),
-        };
-        let message = pb::PeerWelcome {
-            hello: Some(self.hello.to_wire()?),
-            verdict: Some(verdict),
-            members: self.members.iter().map(member).collect(),
-        };
-        Self::from_wire(message.clone())?;
-        Ok(message)
-    }
-
-    pub(super) fn from_wire(m: pb::PeerWelcome) -> Checked<Self> {
-        let member = |m: pb::PeerMember| {
-            let member = Member::from_wire(present("peer_welcome.member", m.member)?)?;
-            Ok((member, MemberRole::from_wire(m.role)?))
-        };
-        Ok(Self {
-            hello: PeerHello::from_wire(present("peer_welcome.hello", m.hello)?)?,
-            verdict: match present("peer_welcome.verdict", m.verdict)? {
-                VerdictMessage::Accepted(session::Nothing {}) => PeerVerdict::Accepted,
-                VerdictMessage::Refused(refusal) => PeerVerdict::Refused(PeerRefusal::from_wire(refusal)?),
-            },
-            members: m.members.into_iter().map(member).collect::<Checked<_>>()?,
-        })
-    }
-}
-
-impl PeerRefusal {
-    fn to_wire(&self) -> pb::PeerRefusal {
-        let refusal = match self {
-            Self::WrongMember { wanted, found } => {
-                RefusalMessage::WrongMember(pb::WrongMember { wanted: wanted.0, found: found.0 })
-            }
-            Self::OtherIncarnation { theirs, ours } => {
-                RefusalMessage::OtherIncarnation(pb::OtherIncarnation {
-                    theirs: to_bytes(*theirs),
-                    ours: to_bytes(*ours),
-                })
-            }
-            Self::Removed => RefusalMessage::Removed(session::Nothing {}),
-            Self::NotAMember => RefusalMessage::NotAMember(session::Nothing {}),
-            Self::TooOld { speaks, needs } => {
-                RefusalMessage::TooOld(pb::TooOld { speaks: (*speaks).into(), needs: (*needs).into() })
-            }
-        };
-        pb::PeerRefusal { refusal: Some(refusal) }
-    }
-
-    fn from_wire(m: pb::PeerRefusal) -> Checked<Self> {
-        Ok(match present("peer_refusal", m.refusal)? {
-            RefusalMessage::WrongMember(m) => Self::WrongMember {
-                wanted: member_id("wrong_member.wanted", m.wanted)?,
-                found: member_id("wrong_member.found", m.found)?,
-            },
-            RefusalMessage::OtherIncarnation(m) => Self::OtherIncarnation {
-                theirs: incarnation("other_incarnation.theirs", &m.theirs)?,
-                ours: incarnation("other_incarnation.ours", &m.ours)?,
-            },
-            RefusalMessage::Removed(session::Nothing {}) => Self::Removed,
-            RefusalMessage::NotAMember(session::Nothing {}) => Self::NotAMember,
-            RefusalMessage::TooOld(m) => Self::TooOld {
-                speaks: to_u32("too_old.speaks", m.speaks)?,
-                needs: to_u32("too_old.needs", m.needs)?,
-            },
-        })
-    }
-}
-
-fn to_bytes(incarnation: Incarnation) -> Bytes {
-    from_incarnation(incarnation).into()
-}
+needed!(PeerHello, PeerVerdict);
 
 /// Only its length is judged: whoever compares two of these needs no more.
-fn check_founders(text: &str) -> Checked<()> {
-    let (what, limit) = ("list of founders", MAX_INITIAL_CLUSTER_BYTES);
-    if text.len() > limit {
-        let why = TextError::TooLong { what, bytes: text.len(), limit };
-        return Err(FieldError::text("peer_hello.initial_cluster", text, why));
-    }
-    Ok(())
+fn founders(at: &'static str, text: String) -> Checked<String> {
+    bounded(at, "list of founders", text, MAX_INITIAL_CLUSTER_BYTES)
 }

@@ -6,7 +6,7 @@ use prost::Message;
 
 use super::frame::{HEADER_BYTES, PeerFrameReader, append_frame, first_frame};
 use super::hello::{PeerHello, PeerWelcome};
-use super::proto as pb;
+use crate::convert::Wire;
 use crate::error::OpeningError;
 use crate::frame::FrameReader;
 use crate::hello::beginning;
@@ -22,7 +22,7 @@ pub const MAX_PEER_OPENING_BYTES: usize = 8 * 1024;
 /// # Errors
 /// When a field cannot be what it says, or the hello would be above [`MAX_PEER_OPENING_BYTES`].
 pub fn encode_peer_hello(hello: &PeerHello, out: &mut Vec<u8>) -> Result<(), OpeningError> {
-    append_opening(&hello.to_wire()?, out)
+    append_opening(hello, out)
 }
 
 /// Appends the preface and a welcome to `out`, or leaves `out` as it was: what a node sends that was dialled.
@@ -30,10 +30,16 @@ pub fn encode_peer_hello(hello: &PeerHello, out: &mut Vec<u8>) -> Result<(), Ope
 /// # Errors
 /// When a field cannot be what it says, or the welcome would be above [`MAX_PEER_OPENING_BYTES`].
 pub fn encode_peer_welcome(welcome: &PeerWelcome, out: &mut Vec<u8>) -> Result<(), OpeningError> {
-    append_opening(&welcome.to_wire()?, out)
+    append_opening(welcome, out)
 }
 
-fn append_opening(message: &impl Message, out: &mut Vec<u8>) -> Result<(), OpeningError> {
+fn append_opening<T: Wire<Message: Message + Clone>>(
+    said: &T,
+    out: &mut Vec<u8>,
+) -> Result<(), OpeningError> {
+    let message = said.to_wire();
+    // What the other side would not take is not sent.
+    T::from_wire(message.clone())?;
     let start = out.len();
     out.extend_from_slice(&PEER_PREFACE);
     let appended = append_frame(out, MAX_PEER_OPENING_BYTES, |body| message.encode_raw(body));
@@ -66,9 +72,7 @@ impl PeerOpeningReader {
     /// # Errors
     /// When this is no stream between nodes, which is noticed at its first differing byte, or the hello cannot be.
     pub fn hello(&self) -> Result<Option<PeerHello>, OpeningError> {
-        let Some(body) = self.frame()? else { return Ok(None) };
-        let message = pb::PeerHello::decode(body).map_err(OpeningError::Unreadable)?;
-        Ok(Some(PeerHello::from_wire(message)?))
+        self.read()
     }
 
     /// The welcome of the node that was dialled, once it is all here.
@@ -76,9 +80,7 @@ impl PeerOpeningReader {
     /// # Errors
     /// When this is no stream between nodes, which is noticed at its first differing byte, or the welcome cannot be.
     pub fn welcome(&self) -> Result<Option<PeerWelcome>, OpeningError> {
-        let Some(body) = self.frame()? else { return Ok(None) };
-        let message = pb::PeerWelcome::decode(body).map_err(OpeningError::Unreadable)?;
-        Ok(Some(PeerWelcome::from_wire(message)?))
+        self.read()
     }
 
     /// The connection has ended before the opening was here.
@@ -95,6 +97,12 @@ impl PeerOpeningReader {
         let opening = PEER_PREFACE.len() + HEADER_BYTES + body.len();
         self.bytes.take(opening);
         Ok(PeerFrameReader::of(self.bytes))
+    }
+
+    fn read<T: Wire<Message: Message + Default>>(&self) -> Result<Option<T>, OpeningError> {
+        let Some(body) = self.frame()? else { return Ok(None) };
+        let message = T::Message::decode(body).map_err(OpeningError::Unreadable)?;
+        Ok(Some(T::from_wire(message)?))
     }
 
     fn frame(&self) -> Result<Option<&[u8]>, OpeningError> {

@@ -6,7 +6,7 @@
 use prost::bytes::Bytes;
 
 use super::proto as pb;
-use crate::convert::{Checked, to_u32};
+use crate::convert::{Checked, Wire, record};
 
 /// A message of raft. A snapshot is described and not contained: its data travels as parts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -84,86 +84,28 @@ pub struct ConfState {
     pub auto_leave: bool,
 }
 
-impl RaftMessage {
-    pub(super) fn to_wire(&self) -> pb::RaftMessage {
-        pb::RaftMessage {
-            msg_type: self.msg_type.into(),
-            to: self.to,
-            from: self.from,
-            term: self.term,
-            log_term: self.log_term,
-            index: self.index,
-            entries: self.entries.iter().map(RaftEntry::to_wire).collect(),
-            commit: self.commit,
-            commit_term: self.commit_term,
-            snapshot: self.snapshot.as_ref().map(SnapshotMeta::to_wire),
-            request_snapshot: self.request_snapshot,
-            reject: self.reject,
-            reject_hint: self.reject_hint,
-            context: self.context.clone(),
-            priority: self.priority,
-        }
-    }
-
-    pub(super) fn from_wire(m: pb::RaftMessage) -> Checked<Self> {
-        Ok(Self {
-            msg_type: to_u32("raft.msg_type", m.msg_type)?,
-            to: m.to,
-            from: m.from,
-            term: m.term,
-            log_term: m.log_term,
-            index: m.index,
-            entries: m.entries.into_iter().map(RaftEntry::from_wire).collect::<Checked<_>>()?,
-            commit: m.commit,
-            commit_term: m.commit_term,
-            snapshot: m.snapshot.map(SnapshotMeta::from_wire),
-            request_snapshot: m.request_snapshot,
-            reject: m.reject,
-            reject_hint: m.reject_hint,
-            context: m.context,
-            priority: m.priority,
-        })
-    }
+record! {
+    RaftMessage => RaftMessage at "raft";
+    msg_type, to, from, term, log_term, index, entries, commit, commit_term, snapshot, request_snapshot, reject,
+    reject_hint, context, priority,
 }
 
-impl RaftEntry {
-    fn to_wire(&self) -> pb::RaftEntry {
-        pb::RaftEntry {
-            index: self.index,
-            term: self.term,
-            kind: self.kind.into(),
-            data: self.data.clone(),
-            context: self.context.clone(),
-        }
-    }
+record!(RaftEntry => RaftEntry at "raft.entry"; index, term, kind, data, context);
 
-    fn from_wire(m: pb::RaftEntry) -> Checked<Self> {
-        let kind = to_u32("raft.entry.kind", m.kind)?;
-        Ok(Self { index: m.index, term: m.term, kind, data: m.data, context: m.context })
-    }
-}
+impl Wire for SnapshotMeta {
+    type Message = pb::SnapshotMeta;
 
-impl SnapshotMeta {
     fn to_wire(&self) -> pb::SnapshotMeta {
-        pb::SnapshotMeta {
-            index: self.index,
-            term: self.term,
-            voters: self.conf_state.voters.clone(),
-            learners: self.conf_state.learners.clone(),
-            voters_outgoing: self.conf_state.voters_outgoing.clone(),
-            learners_next: self.conf_state.learners_next.clone(),
-            auto_leave: self.conf_state.auto_leave,
-        }
+        let ConfState { voters, learners, voters_outgoing, learners_next, auto_leave } =
+            self.conf_state.clone();
+        let (index, term) = (self.index, self.term);
+        pb::SnapshotMeta { index, term, voters, learners, voters_outgoing, learners_next, auto_leave }
     }
 
-    fn from_wire(m: pb::SnapshotMeta) -> Self {
-        let conf_state = ConfState {
-            voters: m.voters,
-            learners: m.learners,
-            voters_outgoing: m.voters_outgoing,
-            learners_next: m.learners_next,
-            auto_leave: m.auto_leave,
-        };
-        Self { index: m.index, term: m.term, conf_state }
+    fn from_wire(message: pb::SnapshotMeta) -> Checked<Self> {
+        let pb::SnapshotMeta { index, term, voters, learners, voters_outgoing, learners_next, auto_leave } =
+            message;
+        let conf_state = ConfState { voters, learners, voters_outgoing, learners_next, auto_leave };
+        Ok(Self { index, term, conf_state })
     }
 }

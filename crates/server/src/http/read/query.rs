@@ -1,6 +1,6 @@
 //! A query as pairs of names and values, and values as what a field takes.
 
-use leasehold_api::{ApiError, quoted};
+use leasehold_api::{ApiError, bad_field, quoted};
 use serde::de::value::{Error, MapDeserializer, StringDeserializer};
 use serde::de::{DeserializeOwned, Deserializer, Error as _, IntoDeserializer, Visitor};
 use serde::forward_to_deserialize_any;
@@ -22,7 +22,7 @@ pub(super) fn pairs(query: &str) -> Result<Pairs, ApiError> {
 }
 
 fn badly_encoded(field: &str) -> ApiError {
-    super::bad(field, "it is not percent-encoded UTF-8")
+    bad_field(field, "it is not percent-encoded UTF-8")
 }
 
 fn decode(text: &str) -> Option<String> {
