@@ -9,7 +9,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 
-use crate::run::{cargo, root, say_compiler, step, target_directory};
+use crate::run::{release, root, say_compiler, step, target_directory};
 use crate::{go, maven, python, receivers};
 
 /// Leasehold and its peers under the same load, in one run; the report goes to docs/benchmarks.md.
@@ -56,15 +56,9 @@ impl Peer {
         Self::value_variants().iter().copied().filter(|peer| *peer != Self::Etcd36).collect()
     }
 
-    fn word(self) -> &'static str {
-        match self {
-            Self::Etcd => "etcd",
-            Self::Etcd36 => "etcd36",
-            Self::Zookeeper => "zookeeper",
-            Self::Redis => "redis",
-            Self::Postgres => "postgres",
-            Self::Consul => "consul",
-        }
+    /// What the harness calls it too.
+    fn word(self) -> String {
+        self.to_possible_value().expect("none is hidden").get_name().to_owned()
     }
 
     fn install(self, place: &Path) -> Result<()> {
@@ -106,18 +100,15 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     let mut words: Vec<String> = Vec::new();
     for peer in &wanted {
         match peer.install(&place) {
-            Ok(()) => words.extend(["--peers".to_owned(), peer.word().to_owned()]),
+            Ok(()) => words.extend(["--peers".to_owned(), peer.word()]),
             Err(error) => {
                 eprintln!("==> {} is not at hand: {error:#}", peer.word());
                 words.extend(["--not-at-hand".to_owned(), format!("{}={error:#}", peer.word())]);
             }
         }
     }
-    let mut build = cargo();
-    build.args(["build", "--release", "-p", "leasehold-cli", "-p", "leasehold-bench"]);
-    step("service and load", build.args(["--bin", "leasehold", "--bin", "bench"]))?;
+    let release = release("service and load", "leasehold-bench", &["bench"])?;
     say_compiler()?;
-    let release = target_directory().join("release");
     let mut bench = Command::new(release.join("bench"));
     bench.arg("run").arg("--program").arg(release.join("leasehold")).arg("--tools").arg(&place);
     bench.arg("--results").arg(results(args.quick)).args(&words);
@@ -148,13 +139,5 @@ mod unit {
     fn a_second_etcd_is_measured_only_when_it_is_asked_for() {
         assert!(!Peer::usual().contains(&Peer::Etcd36));
         assert_eq!(Peer::usual().len() + 1, Peer::value_variants().len());
-    }
-
-    #[test]
-    fn a_peer_is_asked_for_by_the_word_that_the_harness_knows() {
-        for peer in Peer::value_variants() {
-            let word = peer.to_possible_value().unwrap();
-            assert_eq!(word.get_name(), peer.word());
-        }
     }
 }

@@ -13,9 +13,7 @@ mod bench;
 mod checks;
 mod clock;
 mod deny;
-mod deploys;
 mod fuzz;
-mod gap;
 mod go;
 mod hashes;
 mod instructions;
@@ -36,6 +34,7 @@ mod side_by_side;
 mod simulate;
 mod size;
 mod soak;
+mod staged;
 mod steps;
 mod tests;
 mod unpack;
@@ -79,10 +78,8 @@ enum Task {
     Soak(soak::Args),
     /// Leasehold and its peers under the same load, in one run: `bench --peers etcd,redis --workloads A,B`
     Bench(bench::Args),
-    /// Rolling deploys of real processes; nobody leads for moments at most, and no work is lost
-    Deploys(deploys::Args),
-    /// A staged incident of real processes; `leasehold gaps` must split it into its causes as they were
-    Gap(gap::Args),
+    /// Rolling deploys of real processes, measured, or an incident that `leasehold gaps` must explain: `staged deploys`, `staged gap`
+    Staged(staged::Args),
 }
 
 fn main() -> ExitCode {
@@ -103,8 +100,7 @@ fn main() -> ExitCode {
         Task::Instructions => instructions::run(),
         Task::Soak(args) => soak::run(&args),
         Task::Bench(args) => bench::run(&args),
-        Task::Deploys(args) => deploys::run(&args),
-        Task::Gap(args) => gap::run(&args),
+        Task::Staged(args) => staged::run(&args),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,
@@ -152,8 +148,7 @@ mod unit {
             "instructions",
             "soak",
             "bench",
-            "deploys",
-            "gap",
+            "staged",
         ] {
             for words in [[task, "--help"], ["help", task]] {
                 let help = refused(&words);

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 pub(crate) use leasehold_args::nemesis::Args;
 
 use crate::packages::install_missing;
-use crate::run::{cargo, refuse, say_compiler, step, target_directory};
+use crate::run::{refuse, release, say_compiler, target_directory};
 use crate::steps::timed;
 
 /// Builds the service as it is shipped and the harness, and runs a scenario, `all`, or `quick`. Says whether all went well.
@@ -31,9 +31,7 @@ pub(crate) fn all() -> Result<bool> {
 
 fn built() -> Result<Command> {
     install_missing()?;
-    let mut build = cargo();
-    build.args(["build", "--release", "-p", "leasehold-cli", "-p", "leasehold-nemesis"]);
-    step("service and harness", build.args(["--bin", "leasehold", "--bin", "nemesis"]))?;
+    let place = release("service and harness", "leasehold-nemesis", &["nemesis"])?;
     say_compiler()?;
-    Ok(Command::new(target_directory().join("release/nemesis")))
+    Ok(Command::new(place.join("nemesis")))
 }

@@ -76,10 +76,7 @@ fn packages_of_missing<'a>(needed: &[(&str, &'a str)], exists: impl Fn(&str) -> 
 
 /// Whether packages can be installed.
 pub(crate) fn is_root() -> bool {
-    // The real, effective, saved and file system user ids; the second decides.
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("Uid:"));
-    line.and_then(|ids| ids.split_whitespace().nth(1)) == Some("0")
+    rustix::process::geteuid().is_root()
 }
 
 #[cfg(test)]

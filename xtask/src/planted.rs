@@ -34,11 +34,11 @@ const FROM_OUTSIDE: [i32; 3] = [2, 9, 15];
 /// Where the bugs stand. Read as text: their names are known before anything is built.
 const SOURCE: &str = include_str!("../../crates/core/src/planted.rs");
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Bug {
-    word: String,
-    sentence: String,
-    found_by: String,
+    word: &'static str,
+    sentence: &'static str,
+    found_by: &'static str,
 }
 
 /// Every known bug is put back, one after the other, and the general campaign of the simulator has to find it, or the tests of a crate.
@@ -63,36 +63,27 @@ impl Args {
     /// Whether this bug is to be hunted: one that is named always, else all that have no row to keep.
     fn has(&self, bug: &Bug, rows: &Rows) -> bool {
         if self.only.is_empty() {
-            !(self.goes_on && rows.contains_key(&bug.word))
+            !(self.goes_on && rows.contains_key(bug.word))
         } else {
-            self.only.contains(&bug.word)
+            self.only.iter().any(|word| word == bug.word)
         }
     }
 }
 
 fn words() -> Vec<&'static str> {
-    in_source().map(|(word, ..)| word).collect()
-}
-
-fn known() -> Vec<Bug> {
-    let own = str::to_owned;
-    let bug = |(word, sentence, found_by)| Bug {
-        word: own(word),
-        sentence: own(sentence),
-        found_by: own(found_by),
-    };
-    in_source().map(bug).collect()
+    known().iter().map(|bug| bug.word).collect()
 }
 
 /// The bugs, as their source has them: a line each, `Name = "word": "sentence",`, in parts `found_by { ... }`.
-fn in_source() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+fn known() -> Vec<Bug> {
     let mut found_by = "";
-    SOURCE.lines().filter_map(move |line| {
+    let bugs = SOURCE.lines().filter_map(|line| {
         found_by = line.trim().strip_suffix(" {").unwrap_or(found_by);
         let (_, rest) = line.split_once(" = \"")?;
         let (word, rest) = rest.split_once("\": \"")?;
-        Some((word, rest.strip_suffix("\",")?, found_by))
-    })
+        Some(Bug { word, sentence: rest.strip_suffix("\",")?, found_by })
+    });
+    bugs.collect()
 }
 
 /// Rows of the table, by the names of the bugs.
@@ -119,8 +110,11 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     step("simulator with known bugs", &mut build)?;
     say_compiler()?;
     let program = target_directory().join(CAMPAIGN).join("planted");
-    let all = list(&program)?;
-    if all != known() {
+    let all = known();
+    let listed =
+        Command::new(&program).output().with_context(|| format!("{} does not start", program.display()))?;
+    let line = |bug: &Bug| format!("{}\t{}\t{}\n", bug.word, bug.sentence, bug.found_by);
+    if String::from_utf8(listed.stdout)? != all.iter().map(line).collect::<String>() {
         bail!("the simulator has other bugs than crates/core/src/planted.rs: build both from the same files");
     }
     let mut rows = rows_of(&Page::read()?.table);
@@ -132,23 +126,12 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     let (chosen, by_tests): (Vec<&Bug>, Vec<&Bug>) = chosen.partition(|bug| bug.found_by == BY_CAMPAIGN);
     rows.extend(found_by_tests(&by_tests)?);
     let rows = hunt_all(&program, &all, &chosen, rows, &args.minutes_each.to_string())?;
-    let asked = |bug: &&Bug| args.only.is_empty() || args.only.contains(&bug.word);
+    let asked = |bug: &&Bug| args.only.is_empty() || args.only.iter().any(|word| word == bug.word);
     let asked: Vec<&Bug> = all.iter().filter(asked).collect();
-    let is_found = |bug: &&&Bug| rows.get(&bug.word).is_some_and(|row| !row.contains(NOT_FOUND));
+    let is_found = |bug: &&&Bug| rows.get(bug.word).is_some_and(|row| !row.contains(NOT_FOUND));
     let found = asked.iter().filter(is_found).count();
     println!("{found} of {} bugs found", asked.len());
     Ok(found == asked.len())
-}
-
-fn list(program: &Path) -> Result<Vec<Bug>> {
-    let output =
-        Command::new(program).output().with_context(|| format!("{} does not start", program.display()))?;
-    let text = String::from_utf8(output.stdout)?;
-    let bug = |line: &str| {
-        let mut words = line.split('\t').map(str::to_owned);
-        Some(Bug { word: words.next()?, sentence: words.next()?, found_by: words.next()? })
-    };
-    Ok(text.lines().filter_map(bug).collect())
 }
 
 /// Rows of bugs that tests put back and find: those whose names have the word `planted`, once for each crate. That they put back every bug
@@ -157,7 +140,7 @@ fn found_by_tests(bugs: &[&Bug]) -> Result<Rows> {
     let mut crates: BTreeMap<&str, bool> = BTreeMap::new();
     let mut rows = Rows::new();
     for bug in bugs {
-        let found = match crates.get(bug.found_by.as_str()) {
+        let found = match crates.get(bug.found_by) {
             Some(found) => *found,
             None => {
                 let mut tests = cargo();
@@ -169,11 +152,11 @@ fn found_by_tests(bugs: &[&Bug]) -> Result<Rows> {
                 print!("{said}");
                 // A name that fits no test succeeds as well.
                 let found = output.status.success() && passed(&said) > 0;
-                *crates.entry(&bug.found_by).or_insert(found)
+                *crates.entry(bug.found_by).or_insert(found)
             }
         };
         let by = if found { format!("tests of {}", bug.found_by) } else { NOT_FOUND.to_owned() };
-        rows.insert(bug.word.clone(), format!("| {} | {} | {by} | | |", bug.word, bug.sentence));
+        rows.insert(bug.word.to_owned(), format!("| {} | {} | {by} | | |", bug.word, bug.sentence));
     }
     Ok(rows)
 }
@@ -190,7 +173,7 @@ fn hunt_all(program: &Path, all: &[Bug], chosen: &[&Bug], rows: Rows, minutes: &
             *count += 1;
             println!("{count:>3}/{} {row}", chosen.len());
             let _ = std::io::stdout().flush();
-            rows.insert(bug.word.clone(), row);
+            rows.insert(bug.word.to_owned(), row);
             // Read anew each time: the text around the table may be edited meanwhile.
             Page::read()?.write(&table(all, rows))?;
         }
@@ -209,7 +192,7 @@ fn hunt_all(program: &Path, all: &[Bug], chosen: &[&Bug], rows: Rows, minutes: &
 /// One row of the table.
 fn hunt(program: &Path, bug: &Bug, minutes: &str) -> Result<String> {
     let mut command = Command::new(program);
-    command.args(["--bug", &bug.word, "--minutes", minutes]).stderr(Stdio::inherit());
+    command.args(["--bug", bug.word, "--minutes", minutes]).stderr(Stdio::inherit());
     let output = command.output().with_context(|| format!("{} does not start", program.display()))?;
     let text = String::from_utf8(output.stdout)?;
     let line = text.lines().last().unwrap_or_default();
@@ -262,7 +245,7 @@ fn rows_of(table: &str) -> Rows {
 
 /// In the order of the bugs; a row of a bug that is there no more goes.
 fn table(all: &[Bug], rows: &Rows) -> String {
-    let row = |bug: &Bug| rows.get(&bug.word).map(|row| format!("{row}\n"));
+    let row = |bug: &Bug| rows.get(bug.word).map(|row| format!("{row}\n"));
     HEAD.to_owned() + &all.iter().filter_map(row).collect::<String>()
 }
 
@@ -270,8 +253,8 @@ fn table(all: &[Bug], rows: &Rows) -> String {
 mod unit {
     use super::*;
 
-    fn bug(word: &str) -> Bug {
-        Bug { word: word.into(), sentence: String::new(), found_by: BY_CAMPAIGN.into() }
+    fn bug(word: &'static str) -> Bug {
+        Bug { word, sentence: "", found_by: BY_CAMPAIGN }
     }
 
     fn old() -> String {
@@ -303,9 +286,9 @@ mod unit {
     fn the_bugs_are_read_from_their_source() {
         let bugs = known();
         let first = Bug {
-            word: "no-drift-factor".to_owned(),
-            sentence: "The service waits for a ttl without the drift factor.".to_owned(),
-            found_by: BY_CAMPAIGN.to_owned(),
+            word: "no-drift-factor",
+            sentence: "The service waits for a ttl without the drift factor.",
+            found_by: BY_CAMPAIGN,
         };
         assert_eq!(bugs.first(), Some(&first));
         // Each is a line of its own between the braces of the macro.
@@ -313,7 +296,7 @@ mod unit {
         let (listed, _) = listed.split_once("\n}\n").unwrap();
         assert_eq!(bugs.len(), listed.lines().filter(|line| line.starts_with("        ")).count());
         // What is not found by the simulator is found by the tests of a crate that there is.
-        let crates = bugs.iter().map(|bug| bug.found_by.as_str()).filter(|by| *by != BY_CAMPAIGN);
+        let crates = bugs.iter().map(|bug| bug.found_by).filter(|by| *by != BY_CAMPAIGN);
         assert!(
             crates.clone().all(|name| root().join("crates").join(name).is_dir()),
             "{:?}",

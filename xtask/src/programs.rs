@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::run::{cargo, in_words, root, target_directory};
+use crate::run::{apart, cargo, in_words, root, target_directory};
 use crate::steps::timed;
 
 /// A program with tests.
@@ -31,16 +31,8 @@ pub(crate) struct Built {
 impl Program {
     /// A command that runs it as `cargo test` does. What cargo told this process of its own package does not go further.
     pub(crate) fn command(&self) -> Command {
-        let mut own = cargo();
-        own.current_dir(&self.package).env("CARGO_MANIFEST_DIR", &self.package);
-        let mut command = Command::new(&self.path);
-        command.current_dir(&self.package).stdin(Stdio::null());
-        for (name, value) in own.get_envs() {
-            match value {
-                Some(value) => command.env(name, value),
-                None => command.env_remove(name),
-            };
-        }
+        let mut command = apart(&self.path);
+        command.current_dir(&self.package).env("CARGO_MANIFEST_DIR", &self.package).stdin(Stdio::null());
         command
     }
 

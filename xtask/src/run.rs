@@ -1,5 +1,6 @@
 //! Starting other programs, always from the root of the workspace.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -22,9 +23,14 @@ pub(crate) fn target_directory() -> PathBuf {
 
 /// The cargo that runs this program.
 pub(crate) fn cargo() -> Command {
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let mut command = apart(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
-    // What cargo tells this program of itself is not to be told further: some dependencies are built anew whenever it differs.
+    command
+}
+
+/// A program that is not told what cargo tells this one of itself: some dependencies are built anew whenever that differs.
+pub(crate) fn apart(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
     for (name, _) in std::env::vars_os() {
         let own = ["CARGO_PKG_", "CARGO_MANIFEST_"];
         if name.to_str().is_some_and(|name| own.iter().any(|prefix| name.starts_with(prefix))) {
@@ -36,6 +42,14 @@ pub(crate) fn cargo() -> Command {
         command.env("CARGO_INCREMENTAL", "0");
     }
     command
+}
+
+/// Builds the service and these programs of a package as they are shipped. Gives back where they are.
+pub(crate) fn release(what: &str, package: &str, programs: &[&str]) -> Result<PathBuf> {
+    let mut build = cargo();
+    build.args(["build", "--release", "-p", "leasehold-cli", "--bin", "leasehold", "-p", package]);
+    step(what, build.args(programs.iter().flat_map(|program| ["--bin", program])))?;
+    Ok(target_directory().join("release"))
 }
 
 /// A command as another program starts it, which these words begin.

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use crate::run::{cargo, step, target_directory};
+use crate::run::{release, step, target_directory};
 
 /// Mixed load on a service of its own; memory and descriptors must stay flat.
 #[derive(Debug, clap::Args)]
@@ -14,11 +14,8 @@ pub(crate) struct Args {
 
 /// Builds the service and the load as they are shipped, and runs them. Says whether memory and descriptors stayed flat.
 pub(crate) fn run(args: &Args) -> Result<bool> {
-    let mut build = cargo();
-    build.args(["build", "--release", "-p", "leasehold-cli", "-p", "leasehold-bench"]);
-    step("service and load", build.args(["--bin", "leasehold", "--bin", "soak"]))?;
-    let release = target_directory().join("release");
-    let mut soak = std::process::Command::new(release.join("soak"));
-    soak.arg("--program").arg(release.join("leasehold")).args(["--minutes", &args.minutes.to_string()]);
+    let place = release("service and load", "leasehold-bench", &["soak"])?;
+    let mut soak = std::process::Command::new(place.join("soak"));
+    soak.arg("--program").arg(place.join("leasehold")).args(["--minutes", &args.minutes.to_string()]);
     step("mixed load", soak.arg("--out").arg(target_directory().join("soak"))).map(|()| true)
 }

@@ -160,8 +160,7 @@ impl Fence {
             match (made.applied, made.token) {
                 (true, _) => return Ok(()),
                 (false, Some(highest)) if highest > stamp.token() => {
-                    let (name, token) = (stamp.name().to_owned(), stamp.token());
-                    return Err(Stale { name, token, highest: Some(highest) }.into());
+                    return Err(Stale::of(stamp, Some(highest)).into());
                 }
                 (false, None) if !is_first => is_first = true,
                 (false, Some(_)) if is_first => is_first = false,
@@ -230,10 +229,7 @@ impl Fence {
         match found.map(i64::cast_unsigned) {
             Some(highest) if seals && highest == stamp.token() => Ok(()),
             // Whether it was raised before or not: it is refused from now on, and a seal has written nothing.
-            Some(highest) if seals && highest > stamp.token() => {
-                let (name, token) = (stamp.name().to_owned(), stamp.token());
-                Err(Stale { name, token, highest: Some(highest) }.into())
-            }
+            Some(highest) if seals && highest > stamp.token() => Err(Stale::of(stamp, Some(highest)).into()),
             _ => Err(unknown()),
         }
     }

@@ -279,7 +279,7 @@ fn refused(place: &str, stamp: &Stamp, item: Option<&Attributes>, token: &str) -
         }
         other => other.flatten(),
     };
-    Stale { name: stamp.name().to_owned(), token: stamp.token(), highest }.into()
+    Stale::of(stamp, highest).into()
 }
 
 fn number(value: &AttributeValue) -> Option<u64> {

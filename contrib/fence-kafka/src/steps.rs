@@ -45,7 +45,7 @@ impl Steps {
         // A fence does not fall: what this process has sealed is a bound, whoever has begun an epoch since.
         if let Some(highest) = slot.as_ref().map(|epoch| epoch.token).filter(|sealed| *sealed > stamp.token())
         {
-            return Err(stale(stamp, highest).into());
+            return Err(Stale::of(stamp, Some(highest)).into());
         }
         let (mut epoch, reader) = match slot.take() {
             Some(epoch) => (epoch, None),
@@ -152,11 +152,7 @@ impl Steps {
 
 fn not_stale(stamp: &Stamp, reader: &Reader<'_>) -> Result<(), Stale> {
     match reader.highest() {
-        Some(highest) if highest.token > stamp.token() => Err(stale(stamp, highest.token)),
+        Some(highest) if highest.token > stamp.token() => Err(Stale::of(stamp, Some(highest.token))),
         _ => Ok(()),
     }
-}
-
-fn stale(stamp: &Stamp, highest: u64) -> Stale {
-    Stale { name: stamp.name().to_owned(), token: stamp.token(), highest: Some(highest) }
 }

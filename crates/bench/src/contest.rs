@@ -8,7 +8,6 @@
 mod legend;
 pub mod machine;
 pub mod medians;
-mod pick;
 pub mod plan;
 pub mod plot;
 pub mod quiet;

@@ -8,5 +8,4 @@ mod clock;
 pub mod contest;
 pub mod peers;
 pub mod soak;
-mod used;
 pub mod workloads;

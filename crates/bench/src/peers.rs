@@ -6,11 +6,9 @@
 //! What it deliberately does not do: it installs nothing (`cargo xtask bench` does) and measures nothing.
 
 pub mod consul;
-pub mod durability;
 pub mod etcd;
 mod gaps;
 pub mod leasehold;
-pub mod pipeline;
 pub mod postgres;
 pub mod process;
 pub mod redis;
@@ -22,12 +20,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 
 use crate::clock::now_ns;
-use crate::workloads::{Connections, SHARED, Window, Work};
+use crate::workloads::{SHARED, Window};
 use process::Process;
 
 /// The ttl of every lease that is not meant to end: the longest that a service takes unless told otherwise. Very many sessions take long to open.
@@ -56,69 +54,33 @@ pub enum Peer {
 }
 
 impl Peer {
+    /// What it is called in reports, and its colour in plots.
+    const fn look(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Leasehold => ("Leasehold", "#1b7f4d"),
+            Self::Etcd => ("etcd", "#2f6fb4"),
+            Self::Etcd36 => ("etcd 3.6", "#5ab0d8"),
+            Self::Zookeeper => ("ZooKeeper", "#8a6d1f"),
+            Self::Redis => ("Redis", "#c0392b"),
+            Self::Postgres => ("PostgreSQL", "#5b4a9e"),
+            Self::Consul => ("Consul", "#d0348f"),
+        }
+    }
+
     /// What it is called in reports.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Leasehold => "Leasehold",
-            Self::Etcd => "etcd",
-            Self::Etcd36 => "etcd 3.6",
-            Self::Zookeeper => "ZooKeeper",
-            Self::Redis => "Redis",
-            Self::Postgres => "PostgreSQL",
-            Self::Consul => "Consul",
-        }
+        self.look().0
     }
 
     /// Its colour in plots.
     pub fn colour(self) -> &'static str {
-        match self {
-            Self::Leasehold => "#1b7f4d",
-            Self::Etcd => "#2f6fb4",
-            Self::Etcd36 => "#5ab0d8",
-            Self::Zookeeper => "#8a6d1f",
-            Self::Redis => "#c0392b",
-            Self::Postgres => "#5b4a9e",
-            Self::Consul => "#d0348f",
-        }
+        self.look().1
     }
 
-    /// Whether a workload is measured on so many nodes of it.
-    pub fn does(self, work: Work, nodes: usize) -> bool {
-        // What does not depend on replication is measured on one node.
-        let on_nodes = match work {
-            Work::Expiry { kill_leader, .. } => kill_leader == (nodes == 3),
-            Work::MassExpiry { .. } | Work::Many { .. } | Work::Restart { .. } | Work::FanOut { .. } => {
-                nodes == 1
-            }
-            _ => true,
-        };
-        let many = |leases: usize| leases <= 100_000;
-        let on_this = match (self, work) {
-            (Self::Leasehold, _) => true,
-            // A connection does one thing at a time: sharing four among many says nothing.
-            (Self::Postgres | Self::Consul, Work::Cycles { connections: Connections::Shared, .. }) => false,
-            // Without a queue, a watch or a lease that ends by itself in a table, the rest says nothing about these.
-            (
-                Self::Redis | Self::Postgres,
-                Work::Cycles { .. } | Work::Renewals { .. } | Work::Handover { .. },
-            ) => nodes == 1,
-            (
-                Self::Zookeeper,
-                Work::Cycles { .. } | Work::Handover { .. } | Work::Expiry { kill_leader: false, .. },
-            ) => true,
-            (Self::Zookeeper | Self::Consul, Work::Many { leases, session_each }) => {
-                many(leases) && !session_each
-            }
-            (Self::Etcd | Self::Etcd36, Work::Many { leases, .. }) => many(leases),
-            (Self::Etcd | Self::Etcd36, Work::MassExpiry { leases, .. }) => leases <= 10_000,
-            (
-                Self::Etcd | Self::Etcd36 | Self::Consul,
-                Work::Cycles { .. } | Work::Renewals { .. } | Work::Handover { .. } | Work::Expiry { .. },
-            ) => true,
-            (Self::Etcd | Self::Etcd36, Work::FanOut { .. }) => true,
-            _ => false,
-        };
-        on_nodes && on_this
+    /// Whether its renewals are less than its grants when they are answered: in the memory of the leader alone, and not on the disks of a
+    /// quorum. ZooKeeper's are the pings of a session; one of Consul's sets a timer of the leader anew.
+    pub fn renewals_are_weaker(self) -> bool {
+        matches!(self, Self::Etcd | Self::Etcd36 | Self::Zookeeper | Self::Consul)
     }
 
     /// Starts it with so many nodes and empty data, and waits until it serves.
@@ -128,8 +90,8 @@ impl Peer {
     pub fn start(self, tools: &Tools, nodes: usize) -> Result<Running> {
         match self {
             Self::Leasehold => leasehold::start(tools, nodes),
-            Self::Etcd => etcd::start(tools, nodes, etcd::Release::Packaged),
-            Self::Etcd36 => etcd::start(tools, nodes, etcd::Release::Built),
+            Self::Etcd => etcd::start(tools, nodes, etcd::packaged(tools)),
+            Self::Etcd36 => etcd::start(tools, nodes, etcd::built(tools)),
             Self::Zookeeper => zookeeper::start(tools, nodes),
             Self::Redis => redis::start(tools),
             Self::Postgres => postgres::start(tools),
@@ -239,11 +201,18 @@ pub trait Client: Sized + Send + Sync + 'static {
     /// Waits until a name is this one's, whoever else wants it.
     fn wait_for(&self, name: &str) -> impl Future<Output = Result<(u64, Self::Held)>> + Send;
 
+    /// Renews, and waits for the answer: where a renewal is a call of its own.
+    fn renew(&self, _held: &mut Self::Held) -> impl Future<Output = Result<()>> + Send {
+        std::future::ready(Err(anyhow!("a lease has no renewal of its own here")))
+    }
+
     /// Renews all of them until the window ends, each as soon as its last renewal was answered, and each at least once.
     fn renew_all(
         all: Vec<(Self, Self::Held)>,
         window: Window,
-    ) -> impl Future<Output = Result<Renewed<Self>>> + Send;
+    ) -> impl Future<Output = Result<Renewed<Self>>> + Send {
+        renew_each(all, window)
+    }
 }
 
 /// A client that can be told of changes.
@@ -276,17 +245,8 @@ pub struct Renewed<C: Client> {
     pub kept: Vec<(C, C::Held)>,
 }
 
-/// A client whose renewals are calls of their own.
-pub trait RenewOne: Client {
-    /// Renews, and waits for the answer.
-    fn renew(&self, held: &mut Self::Held) -> impl Future<Output = Result<()>> + Send;
-}
-
-/// [`Client::renew_all`] with a task for each.
-///
-/// # Errors
-/// When one is lost.
-pub async fn renew_each<C: RenewOne>(all: Vec<(C, C::Held)>, window: Window) -> Result<Renewed<C>> {
+/// A task for each.
+async fn renew_each<C: Client>(all: Vec<(C, C::Held)>, window: Window) -> Result<Renewed<C>> {
     let mut tasks = JoinSet::new();
     for (client, mut held) in all {
         tasks.spawn(async move {

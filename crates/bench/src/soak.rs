@@ -9,18 +9,17 @@
 pub mod library;
 pub mod plot;
 pub mod samples;
-pub mod server;
 pub mod web;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
+use crate::peers::process::{Process, tied};
 use samples::Samples;
-use server::Server;
 
 /// What is to be done.
 #[derive(Debug, Clone)]
@@ -77,20 +76,22 @@ const WATCHERS: usize = 20;
 /// # Errors
 /// When the service does not start or ends by itself, or the outcome cannot be written.
 pub fn run(plan: &Plan) -> Result<bool> {
-    let mut server = Server::start(&plan.program)?;
+    let home = tempfile::tempdir().context("no temporary directory")?;
+    let (mut service, address) = serve(&plan.program, home.path())?;
     let shared = Arc::new(Shared { pace: plan.pace, ..Shared::default() });
-    let url = format!("leasehold://{}", server.address());
-    println!("serving on {} as process {}, for {:?}", server.address(), server.pid(), plan.length);
-    let mut threads = web::start(server.address(), CALLERS, WATCHERS, &shared);
+    let url = format!("leasehold://{address}");
+    let pid = service.pid().context("the service runs")?;
+    println!("serving on {address} as process {pid}, for {:?}", plan.length);
+    let mut threads = web::start(&address, CALLERS, WATCHERS, &shared);
     threads.push(library::start(&url, STAYING, COMING_AND_GOING, WATCHERS, &shared)?);
     let mut samples = Samples::default();
     let seconds = plan.length.as_secs().max(1);
     for second in 0..seconds {
         std::thread::sleep(Duration::from_secs(1));
-        if !server.lives() {
-            bail!("the service ended by itself after {second} s; its log is {}", server.log().display());
+        if !service.lives() {
+            bail!("the service ended by itself after {second} s; its log is in {}", home.keep().display());
         }
-        samples.take(second + 1, &server, &shared)?;
+        samples.take(second + 1, pid, &shared)?;
         if (second + 1) % 60 == 0 || second + 1 == seconds {
             println!("{}", samples.line());
         }
@@ -101,8 +102,8 @@ pub fn run(plan: &Plan) -> Result<bool> {
     }
     // Everybody is gone: so must be what they used.
     std::thread::sleep(Duration::from_secs(2));
-    samples.take(seconds + 2, &server, &shared)?;
-    let exit = server.stop()?;
+    samples.take(seconds + 2, pid, &shared)?;
+    let exit = service.terminate()?.code().unwrap_or(-1);
     let verdict = samples.judge();
     let json = plan.out.with_extension("json");
     std::fs::write(&json, samples.json()?).with_context(|| format!("cannot write {}", json.display()))?;
@@ -111,4 +112,15 @@ pub fn run(plan: &Plan) -> Result<bool> {
     println!("{verdict}");
     println!("exit code of the service: {exit}; written: {}, {}", json.display(), svg.display());
     Ok(verdict.is_good() && exit == 0)
+}
+
+/// Starts the service below a directory, on a port of its own, and says where it listens.
+fn serve(program: &Path, home: &Path) -> Result<(Process, String)> {
+    let port_file = home.join("port");
+    let mut serve = tied(std::path::absolute(program)?);
+    serve.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(home.join("data"));
+    serve.arg("--port-file").arg(&port_file);
+    let mut process = Process::start("the service", serve, home.join("log.json"))?;
+    let address = process.until(|| Ok(std::fs::read_to_string(&port_file)?))?;
+    Ok((process, address.trim().to_owned()))
 }

@@ -21,6 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 
@@ -276,23 +277,42 @@ async fn clients<C: Client>(links: &[Arc<C::Link>], count: usize) -> Result<Vec<
     .await
 }
 
+/// So many clients, each with a lease of its own.
+async fn holders<C: Client>(
+    links: &[Arc<C::Link>],
+    count: usize,
+    ttl: Duration,
+    name: impl Fn(usize) -> String,
+) -> Result<Vec<(C, C::Held)>> {
+    let book = Arc::new(Book::new(count));
+    in_parallel(count, |number| {
+        let (link, name) = (Arc::clone(&links[number % links.len()]), name(number));
+        let book = Arc::clone(&book);
+        async move {
+            let client = C::open(&link, number, ttl).await?;
+            let (token, held) = client.acquire(&name).await?;
+            book.granted(number, token)?;
+            Ok((client, held))
+        }
+    })
+    .await
+}
+
 /// Does the same for each number up to `count`, some at a time, and gives back what came of it in order.
-pub async fn in_parallel<T, F>(count: usize, mut begin: impl FnMut(usize) -> F) -> Result<Vec<T>>
+pub async fn in_parallel<T, F>(count: usize, begin: impl FnMut(usize) -> F) -> Result<Vec<T>>
 where
     T: Send + 'static,
     F: Future<Output = Result<T>> + Send + 'static,
 {
-    let mut done: Vec<Option<T>> = (0..count).map(|_| None).collect();
-    let (mut tasks, mut next) = (JoinSet::new(), 0);
-    loop {
-        while next < count && tasks.len() < AT_ONCE {
-            let (number, work) = (next, begin(next));
-            tasks.spawn(async move { (number, work.await) });
-            next += 1;
-        }
-        let Some(one) = tasks.join_next().await else { break };
-        let (number, outcome) = one?;
-        done[number] = Some(outcome?);
+    let tasks = stream::iter((0..count).map(begin)).map(|work| async { tokio::spawn(work).await? });
+    tasks.buffered(AT_ONCE).try_collect().await
+}
+
+/// Everything that tasks have noted; the first that fails ends it.
+pub(crate) async fn joined<T: 'static>(mut tasks: JoinSet<Result<Vec<T>>>) -> Result<Vec<T>> {
+    let mut all = Vec::new();
+    while let Some(done) = tasks.join_next().await {
+        all.extend(done??);
     }
-    Ok(done.into_iter().flatten().collect())
+    Ok(all)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use leasehold_bench::contest::results::{Line, Outcome};
 use leasehold_bench::peers::leasehold::{Client, start};
-use leasehold_bench::peers::{Client as _, RenewOne as _, TTL, Tools};
+use leasehold_bench::peers::{Client as _, TTL, Tools};
 use leasehold_bench::workloads::{Figures, Work};
 
 fn run(words: &[&str]) -> Vec<(Work, Figures)> {

@@ -17,6 +17,7 @@ use std::process::ExitCode;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
+use leasehold_cli::exit::Exit;
 use leasehold_cli::guardian::{self, clock::Point};
 use leasehold_cli::supervise::{Event, Launch, Leads, OnLoss, Rules, Supervised};
 
@@ -82,7 +83,7 @@ fn run(mut options: Options) -> ExitCode {
         Ok(supervised) => supervised,
         Err(error) => {
             options.note(&format!("failed {error}"));
-            return exit_code(error.exit_code());
+            return Exit::of_start(&error).of_run().into();
         }
     };
     let pids = [supervised.guardian(), supervised.command()].map(|pid| pid.as_raw_nonzero().get());
@@ -113,7 +114,7 @@ fn run(mut options: Options) -> ExitCode {
         }
     }
     options.note("event AllGone");
-    exit_code(code)
+    Exit::of_command(code).into()
 }
 
 impl Options {
@@ -139,8 +140,4 @@ impl Options {
         let line = format!("{} {} {what}\n", now.boot().as_nanos(), now.raw().as_nanos());
         self.log.write_all(line.as_bytes()).expect("the log can be written");
     }
-}
-
-fn exit_code(code: i32) -> ExitCode {
-    ExitCode::from(u8::try_from(code).unwrap_or(255))
 }

@@ -2,9 +2,9 @@
 //! stdout what it knows and when. Lines are words separated by spaces; times are nanoseconds of the boot clock and of the raw clock.
 
 use std::io::Write;
-use std::task::Poll;
 use std::time::Duration;
 
+use futures_util::future::try_join_all;
 use leasehold::core::protocol::TokenCheck;
 use leasehold::{LeaseState, SessionOptions, Store};
 use tokio::signal::unix::{SignalKind, signal};
@@ -189,21 +189,8 @@ async fn fill(url: &str, sessions: usize, each: usize) -> Result<(), leasehold::
     for number in 0..sessions {
         let session = store.session_with(&SessionOptions::new().ttl(Duration::from_secs(60))).await?;
         let names: Vec<String> = (0..each).map(|lease| format!("job-{number}-{lease}")).collect();
-        let mut asked: Vec<_> = names.iter().map(|name| session.acquire(name).into_future()).collect();
-        // Polled once, so that all are on their way before the first is waited for. One may be answered by then.
-        let mut early = Vec::with_capacity(each);
-        std::future::poll_fn(|context| {
-            early.extend(asked.iter_mut().map(|request| request.as_mut().poll(context)));
-            Poll::Ready(())
-        })
-        .await;
-        let mut leases = Vec::with_capacity(each);
-        for (early, request) in early.into_iter().zip(asked) {
-            leases.push(match early {
-                Poll::Ready(granted) => granted?,
-                Poll::Pending => request.await?,
-            });
-        }
+        // All are on their way before the first is waited for.
+        let leases = try_join_all(names.iter().map(|name| session.acquire(name).into_future())).await?;
         held.push((session, leases));
     }
     let took = leasehold_clock::read().since(began).greater();

@@ -8,8 +8,9 @@ use std::time::Duration;
 use leasehold::core::limits::MAX_WAIT;
 use leasehold::core::table::{HoldingState, LeaseView};
 use leasehold::core::{Millis, Policies, Unavailable, WaitEnding};
-use leasehold::{Error, Label, Lease, Refusal, ResourceName, Session, SessionId, SessionOptions, Store};
-use serde::Serialize;
+use leasehold::{
+    ConnectOptions, Error, Label, Lease, Refusal, ResourceName, Session, SessionId, SessionOptions, Store,
+};
 use tokio::time::{sleep, timeout};
 
 use crate::args::AcquireArgs;
@@ -37,13 +38,6 @@ const NOBODY: &str = "nobody holds it";
 /// Whoever waits and holds it already waits for its receivers.
 const SEALING: &str = "granted, and not yet sealed at every receiver";
 const SPINNER: [char; 8] = ['⠋', '⠙', '⠸', '⠴', '⠦', '⠇', '⠏', '⠟'];
-
-#[derive(Serialize)]
-struct Waiting<'a> {
-    event: &'static str,
-    resource: &'a str,
-    message: String,
-}
 
 /// What is asked for.
 #[derive(Debug)]
@@ -73,16 +67,9 @@ pub(crate) async fn acquire(
     for receiver in &receivers {
         options = options.seal_at(Arc::clone(receiver));
     }
-    let store = place.connect().await?;
+    let store = place.connect_with(ConnectOptions::new()).await?;
     record.opening();
-    let session = match store.session_with(&options).await {
-        Ok(session) => session,
-        Err(error) => {
-            let _ = timeout(FAREWELL, store.close()).await;
-            return Err(error.into());
-        }
-    };
-    let keeper = Keeper { session, store };
+    let keeper = Keeper::open(store, &options).await?;
     let asked = ask(&keeper.session, names, args, warms_up);
     match wait_in_line(console, &keeper, names, args, asked, signals, record).await {
         Ok(leases) => {
@@ -114,20 +101,16 @@ pub(crate) fn without_a_lease(
 
 fn session_options(args: &AcquireArgs, default_label: Label) -> SessionOptions {
     let label = args.label.clone().unwrap_or(default_label);
-    let mut options = SessionOptions::new().ttl(args.ttl).label(label.as_str());
-    if let Some(interval) = args.renew_every {
-        options = options.renew_every(interval);
+    let options = SessionOptions::new()
+        .ttl(args.ttl)
+        .label(label.as_str())
+        .grace(args.grace.unwrap_or_default())
+        .hard(args.hard.or(args.grace).unwrap_or_default())
+        .delay(args.delay.unwrap_or_default());
+    match args.renew_every {
+        Some(interval) => options.renew_every(interval),
+        None => options,
     }
-    if let Some(grace) = args.grace {
-        options = options.grace(grace);
-    }
-    if let Some(hard) = args.hard {
-        options = options.hard(hard);
-    }
-    if let Some(delay) = args.delay {
-        options = options.delay(delay);
-    }
-    options
 }
 
 fn check_policies(args: &AcquireArgs) -> Result<(), Error> {
@@ -239,9 +222,9 @@ impl Spinner<'_> {
         sleep(SAY_AFTER).await;
         if !self.console.can_animate() {
             let message = describe(keeper, names).await.unwrap_or_else(|error| error.to_string());
-            self.said = Some(message.clone());
-            let event = Waiting { event: "waiting", resource: &name, message: message.clone() };
+            let event = object! { event: "waiting", resource: &name, message: &message };
             self.console.note(format_args!("waiting for {name}: {message}"), &event);
+            self.said = Some(message);
             return std::future::pending().await;
         }
         let mut known = Known { message: "asking who holds it".to_owned(), heard: Point::now() };

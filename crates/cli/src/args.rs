@@ -28,17 +28,17 @@ use clap_complete::Shell;
 pub(crate) use alarms::{AlarmsArgs, AlarmsCommand, ClearArgs};
 pub(crate) use bench::BenchArgs;
 pub(crate) use check_history::CheckHistoryArgs;
-pub(crate) use cluster::{AddArgs, ClusterCommand, PromoteArgs};
+pub(crate) use cluster::{AddArgs, ClusterCommand};
 pub(crate) use data::{BackupArgs, DataCommand, LifeArgs, RecoverArgs, RestoreArgs, VerifyArgs};
 pub(crate) use fence::{Database, FenceCheckArgs, FenceCommand, FenceName};
 pub(crate) use fence_proxy::FenceProxyArgs;
 pub(crate) use gaps::GapsArgs;
 pub(crate) use groups::command;
-pub(crate) use leases::{GetArgs, ListArgs, NameArgs, ReleaseArgs, RevokeArgs, To, WatchArgs};
+pub(crate) use leases::{GetArgs, ListArgs, NameArgs, ReleaseArgs, RevokeArgs, WatchArgs};
 pub(crate) use parse::parse;
 pub(crate) use plan::{Percent, PlanArgs};
 pub(crate) use probe::ProbeArgs;
-pub(crate) use run::{AcquireArgs, HoldArgs, OnLossWord, ReadyWord, RunArgs};
+pub(crate) use run::{AcquireArgs, HoldArgs, ReadyWord, RunArgs};
 pub(crate) use serve::ServeArgs;
 
 const ROOT_EXAMPLES: &str = "\

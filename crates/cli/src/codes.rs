@@ -5,6 +5,8 @@ use leasehold::{Error, Unreachable};
 use leasehold_api::code::{self, Kind};
 use leasehold_api::refusal_code;
 
+use crate::supervise::StartError;
+
 /// The code of an error.
 pub(crate) fn of_error(error: &Error) -> &'static str {
     match error {
@@ -35,6 +37,16 @@ pub(crate) fn of_error(error: &Error) -> &'static str {
         Error::System(_) => "system",
         // Codes are given to new errors when they are made; until then nothing is claimed.
         _ => "failed",
+    }
+}
+
+/// The code for a command that could not be started.
+pub(crate) fn of_start(error: &StartError) -> &'static str {
+    match error {
+        StartError::NotFound(_) => "command-not-found",
+        StartError::NotExecutable(..) => "command-not-executable",
+        StartError::TooLate => "lost",
+        StartError::NoCommand | StartError::Guardian(_) => "guardian-failed",
     }
 }
 

@@ -27,6 +27,8 @@ mod status;
 mod verify;
 mod watch;
 
+use tokio::runtime::Builder;
+
 use crate::args::{self, Cli, Command, DataCommand, FenceCommand, Global};
 use crate::console::Console;
 use crate::exit::Exit;
@@ -36,7 +38,6 @@ use crate::trouble::Trouble;
 /// Does what the command line asks for.
 pub(crate) fn run(cli: Cli, console: &Console) -> Result<Exit, Trouble> {
     let Cli { global, command } = cli;
-    let timeout = global.timeout;
     match command {
         // These have no store, and the service brings its own threads.
         Command::Serve(args) => serve::run(console, &args, global.json),
@@ -52,76 +53,60 @@ pub(crate) fn run(cli: Cli, console: &Console) -> Result<Exit, Trouble> {
             // Before any lease is asked for: a mistyped command is told at once, and not after a day of waiting.
             args.check().map_err(Trouble::Misuse)?;
             lookup::find(args.command.first().expect("the parser asks for a command"))?;
-            with_store(&global, async |place| run::run(console, place, &args).await)
+            at_store(&global, async |place| run::run(console, place, &args).await)
         }
-        Command::Hold(args) => with_store(&global, async |place| hold::run(console, place, &args).await),
-        Command::Get(args) => with_store(&global, async |place| get::run(console, place, &args).await),
-        Command::List(args) => with_store(&global, async |place| list::run(console, place, &args).await),
-        Command::Watch(args) => with_store(&global, async |place| watch::run(console, place, &args).await),
-        Command::Release(args) => {
-            with_store(&global, async |place| release::run(console, place, &args).await)
-        }
-        Command::Revoke(args) => with_store(&global, async |place| revoke::run(console, place, &args).await),
-        Command::History(args) => {
-            with_store(&global, async |place| history::run(console, place, &args).await)
-        }
-        Command::Gaps(args) => with_store(&global, async |place| gaps::run(console, place, &args).await),
-        Command::Probe(args) => with_store(&global, async |place| probe::run(console, place, &args).await),
-        Command::Bench(args) => with_store(&global, async |place| bench::run(console, place, &args).await),
+        Command::Hold(args) => at_store(&global, async |place| hold::run(console, place, &args).await),
+        Command::Get(args) => at_store(&global, async |place| get::run(console, place, &args).await),
+        Command::List(args) => at_store(&global, async |place| list::run(console, place, &args).await),
+        Command::Watch(args) => at_store(&global, async |place| watch::run(console, place, &args).await),
+        Command::Release(args) => at_store(&global, async |place| release::run(console, place, &args).await),
+        Command::Revoke(args) => at_store(&global, async |place| revoke::run(console, place, &args).await),
+        Command::History(args) => at_store(&global, async |place| history::run(console, place, &args).await),
+        Command::Gaps(args) => at_store(&global, async |place| gaps::run(console, place, &args).await),
+        Command::Probe(args) => at_store(&global, async |place| probe::run(console, place, &args).await),
+        Command::Bench(args) => at_store(&global, async |place| bench::run(console, place, &args).await),
         Command::Fence(FenceCommand::Check(args)) => {
-            with_store(&global, async |place| fence_check::run(console, place, &args, timeout).await)
+            at_store(&global, async |place| fence_check::run(console, place, &args).await)
         }
-        Command::Status => with_store(&global, async |place| status::run(console, place, timeout).await),
-        Command::Cluster(command) => {
-            with_store(&global, async |place| cluster::run(console, place, &command, timeout).await)
-        }
-        Command::Alarms(args) => with_store(&global, async |place| alarms::run(console, place, &args).await),
-        Command::Backup(args) => {
-            with_store(&global, async |place| backup::run(console, place, &args, timeout).await)
-        }
+        Command::Status => at_store(&global, async |place| status::run(console, place).await),
+        Command::Cluster(args) => at_store(&global, async |place| cluster::run(console, place, &args).await),
+        Command::Alarms(args) => at_store(&global, async |place| alarms::run(console, place, &args).await),
+        Command::Backup(args) => at_store(&global, async |place| backup::run(console, place, &args).await),
     }
 }
 
 /// Finds the store and does this with it, on one thread.
-fn with_store(
+fn at_store(
     global: &Global,
     work: impl AsyncFnOnce(&Place) -> Result<Exit, Trouble>,
 ) -> Result<Exit, Trouble> {
     let place = Place::find(global)?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|source| Trouble::System { what: "cannot start", source })?;
-    let done = runtime.block_on(work(&place));
+    on_threads(Builder::new_current_thread(), work(&place))
+}
+
+fn on_threads(
+    mut threads: Builder,
+    work: impl Future<Output = Result<Exit, Trouble>>,
+) -> Result<Exit, Trouble> {
+    let runtime = threads.enable_all().build().map_err(Trouble::system("cannot start"))?;
+    let done = runtime.block_on(work);
     // A thread that still reads standard input is not waited for.
     runtime.shutdown_background();
     done
 }
 
-/// How the exit codes of a command differ from those of the others.
-#[derive(Debug)]
-pub(crate) struct Endings {
-    is_run: bool,
-    held: Option<u8>,
-}
-
 impl Command {
-    pub(crate) fn endings(&self) -> Endings {
+    /// The exit code for a trouble: those of some commands differ from those of the others.
+    pub(crate) fn ending(&self) -> impl Fn(&Trouble) -> Exit + use<> {
         let held = match self {
             Self::Run(args) => args.acquire.held_exit,
             Self::Hold(args) => args.acquire.held_exit,
             _ => None,
         };
-        Endings { is_run: matches!(self, Self::Run(_)), held }
-    }
-}
-
-impl Endings {
-    /// The exit code for this trouble.
-    pub(crate) fn of(&self, trouble: &Trouble) -> Exit {
-        match (trouble.exit(), self.held) {
+        let is_run = matches!(self, Self::Run(_));
+        move |trouble| match (trouble.exit(), held) {
             (Exit::HELD, Some(code)) => Exit::of_command(code.into()),
-            (exit, _) if self.is_run => exit.of_run(),
+            (exit, _) if is_run => exit.of_run(),
             (exit, _) => exit,
         }
     }

@@ -15,7 +15,7 @@ use crate::trouble::Trouble;
 
 pub(crate) use table::Table;
 
-const BOLD: &str = "\x1b[1m";
+const BOLD: Paint = Paint("1");
 const RED: &str = "\x1b[31m";
 const PLAIN: &str = "\x1b[0m";
 const CLEAR_LINE: &str = "\r\x1b[K";
@@ -23,6 +23,12 @@ const CLEAR_LINE: &str = "\r\x1b[K";
 /// A terminal's code for a colour.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Paint(pub(crate) &'static str);
+
+impl Paint {
+    fn on(self, text: &str) -> String {
+        format!("\x1b[{}m{text}{PLAIN}", self.0)
+    }
+}
 
 /// The two streams and how they are written to.
 #[derive(Debug, Clone, Copy)]
@@ -33,29 +39,14 @@ pub(crate) struct Console {
     colours: bool,
 }
 
-#[derive(Serialize)]
-struct ErrorLine<'a> {
-    error: ErrorBody<'a>,
-}
-
-#[derive(Serialize)]
-struct ErrorBody<'a> {
-    code: &'a str,
-    kind: &'static str,
-    message: String,
-    exit_code: u8,
-}
-
 impl Console {
     pub(crate) fn new(json: bool) -> Self {
-        // See no-color.org: set to anything but nothing.
-        let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         Self {
             json,
             out_is_terminal: io::stdout().is_terminal(),
             err_is_terminal: io::stderr().is_terminal(),
-            colours: !no_color && !dumb,
+            colours: !no_color() && !dumb,
         }
     }
 
@@ -64,58 +55,56 @@ impl Console {
         self.err_is_terminal && !self.json && self.colours
     }
 
-    /// A result: text for people, or the same as JSON.
-    pub(crate) fn result(&self, text: impl Display, json: &impl Serialize) -> Result<(), Trouble> {
+    /// A result: text for people, or the same as JSON. Gives the exit code of what went well.
+    pub(crate) fn result(&self, text: impl Display, json: &impl Serialize) -> Result<Exit, Trouble> {
         let text = if self.json { to_json(json)? } else { text.to_string() };
+        let end = if text.ends_with('\n') || text.is_empty() { "" } else { "\n" };
         let mut out = io::stdout().lock();
-        let written =
-            out.write_all(text.as_bytes()).and_then(|()| match text.ends_with('\n') || text.is_empty() {
-                true => out.flush(),
-                false => out.write_all(b"\n").and_then(|()| out.flush()),
-            });
-        written.map_err(Trouble::Output)
+        let written = write!(out, "{text}{end}").and_then(|()| out.flush());
+        written.map(|()| Exit::OK).map_err(Trouble::Output)
     }
 
     /// A table, laid out for whoever reads it.
-    pub(crate) fn table(&self, table: &Table, json: &impl Serialize) -> Result<(), Trouble> {
-        self.result(table.layout(self.out_is_terminal, self.out_is_terminal && self.colours), json)
+    pub(crate) fn table(&self, table: &Table, json: &impl Serialize) -> Result<Exit, Trouble> {
+        self.result(table.layout(self.out_is_terminal, self.paints()), json)
     }
 
-    /// The same with a line above it.
-    pub(crate) fn headed_table(
-        &self,
-        head: &str,
-        table: &Table,
-        json: &impl Serialize,
-    ) -> Result<(), Trouble> {
-        self.framed_table(head, table, "", json)
-    }
-
-    /// The same with text below it too.
+    /// The same with a line above it and text below it.
     pub(crate) fn framed_table(
         &self,
         head: &str,
         table: &Table,
         below: &str,
         json: &impl Serialize,
-    ) -> Result<(), Trouble> {
-        let rows = table.layout(self.out_is_terminal, self.out_is_terminal && self.colours);
+    ) -> Result<Exit, Trouble> {
+        let rows = table.layout(self.out_is_terminal, self.paints());
         self.result(format_args!("{head}\n{rows}{below}"), json)
     }
 
     /// Something that is worth saying beside the result.
     pub(crate) fn note(&self, text: impl Display, json: &impl Serialize) {
+        self.say(format_args!("leasehold: {text}"), json);
+    }
+
+    /// The same where there is no more to it than what happened, and the words.
+    pub(crate) fn remark(&self, event: &'static str, message: &str) {
+        self.note(message, &object! { event, message });
+    }
+
+    fn say(&self, text: impl Display, json: &impl Serialize) {
         // Whoever closed standard error does not want to be told that it is closed.
         let _ = match self.json {
             true => to_json(json).map(|line| writeln!(io::stderr(), "{line}")).map(drop).map_err(drop),
-            false => writeln!(io::stderr(), "leasehold: {text}").map_err(drop),
+            false => writeln!(io::stderr(), "{text}").map_err(drop),
         };
     }
 
-    /// A line that the next one replaces; only where [`can_animate`](Self::can_animate).
+    /// A line that the next one replaces; nothing where none [can](Self::can_animate).
     pub(crate) fn progress(&self, text: impl Display) {
-        let mut err = io::stderr().lock();
-        let _ = write!(err, "{CLEAR_LINE}{text}").and_then(|()| err.flush());
+        if self.can_animate() {
+            let mut err = io::stderr().lock();
+            let _ = write!(err, "{CLEAR_LINE}{text}").and_then(|()| err.flush());
+        }
     }
 
     pub(crate) fn clear_progress(&self) {
@@ -128,36 +117,21 @@ impl Console {
             return Exit::OK;
         }
         let (code, kind) = trouble.code();
-        let line = ErrorLine {
-            error: ErrorBody {
-                code,
-                kind: kind.as_str(),
-                message: trouble.to_string(),
-                exit_code: exit.get(),
-            },
-        };
+        let (kind, message, exit_code) = (kind.as_str(), trouble.to_string(), exit.get());
         let mark = if self.err_is_terminal && self.colours { (RED, PLAIN) } else { ("", "") };
-        let _ = match self.json {
-            true => to_json(&line).map(|line| writeln!(io::stderr(), "{line}")).map(drop).map_err(drop),
-            false => writeln!(io::stderr(), "{}leasehold:{} {trouble}", mark.0, mark.1).map_err(drop),
-        };
+        let json = object! { error: object! { code, kind, message, exit_code } };
+        self.say(format_args!("{}leasehold:{} {trouble}", mark.0, mark.1), &json);
         exit
     }
 
     /// A heading, marked on a terminal.
     pub(crate) fn heading(&self, text: &str) -> String {
-        match self.out_is_terminal && self.colours {
-            true => format!("{BOLD}{text}{PLAIN}"),
-            false => text.to_owned(),
-        }
+        self.painted(BOLD, text)
     }
 
     /// The same in a colour, on a terminal.
-    pub(crate) fn painted(&self, Paint(code): Paint, text: &str) -> String {
-        match self.out_is_terminal && self.colours {
-            true => format!("\x1b[{code}m{text}{PLAIN}"),
-            false => text.to_owned(),
-        }
+    pub(crate) fn painted(&self, paint: Paint, text: &str) -> String {
+        if self.paints() { paint.on(text) } else { text.to_owned() }
     }
 
     /// How wide the terminal is that results go to; nothing if they go elsewhere or it does not say.
@@ -170,6 +144,15 @@ impl Console {
     pub(crate) fn is_terminal(&self) -> bool {
         self.out_is_terminal
     }
+
+    fn paints(&self) -> bool {
+        self.out_is_terminal && self.colours
+    }
+}
+
+/// Whether the user wants no colours. See no-color.org: set to anything but nothing.
+pub(crate) fn no_color() -> bool {
+    std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
 }
 
 fn to_json(value: &impl Serialize) -> Result<String, Trouble> {

@@ -21,7 +21,7 @@ pub mod link;
 pub mod message;
 pub mod tree;
 
-mod watch;
+pub(crate) mod watch;
 
 use std::ffi::OsString;
 use std::fs;
@@ -29,48 +29,34 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, getpid, getpriority_process, set_child_subreaper, setpgid, setpriority_process, setsid,
+    Pid, Signal, getpid, getpriority_process, set_child_subreaper, setpgid, setpriority_process, setsid,
 };
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU};
 
 use self::clock::Point;
-use self::countdown::{Countdown, Leads, OnLoss, Rules};
+use self::countdown::{Countdown, Rules};
 use self::family::Family;
 use self::link::{Link, Received};
-use self::message::{Order, Report};
+use self::message::{Message, Order, Report};
+use crate::signals::is_ignored;
 
 /// The hidden command that makes the binary a guardian.
 pub const COMMAND_WORD: &str = "__guardian";
 
-/// The words for the rules in its arguments.
-const STOP: &str = "stop";
-const FREEZE: &str = "freeze";
-const NEVER: &str = "-";
-
 /// What must not end or stop the guardian: only the end of the command does.
-const UNMOVED_BY: [i32; 7] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU];
+const UNMOVED_BY: [Signal; 7] =
+    [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM, Signal::TSTP, Signal::TTIN, Signal::TTOU];
 
 /// How much nicer than the command the scheduler shall be to the guardian, where that is permitted.
 const PRIORITY_GAIN: i32 = 5;
 
 /// The arguments, behind [`COMMAND_WORD`], that make a guardian with these rules for this command.
 pub fn arguments(rules: &Rules, command: &[OsString]) -> Vec<OsString> {
-    let length = |length: Duration| OsString::from(length.as_nanos().to_string());
-    let on_loss = match rules.on_loss {
-        OnLoss::Stop => STOP,
-        OnLoss::Freeze => FREEZE,
-    };
-    let kill_after = rules.kill_after.map_or_else(|| OsString::from(NEVER), length);
-    let mut arguments =
-        vec![length(rules.leads.term()), length(rules.leads.kill()), on_loss.into(), kill_after];
-    arguments.extend(command.iter().cloned());
-    arguments
+    let rules = serde_json::to_string(rules).expect("lengths and words are JSON");
+    std::iter::once(rules.into()).chain(command.iter().cloned()).collect()
 }
 
 /// Runs as the guardian; `arguments` are those behind [`COMMAND_WORD`], made by [`arguments`].
@@ -82,63 +68,50 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         return ExitCode::FAILURE;
     };
     let Ok(link) = Link::from_inherited(rustix::stdio::stdin()) else { return ExitCode::FAILURE };
-    if let Err(error) = prepare() {
-        refuse(&link, error);
-        return ExitCode::FAILURE;
-    }
-    let Some((deadline, streams)) = first_order(&link) else { return ExitCode::FAILURE };
-    // Before the start, so that no end of a child can be missed.
-    let ends = match watch::Ends::subscribe() {
-        Ok(ends) => ends,
-        Err(error) => {
-            refuse(&link, error);
-            return ExitCode::FAILURE;
-        }
-    };
-    if deadline.remaining(Point::now()) <= rules.leads.term() {
-        refuse(&link, Errno::TIMEDOUT);
-        return ExitCode::FAILURE;
-    }
-    match start(&command, streams) {
-        Ok(pid) => {
+    match begin(&link, &rules, &command) {
+        Ok(Some((ends, deadline, command))) => {
             prefer_this_process();
-            watch::watch(link, ends, Countdown::new(deadline, rules), Family::of(pid));
-            ExitCode::SUCCESS
+            watch::watch(link, ends, Countdown::new(deadline, rules), Family::of(command));
+            return ExitCode::SUCCESS;
         }
-        Err(error) => {
-            refuse(&link, error);
-            ExitCode::FAILURE
-        }
+        // When the wrapper is gone there is nobody to tell.
+        Err(error) => drop(link.send(&Report::FailedToStart(error.raw_os_error()).encode(), None)),
+        Ok(None) => {}
     }
+    ExitCode::FAILURE
+}
+
+/// Starts the command when it is ordered to. Nothing if it is not.
+fn begin(
+    link: &Link,
+    rules: &Rules,
+    command: &[OsString],
+) -> Result<Option<(watch::Ends, Point, Pid)>, Errno> {
+    prepare()?;
+    let Some((deadline, streams)) = first_order(link) else { return Ok(None) };
+    // Before the start, so that no end of a child can be missed.
+    let ends = watch::Ends::subscribe()?;
+    if deadline.remaining(Point::now()) <= rules.leads.term() {
+        return Err(Errno::TIMEDOUT);
+    }
+    Ok(Some((ends, deadline, start(command, streams)?)))
 }
 
 fn parse(arguments: impl IntoIterator<Item = OsString>) -> Option<(Rules, Vec<OsString>)> {
     let mut arguments = arguments.into_iter();
-    let length = |word: OsString| Some(Duration::from_nanos(word.to_str()?.parse().ok()?));
-    let leads = Leads::new(length(arguments.next()?)?, length(arguments.next()?)?);
-    let on_loss = match arguments.next()?.to_str()? {
-        STOP => OnLoss::Stop,
-        FREEZE => OnLoss::Freeze,
-        _ => return None,
-    };
-    let kill_after = match arguments.next()? {
-        word if word == NEVER => None,
-        word => Some(length(word)?),
-    };
+    let rules = serde_json::from_str(arguments.next()?.to_str()?).ok()?;
     let command: Vec<OsString> = arguments.collect();
-    (!command.is_empty()).then_some((Rules { leads, on_loss, kill_after }, command))
+    (!command.is_empty()).then_some((rules, command))
 }
 
 /// Takes this process out of the reach of the terminal and of whoever signals the wrapper's group, and makes it
 /// the one to whom orphans fall.
 fn prepare() -> Result<(), Errno> {
-    let ignored = ignored_signals();
     for signal in UNMOVED_BY {
         // One that is ignored already must stay so: the command inherits that (nohup), and a handler would
         // turn it into the default at exec.
-        if ignored & (1 << (signal - 1)) == 0 {
-            signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))
-                .map_err(|error| errno(&error))?;
+        if !is_ignored(signal) {
+            signal_hook::flag::register(signal.as_raw(), Arc::default()).map_err(|error| errno(&error))?;
         }
     }
     // The command inherits this session. With a controlling terminal it must be the terminal's, or the command
@@ -151,13 +124,6 @@ fn prepare() -> Result<(), Errno> {
     set_child_subreaper(Some(getpid()))?;
     // Without /proc descendants could be neither found nor counted: better not to start at all.
     tree::Stat::read(getpid()).map(drop).ok_or(Errno::NOSYS)
-}
-
-/// One bit per signal, the lowest for signal 1. Nothing when /proc does not say, which is checked elsewhere.
-fn ignored_signals() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
 /// Waits for the order to start. `None` when the wrapper is gone or says something else.
@@ -201,17 +167,15 @@ fn prefer_this_process() {
     let _ = fs::write("/proc/self/oom_score_adj", "-900");
 }
 
-fn refuse(link: &Link, error: Errno) {
-    // When the wrapper is gone there is nobody to tell.
-    let _ = link.send(&Report::FailedToStart(error.raw_os_error()).encode(), None);
-}
-
 fn errno(error: &std::io::Error) -> Errno {
     Errno::from_io_error(error).unwrap_or(Errno::INVAL)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use super::countdown::{Leads, OnLoss};
     use super::*;
 
     #[test]

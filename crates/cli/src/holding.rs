@@ -1,17 +1,13 @@
 //! The leases of one command and all that keeps them: had together, kept by one session, given back together.
 
-use std::future::{Future, poll_fn};
-use std::pin::Pin;
-use std::task::Poll;
 use std::time::Duration;
 
+use futures_util::future::{join_all, select_all};
 use leasehold::core::holder::Reading;
-use leasehold::{Error, Lease, LeaseState, ReleaseRequest, Session, Store};
-use tokio::task::JoinSet;
+use leasehold::{Error, Lease, LeaseState, ReleaseRequest, Session, SessionOptions, Store};
 use tokio::time::timeout;
 
 use crate::guardian::clock::Point;
-use crate::loss::point;
 
 /// A store that was asked to end something answers within this, or the ttl ends it.
 pub(crate) const FAREWELL: Duration = Duration::from_secs(3);
@@ -32,7 +28,18 @@ pub(crate) struct Keeper {
 }
 
 impl Keeper {
-    /// Closes what is open. What cannot be told to the store ends with the ttl.
+    /// Opens a session. The store is closed if there is none.
+    pub(crate) async fn open(store: Store, options: &SessionOptions) -> Result<Self, Error> {
+        match store.session_with(options).await {
+            Ok(session) => Ok(Self { session, store }),
+            Err(error) => {
+                let _ = timeout(FAREWELL, store.close()).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Closes what is open without giving back leases: they end with the session. What cannot be told to the store ends with the ttl.
     pub(crate) async fn close(self) -> Result<(), Error> {
         let Self { session, store } = self;
         let closed = timeout(FAREWELL, session.close()).await.unwrap_or(Err(Error::OutcomeUnknown));
@@ -57,7 +64,7 @@ impl Holding {
     pub(crate) fn deadline(&self) -> Option<Reading> {
         let now = Point::now();
         let deadlines: Option<Vec<Reading>> = self.leases.iter().map(Lease::deadline).collect();
-        deadlines?.into_iter().min_by_key(|deadline| point(*deadline).remaining(now))
+        deadlines?.into_iter().min_by_key(|deadline| Point::from(*deadline).remaining(now))
     }
 
     /// One that is over for good, and how.
@@ -73,18 +80,15 @@ impl Holding {
 
     /// Waits until one stands differently.
     pub(crate) async fn changed(&self) {
-        first_of(self.leases.iter().map(Lease::changed)).await;
+        select_all(self.leases.iter().map(|lease| Box::pin(lease.changed()))).await;
     }
 
     /// Waits until somebody asks for one of them.
     pub(crate) async fn release_requested(&self) -> (&Lease, ReleaseRequest) {
-        first_of(self.leases.iter().map(|lease| async move { (lease, lease.release_requested().await) }))
+        let each = self.leases.iter();
+        select_all(each.map(|lease| Box::pin(async move { (lease, lease.release_requested().await) })))
             .await
-    }
-
-    /// Closes what is open without giving back leases that are over; those that are not end with the session.
-    pub(crate) async fn close(self) -> Result<(), Error> {
-        self.keeper.close().await
+            .0
     }
 
     /// Gives the leases back and closes what is open.
@@ -110,32 +114,9 @@ impl Holding {
 
 /// All at once: one after the other would take as many round trips.
 async fn release_all(leases: Vec<Lease>, drained: bool, within: Duration) -> Result<(), Error> {
-    let mut releases = JoinSet::new();
-    for lease in leases {
-        releases.spawn(
-            async move { if drained { lease.release_drained().await } else { lease.release().await } },
-        );
-    }
-    let all = async {
-        let mut outcome = Ok(());
-        while let Some(released) = releases.join_next().await {
-            outcome = outcome.and(released.unwrap_or(Err(Error::OutcomeUnknown)));
-        }
-        outcome
+    let release = |lease: Lease| async move {
+        if drained { lease.release_drained().await } else { lease.release().await }
     };
-    timeout(within, all).await.unwrap_or(Err(Error::OutcomeUnknown))
-}
-
-/// What the first of these to end gives. The others are dropped.
-async fn first_of<F: Future>(futures: impl Iterator<Item = F>) -> F::Output {
-    let mut futures: Vec<Pin<Box<F>>> = futures.map(Box::pin).collect();
-    poll_fn(|context| {
-        for future in &mut futures {
-            if let Poll::Ready(output) = future.as_mut().poll(context) {
-                return Poll::Ready(output);
-            }
-        }
-        Poll::Pending
-    })
-    .await
+    let all = timeout(within, join_all(leases.into_iter().map(release))).await;
+    all.map_or(Err(Error::OutcomeUnknown), |released| released.into_iter().collect())
 }

@@ -1,6 +1,9 @@
 //! What the leasehold command is made of, as modules that tests and examples can use without going through
 //! the command line. Promises no stable interface to anyone outside this package.
 
+#[macro_use]
+mod object;
+
 mod acquire;
 mod args;
 mod codes;
@@ -35,9 +38,9 @@ pub fn main() -> ExitCode {
         Err(code) => return code.into(),
     };
     let console = console::Console::new(cli.global.json);
-    let endings = cli.command.endings();
+    let ending = cli.command.ending();
     match commands::run(cli, &console) {
         Ok(code) => code.into(),
-        Err(trouble) => console.trouble(&trouble, endings.of(&trouble)).into(),
+        Err(trouble) => console.trouble(&trouble, ending(&trouble)).into(),
     }
 }

@@ -1,8 +1,5 @@
 //! What is said when a lease was lost: how, and up to when it was confirmed, so that later work can be checked.
 
-use std::time::Duration;
-
-use leasehold::core::holder::Reading;
 use leasehold::{Error, Lease, LeaseState, Unreachable};
 
 use crate::args::AcquireArgs;
@@ -30,12 +27,10 @@ pub(crate) fn lost(lease: &Lease, state: &LeaseState) -> Trouble {
 /// The deadline came near, and the guardian ends the command before it. That it has done so is certain only while the deadline is ahead.
 pub(crate) fn ran_out(lease: &Lease) -> Trouble {
     let (name, token) = (lease.fence_name(), lease.granted().token);
-    let said = match (lease.deadline().map(point), Point::now()) {
+    let said = match (lease.deadline().map(Point::from), Point::now()) {
         (Some(deadline), now) if !deadline.remaining(now).is_zero() => {
-            format!(
-                "{}, and the command was ended before that",
-                words::confirmed_for(deadline.remaining(now))
-            )
+            let confirmed = words::confirmed_for(deadline.remaining(now));
+            format!("{confirmed}, and the command was ended before that")
         }
         // Whoever was stopped says this long after: the deadline lies behind by as much as the clock that moved least says. The
         // guardian may have been stopped as well, and the command have run on.
@@ -68,9 +63,4 @@ pub(crate) fn not_released(name: &str, args: &AcquireArgs, error: &Error) -> Str
          counting the time that it is down",
         words::length(kept)
     )
-}
-
-/// A reading of this machine's clocks as the guardian takes it.
-pub(crate) fn point(reading: Reading) -> Point {
-    Point::new(Duration::from_nanos(reading.boot), Duration::from_nanos(reading.raw))
 }

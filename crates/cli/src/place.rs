@@ -40,8 +40,10 @@ pub(crate) struct Place {
     directory: Option<PathBuf>,
     /// Whether the directory lies where anybody may write, and must be looked at.
     exposed: bool,
-    timeout: Duration,
-    silence: Silence,
+    /// How long it is tried to reach it.
+    pub(crate) timeout: Duration,
+    /// What is said while it does not answer.
+    pub(crate) silence: Silence,
     /// Whether it is the default, and a service on this machine may be meant.
     is_default: bool,
 }
@@ -53,7 +55,7 @@ impl Place {
             return Self::new(given, global);
         }
         let user = rustix::process::getuid().as_raw();
-        let own = home_path(std::env::var_os("XDG_STATE_HOME"), std::env::var_os("HOME"));
+        let own = own_path();
         let exposed = own.is_none();
         let path = own.unwrap_or_else(|| PathBuf::from(format!("/tmp/leasehold-{user}")));
         if exposed {
@@ -68,8 +70,8 @@ impl Place {
 
     fn new(given: &str, global: &Global) -> Result<Self, Trouble> {
         let at = |url: String, directory: Option<PathBuf>| {
-            let (timeout, silence) =
-                (global.timeout, Silence::new(Console::new(global.json), global.timeout));
+            let (console, timeout) = (Console::new(global.json), global.timeout);
+            let silence = Silence { console, timeout, said: Arc::default() };
             Self { url, directory, exposed: false, timeout, silence, is_default: false }
         };
         if looks_like_a_service(given) {
@@ -102,18 +104,13 @@ impl Place {
             return Ok(at(format!("dir:{path}"), None));
         }
         // Absolute, because the command that gets it in its environment may stand elsewhere.
-        let absolute = std::path::absolute(path)
-            .map_err(|source| Trouble::System { what: "cannot find the present directory", source })?;
+        let absolute =
+            std::path::absolute(path).map_err(Trouble::system("cannot find the present directory"))?;
         let Some(text) = absolute.to_str() else {
             return Err(Trouble::BadDirectory { path: absolute, why: "is not valid UTF-8".to_owned() });
         };
         let url = format!("dir:{text}");
         Ok(at(url, Some(absolute)))
-    }
-
-    /// What is said while the store does not answer.
-    pub(crate) fn silence(&self) -> &Silence {
-        &self.silence
     }
 
     /// The address, as it is passed on to others.
@@ -152,12 +149,7 @@ impl Place {
         Ok(answer?)
     }
 
-    /// Connects, and makes the directory if it is not there.
-    pub(crate) async fn connect(&self) -> Result<Store, Trouble> {
-        self.connect_with(ConnectOptions::new()).await
-    }
-
-    /// The same with options; the patience is that of the command line.
+    /// Connects, and makes the directory if it is not there. The patience is that of the command line.
     pub(crate) async fn connect_with(&self, options: ConnectOptions) -> Result<Store, Trouble> {
         self.mention_service().await;
         self.open(options).await
@@ -198,10 +190,6 @@ pub(crate) struct Silence {
 }
 
 impl Silence {
-    fn new(console: Console, timeout: Duration) -> Self {
-        Self { console, timeout, said: Arc::default() }
-    }
-
     /// Says what is wrong and for how long the store is tried.
     pub(crate) fn say(&self, why: &impl Display) {
         if !self.said.swap(true, Ordering::Relaxed) {
@@ -240,8 +228,12 @@ async fn service_here() -> Option<String> {
 /// Where a service of this user keeps its data unless told otherwise: beside the files of the store that has no service, whose
 /// directory it must not be.
 pub(crate) fn service_data() -> Option<PathBuf> {
-    let own = home_path(std::env::var_os("XDG_STATE_HOME"), std::env::var_os("HOME"));
-    own.map(|own| own.with_file_name("leasehold-service"))
+    own_path().map(|own| own.with_file_name("leasehold-service"))
+}
+
+/// Where the leases of this user live unless told otherwise; nothing without a home.
+fn own_path() -> Option<PathBuf> {
+    home_path(std::env::var_os("XDG_STATE_HOME"), std::env::var_os("HOME"))
 }
 
 /// Whether this is a host and a port without a scheme.
@@ -258,7 +250,6 @@ fn scheme(given: &str) -> Option<&str> {
     (!scheme.is_empty() && scheme.chars().all(fits)).then_some(scheme)
 }
 
-/// Where the leases of a user with a home live unless told otherwise.
 fn home_path(state: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
     match (state.map(PathBuf::from), home.filter(|home| !home.is_empty())) {
         (Some(state), _) if state.is_absolute() => Some(state.join("leasehold")),

@@ -14,6 +14,7 @@ mod sql;
 #[cfg(feature = "fences")]
 mod sqlite;
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use leasehold::fence::Receiver;
@@ -54,8 +55,8 @@ fn open(url: &str) -> Result<Arc<dyn Receiver>, String> {
         "postgres" | "postgresql" | "mysql" | "mariadb" | "sqlite" | "redis" | "valkey" | "rediss"
         | "valkeys" | "s3" => with_client(scheme, url),
         "file" if rest.is_empty() => Err("it names no file; write file:PATH".to_owned()),
-        "file" => file(rest),
-        "http" => http(url),
+        "file" => receiver(leasehold_fence::files::Fence::new(rest)),
+        "http" => receiver(leasehold_fence::http::Proxy::new(url)),
         "https" => Err(NO_TLS.to_owned()),
         _ => Err(KNOWN.to_owned()),
     };
@@ -100,14 +101,11 @@ fn is_misplaced(rest: &str) -> bool {
     rest.starts_with("///") && rest.contains('@')
 }
 
-fn file(path: &str) -> Result<Arc<dyn Receiver>, String> {
-    let fence = leasehold_fence::files::Fence::new(path).map_err(|error| error.to_string())?;
-    Ok(Arc::new(fence))
-}
-
-fn http(url: &str) -> Result<Arc<dyn Receiver>, String> {
-    let proxy = leasehold_fence::http::Proxy::new(url).map_err(|error| error.to_string())?;
-    Ok(Arc::new(proxy))
+fn receiver<R: Receiver + 'static>(made: Result<R, impl Display>) -> Result<Arc<dyn Receiver>, String> {
+    match made {
+        Ok(receiver) => Ok(Arc::new(receiver)),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 /// The same URL for people and logs: without a password, wherever in it one may stand. Passwords that should have been escaped have

@@ -7,7 +7,6 @@ use std::time::Duration;
 use leasehold::Error;
 use leasehold::core::limits::DEFAULT_MAX_TTL;
 use leasehold::fence::{Error as FenceError, Receiver};
-use serde::Serialize;
 use tokio::time::timeout;
 
 use crate::args::AcquireArgs;
@@ -19,13 +18,6 @@ use crate::words;
 
 /// How long a receiver has to tell its settings: the lease is held meanwhile, and whoever looks for hazards has `fence check`.
 const PATIENCE: Duration = Duration::from_secs(1);
-
-#[derive(Serialize)]
-struct Warning<'a> {
-    event: &'static str,
-    receiver: &'a str,
-    message: String,
-}
 
 /// Says once what is set at these receivers such that they may forget a seal.
 pub(crate) async fn warn(console: &Console, receivers: Vec<Arc<dyn Receiver>>) {
@@ -40,8 +32,8 @@ pub(crate) async fn warn(console: &Console, receivers: Vec<Arc<dyn Receiver>>) {
         let Ok((receiver, hazards)) = asked.await else { continue };
         for hazard in hazards {
             let message = format!("warning about {receiver}: {hazard}");
-            let warning = Warning { event: "receiver-hazard", receiver: &receiver, message: message.clone() };
-            console.note(&message, &warning);
+            let event = object! { event: "receiver-hazard", receiver: &receiver, message: &message };
+            console.note(&message, &event);
         }
     }
 }
@@ -82,10 +74,7 @@ pub(crate) fn raise(directory: Option<&Path>, above: Option<u64>) -> String {
 /// A path as shells take it.
 fn quoted(path: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@%=".contains(c);
-    match path.chars().all(is_plain) {
-        true => path.to_owned(),
-        false => format!("'{}'", path.replace('\'', r"'\''")),
-    }
+    if path.chars().all(is_plain) { path.to_owned() } else { format!("'{}'", path.replace('\'', r"'\''")) }
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use futures_util::future::OptionFuture;
 use rustix::process::Signal;
 use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
 
@@ -12,6 +13,9 @@ use crate::trouble::Trouble;
 pub(crate) struct Signals {
     streams: [Option<Stream>; 3],
 }
+
+/// What is said when the system gives no signals.
+pub(crate) const CANNOT_LISTEN: &str = "cannot listen to signals";
 
 const ASKED_BY: [(Signal, SignalKind); 3] = [
     (Signal::HUP, SignalKind::hangup()),
@@ -25,11 +29,7 @@ impl Signals {
         let mut streams = [const { None }; 3];
         for (stream, (number, kind)) in streams.iter_mut().zip(ASKED_BY) {
             if !is_ignored(number) {
-                let listened = signal(kind);
-                *stream = Some(
-                    listened
-                        .map_err(|source| Trouble::System { what: "cannot listen to signals", source })?,
-                );
+                *stream = Some(signal(kind).map_err(Trouble::system(CANNOT_LISTEN))?);
             }
         }
         Ok(Self { streams })
@@ -39,20 +39,11 @@ impl Signals {
     pub(crate) async fn next(&mut self) -> Signal {
         let [hangup, interrupt, terminate] = &mut self.streams;
         tokio::select! {
-            () = heard(hangup) => Signal::HUP,
-            () = heard(interrupt) => Signal::INT,
-            () = heard(terminate) => Signal::TERM,
+            Some(Some(())) = OptionFuture::from(hangup.as_mut().map(Stream::recv)) => Signal::HUP,
+            Some(Some(())) = OptionFuture::from(interrupt.as_mut().map(Stream::recv)) => Signal::INT,
+            Some(Some(())) = OptionFuture::from(terminate.as_mut().map(Stream::recv)) => Signal::TERM,
+            else => std::future::pending().await,
         }
-    }
-}
-
-async fn heard(stream: &mut Option<Stream>) {
-    let gone = match stream {
-        Some(stream) => stream.recv().await.is_none(),
-        None => true,
-    };
-    if gone {
-        std::future::pending::<()>().await;
     }
 }
 

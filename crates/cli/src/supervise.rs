@@ -20,14 +20,15 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, getpid, set_child_subreaper};
 
 use crate::guardian::clock::Point;
 use crate::guardian::countdown::{Countdown, nap};
 use crate::guardian::link::{Link, Received, Sent};
-use crate::guardian::message::{Order, Report};
+use crate::guardian::message::{Message, Order, Report};
+use crate::guardian::watch::timespec;
 use crate::guardian::{self, COMMAND_WORD};
 
 pub use crate::guardian::countdown::{Leads, OnLoss, Rules};
@@ -67,17 +68,6 @@ pub enum StartError {
     /// The guardian could not be started or died at once; the command was not run or was killed.
     #[error("the guardian process could not be started: {0}")]
     Guardian(#[source] std::io::Error),
-}
-
-impl StartError {
-    /// The exit code a shell would give.
-    pub fn exit_code(&self) -> i32 {
-        match self {
-            Self::NotFound(_) => 127,
-            Self::NotExecutable(..) => 126,
-            Self::NoCommand | Self::TooLate | Self::Guardian(_) => 125,
-        }
-    }
 }
 
 /// What happens to the command, in the order in which it happens.
@@ -121,18 +111,14 @@ impl Supervised {
         let (link, guardian) = start_guardian(launch).map_err(StartError::Guardian)?;
         let streams = [rustix::stdio::stdin(), rustix::stdio::stdout(), rustix::stdio::stderr()];
         let sent = link.send(&Order::Start(launch.deadline).encode(), Some(streams));
-        let first = if sent == Sent::Yes { first_report(&link, launch.deadline) } else { First::Died };
+        let first = if sent == Sent::Yes { first_report(&link, launch.deadline) } else { Err(died()) };
         let command = match first {
-            First::Report(Report::Started(pid)) => Pid::from_raw(pid).ok_or(Errno::INVAL),
-            First::Report(Report::FailedToStart(errno)) => Err(Errno::from_raw_os_error(errno)),
-            First::Report(_) => Err(Errno::PROTO),
-            First::Died => {
+            Ok(Report::Started(pid)) => Pid::from_raw(pid).ok_or(Errno::INVAL),
+            Ok(Report::FailedToStart(errno)) => Err(Errno::from_raw_os_error(errno)),
+            Ok(_) => Err(Errno::PROTO),
+            Err(error) => {
                 watch::end_all(guardian);
-                return Err(StartError::Guardian(Errno::PIPE.into()));
-            }
-            First::Late => {
-                watch::end_all(guardian);
-                return Err(StartError::TooLate);
+                return Err(error);
             }
         };
         let command = match command {
@@ -243,26 +229,24 @@ fn start_guardian(launch: &Launch) -> std::io::Result<(Link, Child)> {
     Ok((ours, guardian))
 }
 
-enum First {
-    Report(Report),
-    Died,
-    Late,
+/// What is said of a guardian that is gone before its first report.
+fn died() -> StartError {
+    StartError::Guardian(Errno::PIPE.into())
 }
 
-fn first_report(link: &Link, deadline: Point) -> First {
+fn first_report(link: &Link, deadline: Point) -> Result<Report, StartError> {
     loop {
         match link.receive() {
-            Received::Packet(packet, _) => return Report::decode(&packet).map_or(First::Died, First::Report),
-            Received::End => return First::Died,
+            Received::Packet(packet, _) => return Report::decode(&packet).ok_or_else(died),
+            Received::End => return Err(died()),
             Received::Nothing => {}
         }
         let remaining = deadline.remaining(Point::now());
         if remaining.is_zero() {
-            return First::Late;
+            return Err(StartError::TooLate);
         }
-        let timeout = Timespec::try_from(nap(remaining)).expect("a nap is far below 2^63 seconds");
         // An interrupted wait only looks again.
-        let _ = poll(&mut [PollFd::new(link, PollFlags::IN)], Some(&timeout));
+        let _ = poll(&mut [PollFd::new(link, PollFlags::IN)], Some(&timespec(nap(remaining))));
     }
 }
 

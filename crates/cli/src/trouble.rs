@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use leasehold::core::Mode;
-use leasehold::{Error, Refusal, ResourceName, Revision, Token};
+use leasehold::{Error, Refusal, ResourceName, Revision, Token, Unreachable};
 use leasehold_api::code::Kind;
 
 use crate::codes;
@@ -150,6 +150,11 @@ pub(crate) enum Trouble {
 const NOT_NOW: &str = "unavailable";
 
 impl Trouble {
+    /// What was tried, for what the system says to it.
+    pub(crate) fn system(what: &'static str) -> impl FnOnce(std::io::Error) -> Self {
+        move |source| Self::System { what, source }
+    }
+
     /// What a service would say over HTTP.
     pub(crate) fn answered(code: &str, message: String) -> Self {
         Self::Answered { code: code.to_owned(), kind: codes::kind(code), message }
@@ -157,72 +162,55 @@ impl Trouble {
 
     /// The exit code.
     pub(crate) fn exit(&self) -> Exit {
-        match self {
-            Self::Store(error)
-            | Self::NotSealed { error, .. }
-            | Self::NoLease { error, .. }
-            | Self::NotReleased { error, .. }
-            | Self::WatchEnded { error, .. } => Exit::of_error(error),
-            Self::Misuse(_) => Exit::MISUSE,
-            Self::NoStore(_) | Self::BadDirectory { .. } => Exit::UNREACHABLE,
-            Self::NotAcquired { .. } | Self::NoAnswer { .. } | Self::NotReady(_) => Exit::HELD,
-            Self::Lost(_) => Exit::LOST,
-            Self::History(_) => Exit::UNJUDGED,
-            Self::Start(error) => Exit::of_start(error),
-            Self::Signal(signal) => Exit::of_signal(*signal),
-            Self::Answered { code, .. } if code == NOT_NOW => Exit::UNREACHABLE,
-            Self::Answered { kind: Kind::Unknown, .. } => Exit::UNKNOWN,
-            Self::Answered { .. }
-            | Self::WrongKind { .. }
-            | Self::NoAlarm(_)
-            | Self::NoSuccessor(_)
-            | Self::NotConfirmed
-            | Self::Service(_)
-            | Self::Files(_)
-            | Self::Output(_)
-            | Self::System { .. } => Exit::FAILURE,
-        }
+        self.codes().1
     }
 
     /// The code that programs compare, and the kind of answer.
     pub(crate) fn code(&self) -> (&str, Kind) {
-        let code = match self {
-            Self::Answered { code, kind, .. } => return (code, *kind),
+        let (code, _) = self.codes();
+        let kind = match self {
+            Self::Answered { kind, .. } => *kind,
+            _ => codes::kind(code),
+        };
+        (code, kind)
+    }
+
+    fn codes(&self) -> (&str, Exit) {
+        match self {
+            Self::Answered { code, .. } if code == NOT_NOW => (code, Exit::UNREACHABLE),
+            Self::Answered { code, kind: Kind::Unknown, .. } => (code, Exit::UNKNOWN),
+            Self::Answered { code, .. } => (code, Exit::FAILURE),
             Self::Store(error)
             | Self::NotSealed { error, .. }
             | Self::NoLease { error, .. }
             | Self::NotReleased { error, .. }
-            | Self::WatchEnded { error, .. } => codes::of_error(error),
-            Self::Misuse(_) => "misuse",
-            Self::NoStore(_) => "no-store",
-            Self::BadDirectory { .. } => "directory-unusable",
-            Self::NotAcquired { .. } => "not-free",
-            Self::WrongKind { .. } => "wrong-kind",
-            Self::Lost(_) => "lost",
-            Self::NoAnswer { .. } => "no-answer",
-            Self::Start(StartError::NotFound(_)) => "command-not-found",
-            Self::Start(StartError::NotExecutable(..)) => "command-not-executable",
-            Self::Start(StartError::TooLate) => "lost",
-            Self::Start(StartError::NoCommand | StartError::Guardian(_)) => "guardian-failed",
-            Self::Signal(_) => "signal",
-            Self::NoAlarm(_) => "no-such-alarm",
-            Self::NoSuccessor(_) => "no-such-successor",
-            Self::NotReady(_) => "not-taken-up",
-            Self::NotConfirmed => "not-confirmed",
-            Self::Service(_) => "service-failed",
-            Self::Files(_) => "files-unusable",
-            Self::History(_) => "history-unusable",
-            Self::Output(_) => "output-failed",
-            Self::System { .. } => "system",
-        };
-        (code, codes::kind(code))
+            | Self::WatchEnded { error, .. } => (codes::of_error(error), Exit::of_error(error)),
+            Self::Misuse(_) => ("misuse", Exit::MISUSE),
+            Self::NoStore(_) => ("no-store", Exit::UNREACHABLE),
+            Self::BadDirectory { .. } => ("directory-unusable", Exit::UNREACHABLE),
+            Self::NotAcquired { .. } => ("not-free", Exit::HELD),
+            Self::WrongKind { .. } => ("wrong-kind", Exit::FAILURE),
+            Self::Lost(_) => ("lost", Exit::LOST),
+            Self::NoAnswer { .. } => ("no-answer", Exit::HELD),
+            Self::Start(error) => (codes::of_start(error), Exit::of_start(error)),
+            Self::Signal(signal) => ("signal", Exit::of_signal(*signal)),
+            Self::NoAlarm(_) => ("no-such-alarm", Exit::FAILURE),
+            Self::NoSuccessor(_) => ("no-such-successor", Exit::FAILURE),
+            Self::NotReady(_) => ("not-taken-up", Exit::HELD),
+            Self::NotConfirmed => ("not-confirmed", Exit::FAILURE),
+            Self::Service(_) => ("service-failed", Exit::FAILURE),
+            Self::Files(_) => ("files-unusable", Exit::FAILURE),
+            Self::History(_) => ("history-unusable", Exit::UNJUDGED),
+            Self::Output(_) => ("output-failed", Exit::FAILURE),
+            Self::System { .. } => ("system", Exit::FAILURE),
+        }
     }
 
     /// The same, if it is that the store went away: with what follows from that.
     pub(crate) fn without_a_lease(self, so: &'static str) -> Self {
         match self {
             // Nobody would think that anything was done with a directory that cannot be used.
-            Self::Store(Error::Unreachable(leasehold::Unreachable::Directory(_))) => self,
+            Self::Store(Error::Unreachable(Unreachable::Directory(_))) => self,
             Self::Store(error @ (Error::OutcomeUnknown | Error::Unreachable(_) | Error::Unavailable(_))) => {
                 Self::NoLease { error, so }
             }
@@ -251,9 +239,8 @@ fn without_a_lease(error: &Error, so: &str) -> String {
     match error {
         // Not the usual advice: whatever came of it belongs to a session that nobody renews any more.
         Error::OutcomeUnknown => {
-            format!(
-                "the store did not answer any more; {so}, and a lease that it may have granted ends with its ttl"
-            )
+            let then = "and a lease that it may have granted ends with its ttl";
+            format!("the store did not answer any more; {so}, {then}")
         }
         other => format!("{}; {so}", words_of(other)),
     }
@@ -262,15 +249,13 @@ fn without_a_lease(error: &Error, so: &str) -> String {
 /// The store's words, with the next step where the words alone leave one at a loss.
 fn words_of(error: &Error) -> String {
     let next = match error {
-        Error::Unreachable(leasehold::Unreachable::ServerSilent { stopped: true, pid, .. }) => {
+        Error::Unreachable(Unreachable::ServerSilent { stopped: true, pid, .. }) => {
             format!("; continue it with: kill -CONT {pid}")
         }
-        Error::Unreachable(leasehold::Unreachable::Directory(_)) => {
+        Error::Unreachable(Unreachable::Directory(_)) => {
             "; make it usable, or name another store with --store".to_owned()
         }
-        Error::Unreachable(leasehold::Unreachable::NoLeader { .. }) => {
-            "; see `leasehold cluster status`".to_owned()
-        }
+        Error::Unreachable(Unreachable::NoLeader { .. }) => "; see `leasehold cluster status`".to_owned(),
         Error::Refused(Refusal::TtlOutOfRange { .. }) => "; choose a ttl in between".to_owned(),
         Error::Refused(Refusal::WrongKind { .. }) => {
             "; every user of a name says the same --shared or --slots".to_owned()

@@ -1,6 +1,7 @@
 //! Words for people: lengths of time, endings, who asks.
 
 use std::ffi::OsStr;
+use std::fmt::Display;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -49,6 +50,18 @@ fn two(lesser: u64, each: u64, greater_unit: &str, lesser_unit: &str) -> String 
         (greater, 0) => format!("{greater}{greater_unit}"),
         (greater, lesser) => format!("{greater}{greater_unit} {lesser}{lesser_unit}"),
     }
+}
+
+/// A bar that is full when all of a length has passed.
+pub(crate) fn bar(passed: Duration, length: Duration, width: usize) -> String {
+    let full = passed.as_millis().saturating_mul(width as u128) / length.as_millis().max(1);
+    let full = usize::try_from(full).unwrap_or(width).min(width);
+    "█".repeat(full) + &"░".repeat(width - full)
+}
+
+/// Whole milliseconds, rounded down.
+pub(crate) fn whole_millis(length: Duration) -> u64 {
+    Millis::from_duration(length).get()
 }
 
 pub(crate) fn millis(millis: Millis) -> String {
@@ -112,28 +125,33 @@ pub(crate) fn mode(mode: Mode) -> String {
 /// Up to when a lease was confirmed, as a moment and as an age. Wall time is for people and decides nothing.
 pub(crate) fn confirmed_until(ago: Option<Duration>) -> String {
     let Some(ago) = ago else { return "it was never confirmed".to_owned() };
-    let now = wall_time();
-    let moment = now.checked_sub(ago).unwrap_or(now);
-    format!("it was confirmed until {}, {} ago", humantime::format_rfc3339_millis(moment), length(ago))
+    let moment = humantime::format_rfc3339_millis(back(ago));
+    format!("it was confirmed until {moment}, {} ago", length(ago))
 }
 
 /// The same for a moment that lies ahead.
 pub(crate) fn confirmed_for(left: Duration) -> String {
-    let now = wall_time();
-    let moment = now.checked_add(left).unwrap_or(now);
-    format!("it was confirmed until {}", humantime::format_rfc3339_millis(moment))
+    format!("it was confirmed until {}", humantime::format_rfc3339_millis(ahead(left)))
 }
 
 /// A moment that lies back, to the second.
 pub(crate) fn moment_ago(ago: Duration) -> String {
-    let now = wall_time();
-    humantime::format_rfc3339_seconds(now.checked_sub(ago).unwrap_or(now)).to_string()
+    humantime::format_rfc3339_seconds(back(ago)).to_string()
 }
 
 /// A moment that lies ahead, to the second.
 pub(crate) fn moment_in(left: Duration) -> String {
+    humantime::format_rfc3339_seconds(ahead(left)).to_string()
+}
+
+fn back(length: Duration) -> SystemTime {
     let now = wall_time();
-    humantime::format_rfc3339_seconds(now.checked_add(left).unwrap_or(now)).to_string()
+    now.checked_sub(length).unwrap_or(now)
+}
+
+fn ahead(length: Duration) -> SystemTime {
+    let now = wall_time();
+    now.checked_add(length).unwrap_or(now)
 }
 
 #[expect(clippy::disallowed_methods, reason = "a moment shown to people, on which nothing depends")]
@@ -197,8 +215,8 @@ pub(crate) fn names(names: &[ResourceName]) -> String {
 }
 
 /// So many of something: one, or several.
-pub(crate) fn count(number: usize, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+pub(crate) fn count<N: Copy + Display + PartialEq + From<u8>>(number: N, what: &str) -> String {
+    format!("{number} {what}{}", if number == N::from(1) { "" } else { "s" })
 }
 
 /// What this process is called in lists: user, host, pid, and what it runs.
@@ -245,7 +263,7 @@ mod tests {
 
     #[test]
     fn one_is_not_many() {
-        assert_eq!([0, 1, 2].map(|number| count(number, "grant")), ["0 grants", "1 grant", "2 grants"]);
+        assert_eq!([0, 1, 2_usize].map(|number| count(number, "grant")), ["0 grants", "1 grant", "2 grants"]);
     }
 
     #[test]

@@ -135,31 +135,18 @@ async fn together(
 
 async fn timed(way: Way, pool: &PgPool, fence: &Fence, stamp: &Stamp, id: i32) -> Outcome<Duration> {
     let began = now();
-    match way {
-        Way::Plain => {
-            let mut tx = pool.begin().await?;
-            update(&mut tx, id).await?;
-            tx.commit().await?;
-        }
-        Way::Statement => {
-            let mut tx = pool.begin().await?;
-            tx.execute(sqlx::query("SELECT 1")).await?;
-            update(&mut tx, id).await?;
-            tx.commit().await?;
-        }
-        Way::Enter => {
-            let mut tx = pool.begin().await?;
-            fence.enter(&mut tx, stamp).await?;
-            update(&mut tx, id).await?;
-            tx.commit().await?;
-        }
-        Way::Begin => {
-            let mut tx = fence.begin(stamp).await?;
-            update(&mut tx, id).await?;
-            tx.commit().await?;
-        }
-        Way::Whole => fence.transaction(stamp, async |tx| Ok(update(tx, id).await?)).await?,
+    if let Way::Whole = way {
+        fence.transaction(stamp, async |tx| Ok(update(tx, id).await?)).await?;
+        return Ok(now() - began);
     }
+    let mut tx = if let Way::Begin = way { fence.begin(stamp).await? } else { pool.begin().await? };
+    match way {
+        Way::Statement => tx.execute(sqlx::query("SELECT 1")).await.map(drop)?,
+        Way::Enter => fence.enter(&mut tx, stamp).await?,
+        Way::Plain | Way::Begin | Way::Whole => {}
+    }
+    update(&mut tx, id).await?;
+    tx.commit().await?;
     Ok(now() - began)
 }
 

@@ -24,8 +24,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         for (writers, each) in [(1, 2_000), (64, 400)] {
             let [mut without, mut with] = [Vec::new(), Vec::new()];
             for _ in 0..REPEATS {
-                without.push(plain(&connection, writers, each).await);
-                with.push(fenced(&fence, &stamp, writers, each).await);
+                without.push(together(writers, |writer| plain(connection.clone(), writer, each)).await);
+                let write = |writer| fenced(fence.clone(), stamp.clone(), writer, each);
+                with.push(together(writers, write).await);
             }
             let [without, with] = [without, with].map(|times| median_us(times, writers * each));
             println!(
@@ -39,41 +40,28 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-async fn plain(connection: &MultiplexedConnection, writers: usize, each: usize) -> Duration {
-    let mut tasks = JoinSet::new();
+/// How long writers take that begin at once.
+async fn together<W: Future<Output = ()> + Send + 'static>(
+    writers: usize,
+    writer: impl Fn(usize) -> W,
+) -> Duration {
     let began = now();
-    for writer in 0..writers {
-        let mut connection = connection.clone();
-        tasks.spawn(async move {
-            for n in 0..each {
-                let set = redis::cmd("SET").arg(format!("{{cost}}:{writer}")).arg(n).to_owned();
-                set.exec_async(&mut connection).await.expect("the server serves");
-            }
-        });
-    }
-    tasks.join_all().await;
+    (0..writers).map(writer).collect::<JoinSet<()>>().join_all().await;
     now() - began
 }
 
-async fn fenced(
-    fence: &Fence<MultiplexedConnection>,
-    stamp: &Stamp,
-    writers: usize,
-    each: usize,
-) -> Duration {
-    let mut tasks = JoinSet::new();
-    let began = now();
-    for writer in 0..writers {
-        let (fence, stamp) = (fence.clone(), stamp.clone());
-        tasks.spawn(async move {
-            for n in 0..each {
-                let set = redis::pipe().set(format!("{{cost}}:{writer}"), n).to_owned();
-                fence.write(&stamp, &set).await.expect("the token is good");
-            }
-        });
+async fn plain(mut connection: MultiplexedConnection, writer: usize, each: usize) {
+    for n in 0..each {
+        let set = redis::cmd("SET").arg(format!("{{cost}}:{writer}")).arg(n).to_owned();
+        set.exec_async(&mut connection).await.expect("the server serves");
     }
-    tasks.join_all().await;
-    now() - began
+}
+
+async fn fenced(fence: Fence<MultiplexedConnection>, stamp: Stamp, writer: usize, each: usize) {
+    for n in 0..each {
+        let set = redis::pipe().set(format!("{{cost}}:{writer}"), n).to_owned();
+        fence.write(&stamp, &set).await.expect("the token is good");
+    }
 }
 
 fn median_us(mut times: Vec<Duration>, writes: usize) -> f64 {

@@ -8,9 +8,8 @@
 mod judge;
 mod pace;
 #[cfg(test)]
-mod planted;
+mod tests;
 
-use std::error::Error as StdError;
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
@@ -25,8 +24,7 @@ use crate::stamp::Stamp;
 use judge::{Act, Attempt, judge};
 use pace::Pace;
 
-/// Anything that goes wrong outside the fence.
-pub type Trouble = Box<dyn StdError + Send + Sync>;
+pub use crate::error::Trouble;
 
 /// A receiver under test: fresh ways to write to it, and what was written.
 pub trait Subject: Send + Sync + 'static {
@@ -293,15 +291,8 @@ impl Tried {
             _ => None,
         };
         let words = result.as_ref().err().map(ToString::to_string).unwrap_or_default();
-        let attempt = Attempt {
-            act,
-            token: stamp.token(),
-            began,
-            ended: self.now(),
-            outcome: Outcome::of(result),
-            highest,
-            words,
-        };
+        let (token, ended, outcome) = (stamp.token(), self.now(), Outcome::of(result));
+        let attempt = Attempt { act, token, began, ended, outcome, highest, words };
         self.attempts.lock().expect("nobody panics with it").push(attempt);
     }
 

@@ -7,16 +7,17 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::{Error, Outcome};
+use crate::pending::Pending;
 
 /// How many ended so, by receiver and end.
 #[derive(Debug, Default)]
-struct Ends(Mutex<BTreeMap<(String, Outcome), u64>>);
+pub(crate) struct Ends(Mutex<BTreeMap<(String, Outcome), u64>>);
 
 /// Seals and writes, by receiver and end. Clones count together; hand one to every adapter of a program. With the feature `prometheus` it
 /// registers as metrics.
 #[derive(Debug, Clone, Default)]
 pub struct Counts {
-    writes: Arc<Ends>,
+    pub(crate) writes: Arc<Ends>,
     seals: Arc<Ends>,
 }
 
@@ -59,8 +60,8 @@ impl Counts {
         receiver: &str,
         write: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, Error> {
-        let open = Open { ends: &self.writes, receiver, outcome: Outcome::Unknown };
-        open.ended(write.await)
+        let pending = Pending { ends: &self.writes, place: receiver, outcome: Outcome::Unknown };
+        pending.ended(write.await)
     }
 
     /// Waits for a seal, as [`Counts::writing`] for a write. For adapters.
@@ -72,28 +73,8 @@ impl Counts {
         receiver: &str,
         seal: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, Error> {
-        let open = Open { ends: &self.seals, receiver, outcome: Outcome::Unknown };
-        open.ended(seal.await)
-    }
-}
-
-/// Counted when it is dropped.
-struct Open<'a> {
-    ends: &'a Ends,
-    receiver: &'a str,
-    outcome: Outcome,
-}
-
-impl Open<'_> {
-    fn ended<T>(mut self, result: Result<T, Error>) -> Result<T, Error> {
-        self.outcome = Outcome::of(&result);
-        result
-    }
-}
-
-impl Drop for Open<'_> {
-    fn drop(&mut self) {
-        self.ends.note(self.receiver, self.outcome);
+        let pending = Pending { ends: &self.seals, place: receiver, outcome: Outcome::Unknown };
+        pending.ended(seal.await)
     }
 }
 
@@ -103,7 +84,7 @@ impl Ends {
         ends.get(&(receiver.to_owned(), outcome)).copied().unwrap_or_default()
     }
 
-    fn note(&self, receiver: &str, outcome: Outcome) {
+    pub(crate) fn note(&self, receiver: &str, outcome: Outcome) {
         let mut ends = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *ends.entry((receiver.to_owned(), outcome)).or_default() += 1;
     }

@@ -3,6 +3,12 @@
 use std::error::Error as StdError;
 use std::fmt;
 use std::io::{self, ErrorKind};
+use std::iter;
+
+use crate::stamp::Stamp;
+
+/// Whatever goes wrong beside the fence: errors of a driver or client, of a further fence, or your own.
+pub type Trouble = Box<dyn StdError + Send + Sync>;
 
 /// Why a fenced write was not accepted, or nobody can say.
 #[derive(Debug, thiserror::Error)]
@@ -22,7 +28,7 @@ pub enum Error {
         /// Whether trying again may help.
         cause: Cause,
         /// Why.
-        source: Box<dyn StdError + Send + Sync>,
+        source: Trouble,
     },
     /// It was sent, and nobody can say whether it was written.
     #[error("{receiver}: nobody can say whether it was written: {source}")]
@@ -30,30 +36,39 @@ pub enum Error {
         /// Which receiver.
         receiver: String,
         /// What went wrong.
-        source: Box<dyn StdError + Send + Sync>,
+        source: Trouble,
     },
 }
 
 impl Error {
     /// Nothing was written, for a reason that is no matter of tokens. If an error of the network is what it comes from, the receiver is away.
-    pub fn failed(receiver: impl Into<String>, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+    pub fn failed(receiver: impl Into<String>, source: impl Into<Trouble>) -> Self {
+        Self::because(None, receiver, source)
+    }
+
+    /// As [`Error::failed`], where it is known whether trying again may help.
+    pub(crate) fn because(
+        cause: Option<Cause>,
+        receiver: impl Into<String>,
+        source: impl Into<Trouble>,
+    ) -> Self {
         let source = source.into();
-        let cause = if comes_from_network(&*source) { Cause::Away } else { Cause::Passing };
-        Self::Failed { receiver: receiver.into(), cause, source }
+        let found = || if comes_from_network(&*source) { Cause::Away } else { Cause::Passing };
+        Self::Failed { receiver: receiver.into(), cause: cause.unwrap_or_else(found), source }
     }
 
     /// Nothing was written, because the receiver could not be reached.
-    pub fn away(receiver: impl Into<String>, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        Self::Failed { receiver: receiver.into(), cause: Cause::Away, source: source.into() }
+    pub fn away(receiver: impl Into<String>, source: impl Into<Trouble>) -> Self {
+        Self::because(Some(Cause::Away), receiver, source)
     }
 
     /// Nothing was written, for a reason that stays until somebody mends it: it is not tried again by itself.
-    pub fn lasting(receiver: impl Into<String>, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        Self::Failed { receiver: receiver.into(), cause: Cause::Lasting, source: source.into() }
+    pub fn lasting(receiver: impl Into<String>, source: impl Into<Trouble>) -> Self {
+        Self::because(Some(Cause::Lasting), receiver, source)
     }
 
     /// Nobody can say whether it was written.
-    pub fn unknown(receiver: impl Into<String>, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+    pub fn unknown(receiver: impl Into<String>, source: impl Into<Trouble>) -> Self {
         Self::Unknown { receiver: receiver.into(), source: source.into() }
     }
 
@@ -90,16 +105,17 @@ pub enum Cause {
     Lasting,
 }
 
+/// An error, and under it whatever it comes from.
+pub(crate) fn causes<'a>(
+    error: &'a (dyn StdError + 'static),
+) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
+    iter::successors(Some(error), |error| (*error).source())
+}
+
 /// Whether an error of the network stands at its root, under whatever a driver has put around it.
 fn comes_from_network(source: &(dyn StdError + 'static)) -> bool {
-    let mut next = Some(source);
-    while let Some(error) = next {
-        if error.downcast_ref::<io::Error>().is_some_and(|error| is_of_network(error.kind())) {
-            return true;
-        }
-        next = error.source();
-    }
-    false
+    let mut of_system = causes(source).filter_map(|error| error.downcast_ref::<io::Error>());
+    of_system.any(|error| is_of_network(error.kind()))
 }
 
 const fn is_of_network(kind: ErrorKind) -> bool {
@@ -132,6 +148,13 @@ pub struct Stale {
     pub token: u64,
     /// The highest one that the receiver has seen, if it tells.
     pub highest: Option<u64>,
+}
+
+impl Stale {
+    /// The refusal of a stamp by a receiver that has seen `highest`, if it tells. For adapters.
+    pub fn of(stamp: &Stamp, highest: Option<u64>) -> Self {
+        Self { name: stamp.name().to_owned(), token: stamp.token(), highest }
+    }
 }
 
 /// The authority has lapsed: whoever wanted to write may not act any more.

@@ -24,10 +24,8 @@
 //! pieces*: the file is replaced as a whole; its mode is kept, its owner is the writer.
 //! *A writer that stands still inside*: nobody else gets in until it goes on or is ended. That is safe, and the others are told who it is.
 
-mod offload;
 mod sidecar;
 
-use std::error::Error as StdError;
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
@@ -35,12 +33,13 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use tokio::sync::oneshot;
+
 use crate::counts::Counts;
-use crate::error::{Error, Stale};
+use crate::error::{Error, Stale, Trouble};
 use crate::moment;
 use crate::receiver::{Answer, KEPT_REFUSALS, Mark, Receiver, Refused, Seen};
 use crate::stamp::{Authority, Stamp};
-use offload::{Offload, offload};
 use sidecar::{Kept, Locked, Synced};
 
 /// Others are waited for this long: many writes fit in, and a seal that waits for longer should tell somebody.
@@ -66,14 +65,8 @@ impl Fence {
         let file = real(file.as_ref())?;
         let place = format!("file:{}", file.display());
         let sidecar = with_ending(&file, ".fence");
-        Ok(Self {
-            file,
-            sidecar,
-            place,
-            patience: DEFAULT_PATIENCE,
-            counts: Counts::default(),
-            synced: Synced::default(),
-        })
+        let (counts, synced) = (Counts::default(), Synced::default());
+        Ok(Self { file, sidecar, place, patience: DEFAULT_PATIENCE, counts, synced })
     }
 
     /// How long to wait for others that have the lock.
@@ -175,21 +168,27 @@ impl Fence {
             Ok(stamp) => stamp,
             Err(lapsed) => return self.counts.write(&self.place, Err(lapsed.into())),
         };
-        let fence = self.clone();
         // Counted there, so that a caller that went away is counted too.
-        let work = offload(move || fence.run(&stamp, change));
-        ended(work).await.unwrap_or_else(|trouble| self.counts.write(&self.place, Err(self.lost(trouble))))
+        let done = self.offload(move |fence| fence.run(&stamp, change)).await;
+        done.unwrap_or_else(|lost| self.counts.write(&self.place, Err(lost)))
     }
 
-    /// The end of work that did not come to an end.
-    fn lost(&self, trouble: Lost) -> Error {
-        match trouble {
-            Lost::NotStarted(error) => self.failed(error),
-            Lost::Panicked => Error::unknown(&self.place, "the thread that does it panicked"),
-        }
+    /// Does what blocks in a thread of its own, on whatever the caller runs: here it waits for disks, beside which starting a thread is nothing.
+    async fn offload<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Self) -> T + Send + 'static,
+    ) -> Result<T, Error> {
+        let (done, answer) = oneshot::channel();
+        let fence = self.clone();
+        let thread = std::thread::Builder::new().name("leasehold-fence".to_owned()).spawn(move || {
+            // A caller that has gone hears nothing.
+            let _ = done.send(work(&fence));
+        });
+        thread.map_err(|error| self.failed(error))?;
+        answer.await.map_err(|_| Error::unknown(&self.place, "the thread that does it panicked"))
     }
 
-    fn failed(&self, why: impl Into<Box<dyn StdError + Send + Sync>>) -> Error {
+    fn failed(&self, why: impl Into<Trouble>) -> Error {
         Error::failed(&self.place, why)
     }
 
@@ -208,8 +207,7 @@ impl Fence {
                 known.refusals.truncate(KEPT_REFUSALS);
                 // For people; the refusal stands, kept or not.
                 let _ = locked.put(stamp.name(), known);
-                let (name, token) = (stamp.name().to_owned(), stamp.token());
-                return Err(Stale { name, token, highest: Some(highest) }.into());
+                return Err(Stale::of(stamp, Some(highest)).into());
             }
             Some(highest) if highest == stamp.token() => {}
             _ => {
@@ -237,10 +235,7 @@ impl Fence {
 
     /// Makes the new file and syncs it. Its name is always the same, so that a crash leaves one at most; the lock keeps others away from it.
     fn make(&self, new: &Path, contents: &[u8]) -> io::Result<u64> {
-        match std::fs::remove_file(new) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
+        sidecar::remove(new)?;
         let mut file = OpenOptions::new().write(true).create_new(true).open(new)?;
         if let Ok(old) = File::open(&self.file).and_then(|old| old.metadata()) {
             file.set_permissions(old.permissions())?;
@@ -257,30 +252,17 @@ impl Receiver for Fence {
     }
 
     fn seal<'a>(&'a self, stamp: &'a Stamp) -> Answer<'a, ()> {
-        let (fence, stamp) = (self.clone(), stamp.clone());
+        let stamp = stamp.clone();
         Box::pin(async move {
-            let sealed = ended(offload(move || fence.seal_blocking(&stamp))).await;
-            sealed.unwrap_or_else(|trouble| self.counts.seal(&self.place, Err(self.lost(trouble))))
+            let sealed = self.offload(move |fence| fence.seal_blocking(&stamp)).await;
+            sealed.unwrap_or_else(|lost| self.counts.seal(&self.place, Err(lost)))
         })
     }
 
     fn look<'a>(&'a self, name: &'a str) -> Answer<'a, Seen> {
-        let (fence, name) = (self.clone(), name.to_owned());
-        Box::pin(async move {
-            let seen = ended(offload(move || fence.look_blocking(&name))).await;
-            seen.unwrap_or_else(|trouble| Err(self.lost(trouble)))
-        })
+        let name = name.to_owned();
+        Box::pin(async move { self.offload(move |fence| fence.look_blocking(&name)).await? })
     }
-}
-
-/// Why work that was given to a thread has no result.
-enum Lost {
-    NotStarted(io::Error),
-    Panicked,
-}
-
-async fn ended<T>(work: io::Result<Offload<T>>) -> Result<T, Lost> {
-    work.map_err(Lost::NotStarted)?.await.ok_or(Lost::Panicked)
 }
 
 /// What a file has in it, if it is there.
@@ -306,8 +288,7 @@ fn real(file: &Path) -> io::Result<PathBuf> {
                 return Err(no_file("is a link to nowhere"));
             }
             let name = file.file_name().ok_or_else(|| no_file("has no name"))?;
-            let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty());
-            let directory = directory.unwrap_or(Path::new("."));
+            let directory = sidecar::directory_of(file);
             let found = std::fs::canonicalize(directory).map_err(|error| {
                 let words = format!(
                     "{}: {error}; make that directory, or name a file in one that is there",
@@ -336,4 +317,19 @@ fn token(text: &str) -> Result<u64, String> {
 fn refusal(stamp: &Stamp, highest: u64, at: Option<String>) -> Kept {
     let (token, highest) = (stamp.token().to_string(), highest.to_string());
     Kept { token, highest, holder: stamp.holder().map(ToOwned::to_owned), at }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_result_comes_and_a_panic_is_told() {
+        let directory = tempfile::tempdir().unwrap();
+        let fence = Fence::new(directory.path().join("data")).unwrap();
+        assert_eq!(fence.offload(|_| 1 + 1).await.unwrap(), 2);
+        fence.offload(|_| std::thread::sleep(Duration::from_millis(50))).await.unwrap();
+        let panicked = fence.offload(|_| -> u8 { panic!("planned") }).await;
+        assert!(matches!(panicked, Err(Error::Unknown { .. })), "{panicked:?}");
+    }
 }

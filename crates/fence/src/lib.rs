@@ -51,12 +51,14 @@ mod reach;
 mod receiver;
 #[cfg(feature = "redis")]
 pub mod redis;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+mod sql;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 mod stamp;
 
 pub use counts::Counts;
-pub use error::{Cause, Error, NoAuthority, Outcome, Stale};
+pub use error::{Cause, Error, NoAuthority, Outcome, Stale, Trouble};
 pub use pending::Pending;
 pub use receiver::{Answer, Hazard, KEPT_REFUSALS, Mark, Receiver, Refused, Seen};
 pub use stamp::{Authority, BadStamp, LARGEST_TOKEN, MAX_FENCE_NAME_BYTES, MAX_HOLDER_BYTES, Stamp};

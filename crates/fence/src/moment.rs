@@ -1,5 +1,7 @@
 //! Moments for people: some receivers keep a count of seconds, and nobody reads that. Nothing depends on it.
 
+use std::time::{Duration, SystemTime};
+
 /// From here on years have five digits.
 const TOO_LATE: u64 = 253_402_300_800;
 
@@ -10,25 +12,12 @@ pub(crate) fn shown(kept: &str) -> String {
     let is_fraction = fraction.bytes().all(|digit| digit.is_ascii_digit());
     match seconds.parse::<u64>() {
         Ok(seconds) if is_fraction && seconds < TOO_LATE => {
-            let (year, month, day) = date(seconds / 86_400);
-            let (hour, minute, second) = (seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60);
-            format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{fraction:0<3.3}Z")
+            let whole =
+                humantime::format_rfc3339_seconds(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
+            format!("{}.{fraction:0<3.3}Z", whole.to_string().trim_end_matches('Z'))
         }
         _ => kept.to_owned(),
     }
-}
-
-/// Year, month and day of a day that is so many after the first one of 1970. Years begin in March here, so that the odd day is the last one.
-const fn date(days: u64) -> (u64, u64, u64) {
-    // 1970 began so many days after the first of March of the year 0; 400 years have always as many days.
-    let days = days + 719_468;
-    let (era, of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month + 2) / 5 + 1;
-    let year = era * 400 + year_of_era;
-    if month < 10 { (year, month + 3, day) } else { (year + 1, month - 9, day) }
 }
 
 #[cfg(test)]

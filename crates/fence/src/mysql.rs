@@ -40,32 +40,32 @@ mod refusals;
 mod schema;
 mod session;
 
-use std::error::Error as StdError;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sqlx::pool::PoolConnection;
 use sqlx::{
     ConnectOptions as _, Connection as _, Executor as _, MySql, MySqlConnection, MySqlPool, Transaction,
 };
 
 use crate::counts::Counts;
-use crate::error::{Cause, Error, Stale};
+use crate::error::{Error, Stale};
 use crate::migration;
 use crate::pending::Pending;
 use crate::reach::reach;
 use crate::receiver::{Answer, Hazard, Receiver, Seen};
+use crate::sql::held::{Held, State};
+use crate::sql::troubled;
 use crate::stamp::{Authority, Stamp};
 use check::Checked;
 use schema::Known;
-use session::Held;
+
+pub use crate::error::Trouble;
 
 /// How long a first seal waits for transactions that are inside or came before it, unless [`Fence::with_seal_patience`] says otherwise: longer than a write takes, and
 /// short enough for the holder to try again while its lease lasts.
 pub const SEAL_PATIENCE: Duration = Duration::from_secs(5);
-
-/// Whatever goes wrong in the work of a transaction: errors of the driver, of a further fence, or your own.
-pub type Trouble = Box<dyn StdError + Send + Sync>;
 
 /// A fence in a database of MySQL or MariaDB, next to the tables that it protects. Clones are the same fence.
 #[derive(Debug, Clone)]
@@ -110,7 +110,7 @@ impl Fence {
     /// # Errors
     /// When they cannot be made, or are there in a way in which they protect nothing, such as another engine than InnoDB.
     pub async fn migrate(&self) -> Result<(), Error> {
-        let mut conn = reach(&self.pool, self.pool.acquire()).await.map_err(|error| self.failed(error))?;
+        let mut conn = self.acquired().await?;
         for statement in migration::MYSQL {
             conn.execute(statement).await.map_err(|error| self.failed(error))?;
         }
@@ -142,7 +142,21 @@ impl Fence {
         work: impl AsyncFnOnce(&mut MySqlConnection) -> Result<T, Trouble>,
     ) -> Result<T, Error> {
         let mut pending = Pending::new(&self.counts, &self.place);
-        let result = self.written(authority, work, &mut pending).await;
+        let result: Result<T, Error> = async {
+            let stamp = &authority.stamp()?;
+            let mut held = self.hold().await?;
+            let (mut tx, state) = self.open(&mut held, stamp, None).await?;
+            let done = work(&mut tx).await;
+            // Nothing of it is committed if the lease ended meanwhile, though the fence would let it.
+            match done.and_then(|value| authority.stamp().map(|_| value).map_err(Trouble::from)) {
+                Ok(value) => {
+                    pending.sent();
+                    self.commit(&mut tx, state, None).await.map(|()| value)
+                }
+                Err(source) => Err(self.undo(&mut tx, state, source).await),
+            }
+        }
+        .await;
         pending.ended(result)
     }
 
@@ -161,7 +175,7 @@ impl Fence {
             Checked::Passed => Ok(()),
             Checked::Stale { highest } => {
                 self.keep_aside(&stamp, highest).await;
-                Err(stale(&stamp, highest))
+                Err(Stale::of(&stamp, Some(highest)).into())
             }
             Checked::NoRow => Err(self.removed(&stamp)),
         }
@@ -176,70 +190,32 @@ impl Fence {
         let _ = aside.close().await;
     }
 
-    async fn written<T>(
-        &self,
-        authority: &impl Authority,
-        work: impl AsyncFnOnce(&mut MySqlConnection) -> Result<T, Trouble>,
-        pending: &mut Pending<'_>,
-    ) -> Result<T, Error> {
-        let stamp = &authority.stamp()?;
-        let mut held = self.hold().await?;
-        let (conn, is_restored) = held.parts();
-        let mut tx = match self.open(conn, stamp, None).await? {
-            Opened::Inside(tx) => tx,
-            Opened::Refused(error) => {
-                *is_restored = true;
-                return Err(error);
-            }
-        };
-        let done = match work(&mut tx).await {
-            // Nothing of it is committed if the lease ended meanwhile, though the fence would let it.
-            Ok(value) => authority.stamp().map(|_| value).map_err(Trouble::from),
-            Err(trouble) => Err(trouble),
-        };
-        match done {
-            Ok(value) => {
-                pending.sent();
-                self.commit(&mut tx, None).await?;
-                *is_restored = true;
-                Ok(value)
-            }
-            Err(source) => {
-                let (error, undone) = self.undo(&mut tx, source).await;
-                *is_restored = undone;
-                Err(error)
-            }
-        }
-    }
-
     async fn sealed(&self, stamp: &Stamp) -> Result<(), Error> {
         let mut held = self.hold().await?;
-        let (conn, is_restored) = held.parts();
         let wait = Some(self.known.patience(stamp.name(), self.patience));
-        let result = match self.open(conn, stamp, wait).await? {
-            Opened::Inside(mut tx) => {
-                self.commit(&mut tx, wait).await?;
-                Ok(())
-            }
-            Opened::Refused(error) => Err(error),
-        };
-        *is_restored = true;
-        result
+        let (mut tx, state) = self.open(&mut held, stamp, wait).await?;
+        self.commit(&mut tx, state, wait).await
     }
 
-    async fn hold(&self) -> Result<Held, Error> {
-        reach(&self.pool, self.pool.acquire()).await.map(Held::new).map_err(|error| self.failed(error))
+    /// A connection whose session is not as others expect it, until that is said.
+    async fn hold(&self) -> Result<Held<MySql>, Error> {
+        Ok(Held::new(self.acquired().await?, State::Lost))
+    }
+
+    async fn acquired(&self) -> Result<PoolConnection<MySql>, Error> {
+        reach(&self.pool, self.pool.acquire()).await.map_err(|error| self.failed(error))
     }
 
     /// Begins and checks: for a write or, with a time to wait, for a seal. Boxed, like the other parts of a write, because
     /// the compiler does not see otherwise that a write with anybody's closure may move between threads.
     fn open<'a>(
         &'a self,
-        conn: &'a mut MySqlConnection,
+        held: &'a mut Held<MySql>,
         stamp: &'a Stamp,
         wait: Option<Duration>,
-    ) -> Answer<'a, Opened<'a>> {
+    ) -> Answer<'a, (Transaction<'a, MySql>, &'a mut State)> {
         Box::pin(async move {
+            let (conn, state) = held.parts();
             self.seeded(conn, stamp).await?;
             let id = session::id(conn, wait).await.map_err(|error| self.failed(error))?;
             let mut tx = session::begin(conn, wait).await.map_err(|error| self.failed(error))?;
@@ -248,23 +224,31 @@ impl Fence {
                 None => check::run(&mut tx, stamp).await.map_err(|error| self.failed(error))?,
             };
             let error = match checked {
-                Checked::Passed => return Ok(Opened::Inside(tx)),
+                Checked::Passed => return Ok((tx, state)),
                 Checked::Stale { highest } => {
+                    let stale = || Error::from(Stale::of(stamp, Some(highest)));
                     // A refusal is a refusal, also if the connection is lost behind it.
                     let given_up = session::give_up_and_keep(&mut tx, stamp, highest, wait).await;
-                    given_up.map_err(|_| stale(stamp, highest))?;
-                    stale(stamp, highest)
+                    given_up.map_err(|_| stale())?;
+                    stale()
                 }
                 Checked::NoRow => {
                     session::give_up(&mut tx, wait).await.map_err(|error| self.failed(error))?;
                     self.removed(stamp)
                 }
             };
-            Ok(Opened::Refused(error))
+            // It was given up, and the session is as it was.
+            *state = State::InOrder;
+            Err(error)
         })
     }
 
-    fn commit<'a>(&'a self, tx: &'a mut MySqlConnection, wait: Option<Duration>) -> Answer<'a, ()> {
+    fn commit<'a>(
+        &'a self,
+        tx: &'a mut MySqlConnection,
+        state: &'a mut State,
+        wait: Option<Duration>,
+    ) -> Answer<'a, ()> {
         Box::pin(async move {
             session::commit(tx, wait).await.map_err(|error| {
                 if session::is_rolled_back(&error) {
@@ -274,25 +258,29 @@ impl Fence {
                 } else {
                     self.unknown(error)
                 }
-            })
+            })?;
+            *state = State::InOrder;
+            Ok(())
         })
     }
 
-    /// Rolls back because of an error, which is handed on; and whether the session is as it was.
+    /// Rolls back because of an error, which is handed on.
     fn undo<'a>(
         &'a self,
         tx: &'a mut MySqlConnection,
+        state: &'a mut State,
         source: Trouble,
-    ) -> Pin<Box<dyn Future<Output = (Error, bool)> + Send + 'a>> {
+    ) -> Pin<Box<dyn Future<Output = Error> + Send + 'a>> {
         Box::pin(async move {
             match session::undo(tx).await {
-                Ok(()) => (self.troubled(source), true),
+                Ok(()) => *state = State::InOrder,
                 Err(error) if session::is_no_savepoint(&error) && !session::has_rolled_back(&*source) => {
-                    (self.unknown(session::ended(&*source)), false)
+                    return self.unknown(session::ended(&*source));
                 }
                 // The commit was not sent, so a connection that is lost here has written nothing.
-                Err(_) => (self.troubled(source), false),
+                Err(_) => {}
             }
+            troubled(source, |source| self.failed(source))
         })
     }
 
@@ -346,39 +334,14 @@ impl Fence {
         self.pool.connect_options().connect().await
     }
 
-    /// What the work returned, as an end of a write that is rolled back. The refusal of a further fence is a refusal of this write.
-    fn troubled(&self, trouble: Trouble) -> Error {
-        match trouble.downcast::<Error>() {
-            // Whatever is not known about something else, this transaction was rolled back.
-            Ok(error) if matches!(*error, Error::Unknown { .. }) => self.failed(error),
-            Ok(error) => *error,
-            Err(trouble) => self.failed(trouble),
-        }
-    }
-
     fn failed(&self, source: impl Into<Trouble>) -> Error {
         let source = schema::with_advice(source.into());
-        match schema::cause(&*source) {
-            Some(Cause::Lasting) => Error::lasting(&self.place, source),
-            Some(Cause::Away) => Error::away(&self.place, source),
-            _ => Error::failed(&self.place, source),
-        }
+        Error::because(schema::cause(&*source), &self.place, source)
     }
 
     fn unknown(&self, source: impl Into<Trouble>) -> Error {
         Error::unknown(&self.place, source)
     }
-}
-
-/// What became of the beginning of a transaction.
-enum Opened<'a> {
-    Inside(Transaction<'a, MySql>),
-    /// It was given up, and the session is as it was.
-    Refused(Error),
-}
-
-fn stale(stamp: &Stamp, highest: u64) -> Error {
-    Stale { name: stamp.name().to_owned(), token: stamp.token(), highest: Some(highest) }.into()
 }
 
 impl Receiver for Fence {
@@ -392,8 +355,7 @@ impl Receiver for Fence {
 
     fn look<'a>(&'a self, name: &'a str) -> Answer<'a, Seen> {
         Box::pin(async move {
-            let mut conn =
-                reach(&self.pool, self.pool.acquire()).await.map_err(|error| self.failed(error))?;
+            let mut conn = self.acquired().await?;
             refusals::look(&mut conn, name).await.map_err(|error| self.failed(error))
         })
     }
@@ -401,8 +363,7 @@ impl Receiver for Fence {
     /// Looks at the engine of the fence table and at `innodb_flush_log_at_trx_commit`.
     fn hazards(&self) -> Answer<'_, Vec<Hazard>> {
         Box::pin(async move {
-            let mut conn =
-                reach(&self.pool, self.pool.acquire()).await.map_err(|error| self.failed(error))?;
+            let mut conn = self.acquired().await?;
             schema::hazards(&mut conn).await.map_err(|error| self.failed(error))
         })
     }

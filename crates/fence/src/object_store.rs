@@ -37,12 +37,10 @@ use std::sync::atomic::AtomicBool;
 use bytes::Bytes;
 use futures_util::TryStreamExt as _;
 use object_store::path::Path;
-use object_store::{
-    ObjectStore, ObjectStoreExt as _, PutMode, PutOptions, PutPayload, PutResult, UpdateVersion,
-};
+use object_store::{ObjectStore, ObjectStoreExt as _, UpdateVersion};
 
 use crate::counts::Counts;
-use crate::error::Error;
+use crate::error::{Error, Trouble, causes};
 use crate::receiver::{Answer, Mark, Receiver, Seen};
 use crate::stamp::{Authority, Stamp};
 use enter::What;
@@ -82,9 +80,6 @@ pub struct Object {
     /// The number of the head, which rises with every write and seal.
     pub sequence: u64,
 }
-
-/// The sort of thing that goes wrong in a store.
-type Trouble = Box<dyn StdError + Send + Sync>;
 
 impl Fence {
     /// A fence for the object at a path, which need not be there yet.
@@ -189,15 +184,6 @@ impl Fence {
         self.store.get(&Path::parse(&body.key)?).await?.bytes().await
     }
 
-    async fn put(
-        &self,
-        key: &Path,
-        payload: PutPayload,
-        mode: PutMode,
-    ) -> Result<PutResult, object_store::Error> {
-        self.store.put_opts(key, payload, PutOptions::from(mode)).await
-    }
-
     async fn head(&self) -> Result<Option<Found>, Trouble> {
         let found = match self.store.get(&self.path).await {
             Ok(found) => found,
@@ -242,7 +228,7 @@ impl Receiver for Fence {
 
 /// Whether an error, or what it comes from, has this word in it.
 fn says(error: &(dyn StdError + 'static), word: &str) -> bool {
-    error.to_string().contains(word) || error.source().is_some_and(|source| says(source, word))
+    causes(error).any(|error| error.to_string().contains(word))
 }
 
 fn token(head: &Head) -> Result<u64, Trouble> {

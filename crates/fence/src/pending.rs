@@ -1,26 +1,26 @@
 //! A write of which the end is not known yet, counted also if nobody waits for it.
 
-use crate::counts::Counts;
-use crate::error::Error;
+use crate::counts::{Counts, Ends};
+use crate::error::{Error, Outcome};
 
 /// A write that has not ended. One that is dropped half way is counted too: as failed, or as unknown when its commit was sent. For adapters.
 #[derive(Debug)]
 pub struct Pending<'a> {
-    counts: &'a Counts,
-    place: &'a str,
-    is_sent: bool,
-    is_counted: bool,
+    pub(crate) ends: &'a Ends,
+    pub(crate) place: &'a str,
+    /// How it has ended, if it is dropped now.
+    pub(crate) outcome: Outcome,
 }
 
 impl<'a> Pending<'a> {
     /// A write to this place, of which nothing was sent yet.
-    pub const fn new(counts: &'a Counts, place: &'a str) -> Self {
-        Self { counts, place, is_sent: false, is_counted: false }
+    pub fn new(counts: &'a Counts, place: &'a str) -> Self {
+        Self { ends: &counts.writes, place, outcome: Outcome::Failed }
     }
 
     /// From here on nobody can say how it ended, until an answer comes.
     pub const fn sent(&mut self) {
-        self.is_sent = true;
+        self.outcome = Outcome::Unknown;
     }
 
     /// Counts it by its end, and hands the result on.
@@ -28,19 +28,13 @@ impl<'a> Pending<'a> {
     /// # Errors
     /// The one that was given.
     pub fn ended<T>(mut self, result: Result<T, Error>) -> Result<T, Error> {
-        self.is_counted = true;
-        self.counts.write(self.place, result)
+        self.outcome = Outcome::of(&result);
+        result
     }
 }
 
 impl Drop for Pending<'_> {
     fn drop(&mut self) {
-        if !self.is_counted {
-            let why = "nobody waited for its end";
-            let end =
-                if self.is_sent { Error::unknown(self.place, why) } else { Error::failed(self.place, why) };
-            let counted: Result<(), Error> = self.counts.write(self.place, Err(end));
-            drop(counted);
-        }
+        self.ends.note(self.place, self.outcome);
     }
 }

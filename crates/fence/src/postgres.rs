@@ -75,7 +75,7 @@ use crate::reach::reach;
 use crate::receiver::{Answer, Hazard, Receiver, Seen};
 use crate::stamp::Stamp;
 
-pub use open::Trouble;
+pub use crate::error::Trouble;
 
 /// For how long a seal waits for open transactions of older tokens, if nothing else was said: longer than a write takes, and shorter
 /// than somebody would wait for a new holder.
@@ -101,14 +101,8 @@ impl Fence {
     /// The fence in the database of this pool, in whichever schema the search path finds it.
     pub fn new(pool: PgPool) -> Self {
         let place = text::place(&pool.connect_options());
-        Self {
-            pool,
-            place,
-            schema: String::new(),
-            seal_patience: SEAL_PATIENCE,
-            write_patience: None,
-            counts: Counts::default(),
-        }
+        let (schema, counts) = (String::new(), Counts::default());
+        Self { pool, place, schema, seal_patience: SEAL_PATIENCE, write_patience: None, counts }
     }
 
     /// The fence in the database behind a URL. Nothing is connected to before it is used.

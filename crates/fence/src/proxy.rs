@@ -167,7 +167,7 @@ impl FenceProxy {
 
     /// How many fence names it has a token for.
     pub fn known_names(&self) -> usize {
-        self.service.known_names()
+        self.service.gate.known_names()
     }
 
     /// Where requests go to.

@@ -12,6 +12,8 @@ use std::time::Duration;
 use sqlx::{ConnectOptions as _, Connection, Database, Pool};
 use tokio::time::sleep;
 
+use crate::error::Cause;
+
 /// How long a wait lasts before the server is asked, and between two questions: longer than a restart takes to be noticed by
 /// nobody, and much shorter than a seal has.
 const ASK_EVERY: Duration = Duration::from_secs(1);
@@ -43,12 +45,15 @@ pub(crate) async fn reach<DB: Database, T>(
     }
 }
 
-/// Whether a connection cannot be made for what time does not change: no TLS where it is wanted, or a certificate that is not trusted.
-pub(crate) fn is_for_good(error: &sqlx::Error) -> bool {
+/// Whether trying again may help where no connection was made, if the driver tells. Time does not change that there is no TLS where it is wanted, or a
+/// certificate that is not trusted.
+pub(crate) fn cause(error: &sqlx::Error) -> Option<Cause> {
     match error {
-        sqlx::Error::Configuration(_) | sqlx::Error::Tls(_) => true,
+        // Whoever waits for a connection of the pool waits for the server.
+        sqlx::Error::PoolTimedOut => Some(Cause::Away),
+        sqlx::Error::Configuration(_) | sqlx::Error::Tls(_) => Some(Cause::Lasting),
         // So TLS says that it does not like what it was sent.
-        sqlx::Error::Io(error) => error.kind() == ErrorKind::InvalidData,
-        _ => false,
+        sqlx::Error::Io(error) if error.kind() == ErrorKind::InvalidData => Some(Cause::Lasting),
+        _ => None,
     }
 }

@@ -35,7 +35,7 @@ use redis::aio::{ConnectionLike, ConnectionManager, ConnectionManagerConfig};
 use redis::{Cmd, ErrorKind, Pipeline, RedisError, Script, ServerErrorKind, Value};
 
 use crate::counts::Counts;
-use crate::error::{Error, Stale};
+use crate::error::{Error, Stale, Trouble};
 use crate::moment;
 use crate::receiver::{Answer, Hazard, Mark, Receiver, Refused, Seen};
 use crate::stamp::{Authority, Stamp};
@@ -174,11 +174,10 @@ impl<C: ConnectionLike + Clone + Send + Sync> Fence<C> {
 
     /// Which end an error is. Whatever is not certainly without effect is unknown.
     fn end(&self, enter: &Enter<'_>, error: RedisError) -> Error {
-        let name = enter.stamp.name();
         match error.code() {
             Some(STALE) => {
                 let highest = error.detail().and_then(|highest| highest.trim().parse().ok());
-                return Stale { name: name.to_owned(), token: enter.stamp.token(), highest }.into();
+                return Stale::of(enter.stamp, highest).into();
             }
             Some(HALFWAY) => {
                 let (nth, why) = error.detail().and_then(|said| said.split_once(' ')).unwrap_or(("0", ""));
@@ -228,7 +227,7 @@ impl<C: ConnectionLike + Clone + Send + Sync> Fence<C> {
         if is_lasting { Error::lasting(&self.place, error) } else { self.failed(error) }
     }
 
-    fn failed(&self, why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+    fn failed(&self, why: impl Into<Trouble>) -> Error {
         Error::failed(&self.place, why)
     }
 

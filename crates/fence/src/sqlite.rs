@@ -35,24 +35,21 @@
 mod check;
 mod inside;
 
-use std::error::Error as StdError;
 use std::pin::Pin;
 
 use sqlx::{Connection as _, Executor as _, Sqlite, SqliteConnection, SqlitePool, Transaction};
 
 use crate::counts::Counts;
-use crate::error::{Error, Stale};
+use crate::error::{Cause, Error, Stale};
 use crate::migration;
 use crate::pending::Pending;
 use crate::receiver::{Answer, Receiver, Seen};
+use crate::sql::held::{Held, State};
+use crate::sql::troubled;
 use crate::stamp::{Authority, Stamp};
-use inside::{Held, Inside, State};
+use inside::Inside;
 
-/// What an end brought, and what it left the connection in.
-type Ended<'a, T> = Pin<Box<dyn Future<Output = (T, State)> + Send + 'a>>;
-
-/// Whatever goes wrong in the work of a transaction: errors of the driver, of a further fence, or your own.
-pub type Trouble = Box<dyn StdError + Send + Sync>;
+pub use crate::error::Trouble;
 
 /// A fence in a file of SQLite, next to the tables that it protects. Clones are the same fence.
 #[derive(Debug, Clone)]
@@ -105,10 +102,7 @@ impl Fence {
     /// # Errors
     /// As every write: see [`Error`]. On a connection without a transaction it fails.
     pub async fn enter(&self, conn: &mut SqliteConnection, authority: &impl Authority) -> Result<(), Error> {
-        let result = match authority.stamp() {
-            Ok(stamp) => self.let_in(conn, &stamp).await,
-            Err(lapsed) => Err(lapsed.into()),
-        };
+        let result = self.let_in(conn, authority).await;
         self.counts.write(&self.place, result)
     }
 
@@ -127,85 +121,69 @@ impl Fence {
         work: impl AsyncFnOnce(&mut SqliteConnection) -> Result<T, Trouble>,
     ) -> Result<T, Error> {
         let mut pending = Pending::new(&self.counts, &self.place);
-        let result = self.written(authority, work, &mut pending).await;
+        let result: Result<T, Error> = async {
+            let stamp = &authority.stamp()?;
+            let mut held = self.hold().await?;
+            let (mut tx, state) = self.open(&mut held, stamp).await?;
+            let inside = self.watch(&mut tx).await?;
+            let done = work(&mut tx).await;
+            // Nothing of it is committed if the lease ended meanwhile, though the fence would let it.
+            match done.and_then(|value| authority.stamp().map(|_| value).map_err(Trouble::from)) {
+                Ok(value) => {
+                    pending.sent();
+                    self.commit(tx, state, Some(&inside)).await.map(|()| value)
+                }
+                Err(source) => Err(self.undo(tx, state, source).await),
+            }
+        }
+        .await;
         pending.ended(result)
     }
 
-    async fn let_in(&self, conn: &mut SqliteConnection, stamp: &Stamp) -> Result<(), Error> {
+    async fn let_in(&self, conn: &mut SqliteConnection, authority: &impl Authority) -> Result<(), Error> {
+        let stamp = &authority.stamp()?;
         check::must_be_open(conn).await.map_err(|error| self.failed(error))?;
         let (highest, settings) = check::run(conn, stamp).await.map_err(|error| self.failed(error))?;
         if highest > stamp.token() {
-            return Err(stale(stamp, highest));
+            return Err(Stale::of(stamp, Some(highest)).into());
         }
         settings.must_keep(self.is_volatile).map_err(|error| self.failed(error))
     }
 
-    async fn written<T>(
-        &self,
-        authority: &impl Authority,
-        work: impl AsyncFnOnce(&mut SqliteConnection) -> Result<T, Trouble>,
-        pending: &mut Pending<'_>,
-    ) -> Result<T, Error> {
-        let stamp = &authority.stamp()?;
-        let mut held = self.hold().await?;
-        let (conn, state) = held.parts();
-        let opened = self.open(conn, stamp).await;
-        *state = State::InOrder;
-        let mut tx = opened?;
-        let inside = self.watch(&mut tx).await?;
-        let done = match work(&mut tx).await {
-            // Nothing of it is committed if the lease ended meanwhile, though the fence would let it.
-            Ok(value) => authority.stamp().map(|_| value).map_err(Trouble::from),
-            Err(trouble) => Err(trouble),
-        };
-        match done {
-            Ok(value) => {
-                pending.sent();
-                let (ended, left_in) = self.commit(tx, Some(&inside)).await;
-                *state = left_in;
-                ended.map(|()| value)
-            }
-            Err(source) => {
-                let (error, left_in) = self.undo(tx, source).await;
-                *state = left_in;
-                Err(error)
-            }
-        }
-    }
-
     async fn sealed(&self, stamp: &Stamp) -> Result<(), Error> {
         let mut held = self.hold().await?;
-        let (conn, state) = held.parts();
-        let opened = self.open(conn, stamp).await;
-        *state = State::InOrder;
-        let (ended, left_in) = self.commit(opened?, None).await;
-        *state = left_in;
-        ended
+        let (tx, state) = self.open(&mut held, stamp).await?;
+        self.commit(tx, state, None).await
     }
 
-    async fn hold(&self) -> Result<Held, Error> {
-        self.pool.acquire().await.map(Held::new).map_err(|error| self.failed(error))
+    /// A connection that is rolled back if the call is given up while the driver begins: nobody knows of that transaction.
+    async fn hold(&self) -> Result<Held<Sqlite>, Error> {
+        let conn = self.pool.acquire().await.map_err(|error| self.failed(error))?;
+        Ok(Held::new(conn, State::Begins))
     }
 
     /// Begins and checks. Boxed, like the other parts of a write, because the compiler does not see otherwise that a write with
     /// anybody's closure may move between threads.
     fn open<'a>(
         &'a self,
-        conn: &'a mut SqliteConnection,
+        held: &'a mut Held<Sqlite>,
         stamp: &'a Stamp,
-    ) -> Answer<'a, Transaction<'a, Sqlite>> {
+    ) -> Answer<'a, (Transaction<'a, Sqlite>, &'a mut State)> {
         Box::pin(async move {
-            let mut tx = conn.begin_with("BEGIN IMMEDIATE").await.map_err(|error| self.failed(error))?;
+            let (conn, state) = held.parts();
+            let begun = conn.begin_with("BEGIN IMMEDIATE").await;
+            *state = State::InOrder;
+            let mut tx = begun.map_err(|error| self.failed(error))?;
             let (highest, settings) = check::run(&mut tx, stamp).await.map_err(|error| self.failed(error))?;
             if highest > stamp.token() {
                 // Nothing was written here but the refusal, and the lock is at hand. A refusal that is not noted was refused all the same.
                 if check::keep(&mut tx, stamp, highest).await.is_ok() {
                     let _ = tx.commit().await;
                 }
-                return Err(stale(stamp, highest));
+                return Err(Stale::of(stamp, Some(highest)).into());
             }
             settings.must_keep(self.is_volatile).map_err(|error| self.failed(error))?;
-            Ok(tx)
+            Ok((tx, state))
         })
     }
 
@@ -217,56 +195,45 @@ impl Fence {
     fn commit<'a>(
         &'a self,
         tx: Transaction<'a, Sqlite>,
+        state: &'a mut State,
         inside: Option<&'a Inside>,
-    ) -> Ended<'a, Result<(), Error>> {
+    ) -> Answer<'a, ()> {
         Box::pin(async move {
             if inside.is_some_and(|inside| !inside.may_commit()) {
-                return (Err(self.failed(check::ENDED)), State::Lost);
+                *state = State::Lost;
+                return Err(self.failed(check::ENDED));
             }
-            match tx.commit().await {
-                Ok(()) => (Ok(()), State::InOrder),
-                Err(error) if check::is_rolled_back_at_commit(&error) => {
-                    (Err(self.failed(error)), State::InOrder)
+            tx.commit().await.map_err(|error| {
+                if check::is_rolled_back_at_commit(&error) {
+                    return self.failed(error);
                 }
-                Err(error) => (Err(self.unknown(error)), State::Lost),
-            }
+                *state = State::Lost;
+                Error::unknown(&self.place, error)
+            })
         })
     }
 
     /// Rolls back because of an error, which is handed on.
-    fn undo<'a>(&'a self, tx: Transaction<'a, Sqlite>, source: Trouble) -> Ended<'a, Error> {
+    fn undo<'a>(
+        &'a self,
+        tx: Transaction<'a, Sqlite>,
+        state: &'a mut State,
+        source: Trouble,
+    ) -> Pin<Box<dyn Future<Output = Error> + Send + 'a>> {
         Box::pin(async move {
             // If there was nothing to roll back, then SQLite has done it, and nobody could commit since.
-            let state = if tx.rollback().await.is_ok() { State::InOrder } else { State::Lost };
-            (self.troubled(source), state)
+            if tx.rollback().await.is_err() {
+                *state = State::Lost;
+            }
+            troubled(source, |source| self.failed(source))
         })
-    }
-
-    /// What the work returned, as an end of a write that is rolled back. The refusal of a further fence is a refusal of this write.
-    fn troubled(&self, trouble: Trouble) -> Error {
-        match trouble.downcast::<Error>() {
-            // Whatever is not known about something else, this transaction was rolled back.
-            Ok(error) if matches!(*error, Error::Unknown { .. }) => self.failed(error),
-            Ok(error) => *error,
-            Err(trouble) => self.failed(trouble),
-        }
     }
 
     fn failed(&self, source: impl Into<Trouble>) -> Error {
         let source = check::with_advice(source.into());
-        match check::is_lasting(&*source) {
-            true => Error::lasting(&self.place, source),
-            false => Error::failed(&self.place, source),
-        }
+        let cause = check::is_lasting(&*source).then_some(Cause::Lasting);
+        Error::because(cause, &self.place, source)
     }
-
-    fn unknown(&self, source: impl Into<Trouble>) -> Error {
-        Error::unknown(&self.place, source)
-    }
-}
-
-fn stale(stamp: &Stamp, highest: u64) -> Error {
-    Stale { name: stamp.name().to_owned(), token: stamp.token(), highest: Some(highest) }.into()
 }
 
 impl Receiver for Fence {

@@ -14,9 +14,6 @@ mod top;
 mod view;
 pub mod writes;
 
-#[cfg(test)]
-pub(crate) mod planted;
-
 use std::borrow::Cow;
 use std::time::Duration;
 

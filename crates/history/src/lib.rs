@@ -22,3 +22,8 @@ pub use parse::parse;
 pub use read::{MAX_LINE_BYTES, Mistake, ReadError, read};
 pub use story::{End, Grant, LineNumber, Look, Moment, Outcome, Story, Window, Write};
 pub use time::At;
+
+#[cfg(test)]
+mod tests {
+    pub(crate) mod planted;
+}

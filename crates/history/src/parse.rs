@@ -30,8 +30,8 @@ pub fn parse(text: &[u8]) -> Result<Line<'_>, String> {
         other => return Err(other.instead_of("what", &format!("one of {}", kinds()))),
     };
     let at = At(raw.at_ns.whole("at_ns", NANOSECONDS)?);
-    let clock = std::mem::take(&mut raw.clock).optional_name("clock")?;
-    let process = std::mem::take(&mut raw.process).optional_name("process")?;
+    let clock = std::mem::take(&mut raw.clock).if_any(|field| field.name("clock"))?;
+    let process = std::mem::take(&mut raw.process).if_any(|field| field.name("process"))?;
     let event = raw.event(&what).map_err(|wrong| format!("`{what}`: {wrong}"))?;
     Ok(Line { at, clock, process, event })
 }
@@ -63,91 +63,72 @@ fn kinds() -> String {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Raw<'a> {
+    // Where one field borrows, all may.
     #[serde(borrow)]
     at_ns: Field<'a>,
-    #[serde(borrow)]
     what: Field<'a>,
-    #[serde(borrow)]
     clock: Field<'a>,
-    #[serde(borrow)]
     process: Field<'a>,
-    #[serde(borrow)]
     client: Field<'a>,
-    #[serde(borrow)]
     call: Field<'a>,
-    #[serde(borrow)]
     resource: Field<'a>,
-    #[serde(borrow)]
     ttl_ms: Field<'a>,
-    #[serde(borrow)]
     token: Field<'a>,
-    #[serde(borrow)]
     fence: Field<'a>,
-    #[serde(borrow)]
     shared: Field<'a>,
     handed_over: Field<'a>,
-    #[serde(borrow)]
     until_ns: Field<'a>,
-    #[serde(borrow)]
     promised_ns: Field<'a>,
-    #[serde(borrow)]
     why: Field<'a>,
-    #[serde(borrow)]
     trouble: Field<'a>,
-    #[serde(borrow)]
     revoked: Field<'a>,
-    #[serde(borrow)]
     restored: Field<'a>,
-    #[serde(borrow)]
     asked_ns: Field<'a>,
-    #[serde(borrow)]
     refused: Field<'a>,
-    #[serde(borrow)]
     receiver: Field<'a>,
-    #[serde(borrow)]
     register: Field<'a>,
-    #[serde(borrow)]
     text: Field<'a>,
 }
 
 impl<'a> Raw<'a> {
     fn event(self, what: &str) -> Result<Event<'a>, String> {
         let client = |field: Field<'a>| field.name("client");
-        let call = |field: Field<'a>| Ok::<_, String>(field.optional_name("call")?.unwrap_or_default());
-        let words = |field: Field<'a>, name| -> Result<Cow<'a, str>, String> {
-            Ok(field.optional_text(name)?.unwrap_or_default())
+        let name_or_none = |field: Field<'a>, name| -> Result<Cow<'a, str>, String> {
+            Ok(field.if_any(|field| field.name(name))?.unwrap_or_default())
         };
-        let at = |field: &Field<'a>, name| field.whole(name, NANOSECONDS).map(At);
-        let promised =
-            |field: &Field<'a>| Ok::<_, String>(field.optional_whole("promised_ns", NANOSECONDS)?.map(At));
+        let call = |field| name_or_none(field, "call");
+        let text = |field: Field<'a>, name| field.if_any(|field| field.text(name));
+        let words = |field, name| Ok::<_, String>(text(field, name)?.unwrap_or_default());
+        let at = |field: Field<'a>, name| field.whole(name, NANOSECONDS).map(At);
+        let promised = |field: Field<'a>| field.if_any(|field| at(field, "promised_ns"));
         Ok(match what {
             "asked" => Event::Asked {
                 client: client(self.client)?,
                 call: call(self.call)?,
                 resource: self.resource.text("resource")?,
-                ttl_ms: ttl_ms(&self.ttl_ms)?,
+                ttl_ms: ttl_ms(self.ttl_ms)?,
             },
             "queued" => Event::Queued {
                 client: client(self.client)?,
                 call: call(self.call)?,
-                promised: promised(&self.promised_ns)?,
+                promised: promised(self.promised_ns)?,
             },
             "granted" => Event::Granted {
                 client: client(self.client)?,
                 call: call(self.call)?,
                 resource: self.resource.text("resource")?,
                 token: self.token.token("token")?,
-                fence: self.fence.optional_token("fence")?,
+                fence: self.fence.if_any(|fence| fence.token("fence"))?,
                 shared: self.shared.flag("shared")?,
                 handed_over: self.handed_over.flag("handed_over")?,
-                until: at(&self.until_ns, "until_ns")?,
-                promised: promised(&self.promised_ns)?,
+                until: at(self.until_ns, "until_ns")?,
+                promised: promised(self.promised_ns)?,
             },
             "confirmed" => Event::Confirmed {
                 client: client(self.client)?,
                 token: self.token.token("token")?,
-                until: at(&self.until_ns, "until_ns")?,
-                promised: promised(&self.promised_ns)?,
+                until: at(self.until_ns, "until_ns")?,
+                promised: promised(self.promised_ns)?,
             },
             "refused" => Event::Refused {
                 client: client(self.client)?,
@@ -165,7 +146,7 @@ impl<'a> Raw<'a> {
             "gave-back" => Event::GaveBack {
                 client: client(self.client)?,
                 token: self.token.token("token")?,
-                trouble: self.trouble.optional_text("trouble")?,
+                trouble: text(self.trouble, "trouble")?,
             },
             "lost" => Event::Lost {
                 client: client(self.client)?,
@@ -175,7 +156,7 @@ impl<'a> Raw<'a> {
                 restored: self.restored.flag("restored")?,
             },
             "looked" => Event::Looked {
-                asked: at(&self.asked_ns, "asked_ns")?,
+                asked: at(self.asked_ns, "asked_ns")?,
                 resource: self.resource.text("resource")?,
                 token: self.token.token_or_null("token")?,
             },
@@ -183,9 +164,9 @@ impl<'a> Raw<'a> {
                 client: client(self.client)?,
                 resource: self.resource.text("resource")?,
                 token: self.token.token("token")?,
-                asked: at(&self.asked_ns, "asked_ns")?,
-                refused: self.refused.optional_text("refused")?,
-                receiver: self.receiver.optional_name("receiver")?.unwrap_or_default(),
+                asked: at(self.asked_ns, "asked_ns")?,
+                refused: text(self.refused, "refused")?,
+                receiver: name_or_none(self.receiver, "receiver")?,
                 register: self.register.flag("register")?,
             },
             "fault" => Event::Fault { text: words(self.text, "text")? },
@@ -197,8 +178,8 @@ impl<'a> Raw<'a> {
     }
 }
 
-fn ttl_ms(field: &Field<'_>) -> Result<Option<u32>, String> {
-    let Some(ttl) = field.optional_whole("ttl_ms", "milliseconds")? else { return Ok(None) };
+fn ttl_ms(field: Field<'_>) -> Result<Option<u32>, String> {
+    let Some(ttl) = field.if_any(|field| field.whole("ttl_ms", "milliseconds"))? else { return Ok(None) };
     u32::try_from(ttl).map(Some).map_err(|_| format!("`ttl_ms` is {ttl}, which is longer than any ttl"))
 }
 

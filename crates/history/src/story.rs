@@ -311,7 +311,7 @@ fn named<'e>(event: &'e Event<'_>) -> Option<&'e str> {
 
 #[cfg(test)]
 mod tests {
-    use crate::check::planted::{asked, confirmed, giving_back, granted, ms, of_clock, story, told};
+    use crate::tests::planted::{asked, confirmed, giving_back, granted, ms, of_clock, story, told};
 
     fn windows(lines: &[String]) -> Vec<(u64, u64)> {
         let story = story(lines);

@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock, statfs};
 
-const LOCK_FILE: &str = "lock";
+pub(crate) const LOCK_FILE: &str = "lock";
 const SOCKET_FILE: &str = "socket";
-const LOG_DIRECTORY: &str = "log";
+pub(crate) const LOG_DIRECTORY: &str = "log";
 /// The socket is for those who may open the lock file, and for nobody else.
 const SOCKET_MODE: u32 = 0o600;
 /// The version of the layout of a directory.
@@ -88,7 +88,10 @@ pub enum DirectoryError {
     },
 }
 
-fn failed<'a>(action: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> DirectoryError + 'a {
+pub(crate) fn failed<'a>(
+    action: &'static str,
+    path: &'a Path,
+) -> impl FnOnce(io::Error) -> DirectoryError + 'a {
     move |source| DirectoryError::Io { action, path: path.to_owned(), source }
 }
 
@@ -243,11 +246,7 @@ impl Locked {
     /// A listener on the socket of the directory. Whatever was there is replaced: this process holds the lock.
     pub(crate) fn listen(&self) -> Result<std::os::unix::net::UnixListener, DirectoryError> {
         let socket = self.path.join(SOCKET_FILE);
-        match std::fs::remove_file(&socket) {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(failed("replace", &socket)(error)),
-        }
+        if_found(std::fs::remove_file(&socket)).map_err(failed("replace", &socket))?;
         let (path, _directory) = short_path(&self.path)?;
         let listener = std::os::unix::net::UnixListener::bind(path).map_err(failed("listen on", &socket))?;
         // The directory may be older than us and open to others, and the mask of this process may be wide.
@@ -338,12 +337,21 @@ fn make_directory(path: &Path) -> Result<(), DirectoryError> {
     Ok(())
 }
 
-fn exists(path: &Path) -> bool {
+/// What was asked for; nothing if there is nothing of that name.
+pub(crate) fn if_found<T>(asked: io::Result<T>) -> io::Result<Option<T>> {
+    match asked {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        other => other.map(Some),
+    }
+}
+
+/// Whether anything has this name.
+pub(crate) fn exists(path: &Path) -> bool {
     std::fs::symlink_metadata(or_here(path)).is_ok()
 }
 
 /// The parent of a relative path of one part has an empty name.
-fn or_here(path: &Path) -> &Path {
+pub(crate) fn or_here(path: &Path) -> &Path {
     if path.as_os_str().is_empty() { Path::new(".") } else { path }
 }
 

@@ -103,9 +103,9 @@ impl Receiver for Server {
             options.push(option);
         }
         let arguments = java.arguments(&options, "org.apache.cassandra.service.CassandraDaemon");
-        let (program, variables, user) = (java.program, Vec::new(), None);
+        let program = java.program;
         let recipe =
-            Recipe { name: "cassandra", port, program, arguments, variables, user, ask, patience: PATIENCE };
+            Recipe { name: "cassandra", port, program, arguments, user: None, ask, patience: PATIENCE };
         Process::start(directory, recipe).map(Self)
     }
 

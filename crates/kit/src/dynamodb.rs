@@ -47,9 +47,9 @@ impl Receiver for Server {
             directory.path().into(),
         ]);
         arguments.extend(["-sharedDb", "-disableTelemetry"].map(Into::into));
-        let (program, variables, user) = (java.program, Vec::new(), None);
+        let program = java.program;
         let recipe =
-            Recipe { name: "dynamodb", port, program, arguments, variables, user, ask, patience: PATIENCE };
+            Recipe { name: "dynamodb", port, program, arguments, user: None, ask, patience: PATIENCE };
         Process::start(directory, recipe).map(Self)
     }
 

@@ -46,9 +46,8 @@ impl Server {
         )?;
         let mut arguments = java.arguments(&[], "kafka.Kafka");
         arguments.push(properties.into());
-        let (program, variables, user) = (java.program, Vec::new(), None);
-        let recipe =
-            Recipe { name: "kafka", port, program, arguments, variables, user, ask, patience: PATIENCE };
+        let program = java.program;
+        let recipe = Recipe { name: "kafka", port, program, arguments, user: None, ask, patience: PATIENCE };
         Process::start(directory, recipe).map(Self)
     }
 

@@ -78,9 +78,8 @@ impl Server {
             let tls::Pair { certificate, key } = tls::make(directory.path(), None)?;
             arguments.extend([option("--ssl-cert", &certificate), option("--ssl-key", &key)]);
         }
-        let (variables, user) = (Vec::new(), None);
         let recipe =
-            Recipe { name: "mariadb", port, program, arguments, variables, user, ask, patience: PATIENCE };
+            Recipe { name: "mariadb", port, program, arguments, user: None, ask, patience: PATIENCE };
         Process::start(directory, recipe).map(Self)
     }
 }

@@ -83,9 +83,7 @@ impl Server {
                 arguments.extend(["-c".into(), setting.into()]);
             }
         }
-        let variables = Vec::new();
-        let recipe =
-            Recipe { name: "postgres", port, program, arguments, variables, user, ask, patience: PATIENCE };
+        let recipe = Recipe { name: "postgres", port, program, arguments, user, ask, patience: PATIENCE };
         Process::start(directory, recipe).map(Self)
     }
 }

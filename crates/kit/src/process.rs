@@ -29,7 +29,6 @@ pub(crate) struct Recipe {
     pub(crate) port: u16,
     pub(crate) program: PathBuf,
     pub(crate) arguments: Vec<OsString>,
-    pub(crate) variables: Vec<(&'static str, OsString)>,
     /// Whom it runs as, if not as whoever runs the test.
     pub(crate) user: Option<User>,
     /// Asks it for its version. The answer is what makes it ready.
@@ -159,7 +158,6 @@ impl Process {
             command.args(user.for_setpriv());
         }
         command.arg("--").arg(&self.recipe.program).args(&self.recipe.arguments);
-        command.envs(self.recipe.variables.iter().map(|(name, value)| (name, value)));
         // An interrupt at the terminal is for the test, which takes the server with it.
         command.current_dir(self.directory.path()).process_group(0);
         command
@@ -233,7 +231,6 @@ mod tests {
             port: 0,
             program: PathBuf::from("/bin/sh"),
             arguments: vec!["-c".into(), script.into()],
-            variables: vec![("WORD", "hello".into())],
             user: None,
             ask,
             patience: Duration::from_millis(300),
@@ -268,7 +265,7 @@ mod tests {
     fn a_server_outlives_the_thread_that_asked_for_it_and_not_its_value() {
         let start = || {
             let directory = Directory::new("shell").unwrap();
-            Process::start(directory, recipe("echo $WORD; exec sleep 600", has_spoken)).unwrap()
+            Process::start(directory, recipe("echo hello; exec sleep 600", has_spoken)).unwrap()
         };
         let mut process = std::thread::spawn(start).join().unwrap();
         assert_eq!(process.version(), "hello");

@@ -33,9 +33,7 @@ impl Server {
         arguments.push(port.to_string().into());
         arguments.extend(["--dir".into(), directory.path().into()]);
         arguments.extend(durability.iter().map(Into::into));
-        let (variables, user) = (Vec::new(), None);
-        let recipe =
-            Recipe { name: "redis", port, program, arguments, variables, user, ask, patience: PATIENCE };
+        let recipe = Recipe { name: "redis", port, program, arguments, user: None, ask, patience: PATIENCE };
         Process::start(directory, recipe).map(Self)
     }
 }

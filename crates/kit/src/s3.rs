@@ -42,9 +42,7 @@ impl Receiver for Server {
         let program = programs::program("moto_server", "moto")?.with_file_name("python");
         let (directory, port) = (Directory::new("s3")?, port::free()?);
         let arguments = vec!["-c".into(), SERVE.into(), port.to_string().into()];
-        let (variables, user) = (Vec::new(), None);
-        let recipe =
-            Recipe { name: "moto", port, program, arguments, variables, user, ask, patience: PATIENCE };
+        let recipe = Recipe { name: "moto", port, program, arguments, user: None, ask, patience: PATIENCE };
         Process::start(directory, recipe).map(Self)
     }
 

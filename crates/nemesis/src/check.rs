@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use leasehold_history::check::{self as history, Knowledge};
 use leasehold_history::{LineNumber, Story};
+use serde::Serialize;
 
 use crate::history::Line;
 
 /// What a checker found.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Verdict {
     /// What was checked.
     pub name: &'static str,
@@ -54,18 +55,18 @@ pub struct Rules {
 ///
 /// # Panics
 /// When lines of one client are not in their order, which the recorder sees to.
-pub fn story(lines: &[Line]) -> Story {
+pub fn story(lines: &[Line<'_>]) -> Story {
     let mut story = Story::default();
     for (place, line) in lines.iter().enumerate() {
         let number = u64::try_from(place).ok().and_then(|place| LineNumber::new(place + 1));
         let number = number.expect("a history that fits into memory has few enough lines");
-        story.take(number, &line.event()).expect("clients record in order, by one clock");
+        story.take(number, line).expect("clients record in order, by one clock");
     }
     story
 }
 
 /// All checkers that apply.
-pub fn all(lines: &[Line], rules: Rules) -> Vec<Verdict> {
+pub fn all(lines: &[Line<'_>], rules: Rules) -> Vec<Verdict> {
     let mut verdicts = of_story(&story(lines), rules);
     if let Some(bound) = rules.healing {
         verdicts.push(healing::check(lines, bound));
@@ -96,7 +97,7 @@ pub fn of_story(story: &Story, rules: Rules) -> Vec<Verdict> {
 pub(crate) mod planted {
     use leasehold::Token;
 
-    use crate::history::{At, Call, ClientId, Line, What};
+    use crate::history::{self, At, ClientId, Event, Line};
 
     /// The ttl of all leases below, in milliseconds; belief ends 100 earlier.
     pub(crate) const TTL: u64 = 1000;
@@ -105,45 +106,33 @@ pub(crate) mod planted {
         At(at * 1_000_000)
     }
 
-    pub(crate) fn asked(at: u64, client: u32, resource: &str) -> Line {
-        let what = What::Asked { client: ClientId(client), call: Call(client), resource: resource.into() };
-        Line { at: ms(at), what }
+    pub(crate) fn asked(at: u64, client: u32, resource: &str) -> Line<'static> {
+        Line::new(ms(at), history::asked(ClientId(client), client, resource))
     }
 
     /// Granted, and last confirmed by something sent just then.
-    pub(crate) fn granted(at: u64, client: u32, resource: &str, token: u64) -> Line {
-        let what = What::Granted {
-            client: ClientId(client),
-            call: Call(client),
-            resource: resource.into(),
-            token: Token::from_u64(token),
-            until: ms(at + TTL - 100),
-            promised: ms(at + TTL),
-        };
-        Line { at: ms(at), what }
+    pub(crate) fn granted(at: u64, client: u32, resource: &str, token: u64) -> Line<'static> {
+        let (token, until, promised) = (Token::from_u64(token), ms(at + TTL - 100), ms(at + TTL));
+        Line::new(ms(at), history::granted(ClientId(client), client, resource, token, until, promised))
     }
 
-    pub(crate) fn confirmed(at: u64, client: u32, token: u64) -> Line {
-        let what = What::Confirmed {
-            client: ClientId(client),
-            token: Token::from_u64(token),
-            until: ms(at + TTL - 100),
-            promised: ms(at + TTL),
-        };
-        Line { at: ms(at), what }
+    pub(crate) fn confirmed(at: u64, client: u32, token: u64) -> Line<'static> {
+        let (client, token) = (ClientId(client).name(), Token::from_u64(token));
+        let (until, promised) = (ms(at + TTL - 100), Some(ms(at + TTL)));
+        Line::new(ms(at), Event::Confirmed { client, token, until, promised })
     }
 
-    pub(crate) fn giving_back(at: u64, client: u32, token: u64) -> Line {
-        let what = What::GivingBack { client: ClientId(client), token: Token::from_u64(token) };
-        Line { at: ms(at), what }
+    pub(crate) fn giving_back(at: u64, client: u32, token: u64) -> Line<'static> {
+        let (client, token) = (ClientId(client).name(), Token::from_u64(token));
+        Line::new(ms(at), Event::GivingBack { client, token })
     }
 
-    pub(crate) fn looked(asked: u64, at: u64, resource: &str, token: Option<u64>) -> Line {
-        let token = token.map(Token::from_u64);
-        Line { at: ms(at), what: What::Looked { asked: ms(asked), resource: resource.into(), token } }
+    pub(crate) fn looked(asked: u64, at: u64, resource: &str, token: Option<u64>) -> Line<'static> {
+        let (asked, resource, token) = (ms(asked), resource.to_owned().into(), token.map(Token::from_u64));
+        Line::new(ms(at), Event::Looked { asked, resource, token })
     }
 
-    pub(crate) fn all_healed(at: u64) -> Line {
-        Line { at: ms(at), what: What::AllHealed }
+    pub(crate) fn all_healed(at: u64) -> Line<'static> {
+        Line::new(ms(at), Event::AllHealed)
     }
 }

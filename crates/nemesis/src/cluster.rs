@@ -18,6 +18,8 @@ const PORT: u16 = 7420;
 /// How long a command about the cluster may take before it is asked again.
 const COMMAND_TIME: &str = "3s";
 
+/// How soon nodes are asked again how they stand.
+const PACE: Duration = Duration::from_millis(20);
 /// A node that is fewer entries behind has caught up: under load nobody is ever quite equal.
 const CLOSE: u64 = 20;
 
@@ -123,7 +125,7 @@ impl Cluster {
     /// # Errors
     /// When there is none in `patience`; the message says what was last heard.
     pub fn leader(&self, patience: Duration) -> Result<usize> {
-        until(patience, || {
+        until(patience, PACE, || {
             let standing = self.standing();
             let leads = |stand: &Result<Numbers>| stand.as_ref().is_ok_and(|numbers| numbers.serving);
             let leaders: Vec<usize> = (0..standing.len()).filter(|node| leads(&standing[*node])).collect();
@@ -141,7 +143,7 @@ impl Cluster {
     /// # Errors
     /// When they are not in `patience`.
     pub fn whole(&self, patience: Duration) -> Result<()> {
-        until(patience, || {
+        until(patience, PACE, || {
             let leader = self.leader(Duration::ZERO)?;
             let standing = self.standing();
             let first = standing[leader].as_ref().map_or(0, |numbers| numbers.revision);
@@ -198,8 +200,8 @@ impl Cluster {
     }
 }
 
-/// Asks until there is an answer that is no error, and gives the last error if there is none in time.
-fn until<T>(patience: Duration, ask: impl Fn() -> Result<T>) -> Result<T> {
+/// Asks at this pace until there is an answer that is no error, and gives the last error if there is none in time.
+pub(crate) fn until<T>(patience: Duration, pace: Duration, mut ask: impl FnMut() -> Result<T>) -> Result<T> {
     let end = At::now().plus(patience);
     loop {
         let last = match ask() {
@@ -209,6 +211,6 @@ fn until<T>(patience: Duration, ask: impl Fn() -> Result<T>) -> Result<T> {
         if At::now() > end {
             return Err(last.context(format!("not within {patience:?}")));
         }
-        std::thread::sleep(Duration::from_millis(20));
+        std::thread::sleep(pace);
     }
 }

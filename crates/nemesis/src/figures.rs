@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use crate::history::{At, ClientId, Line, What};
+use crate::history::{At, ClientId, Event, Line};
 
 /// Lengths of time, in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -47,13 +47,13 @@ impl Lengths {
 }
 
 /// For each fault the longest time without any grant that touches the time between it and the next one.
-pub fn gaps(lines: &[Line]) -> Lengths {
+pub fn gaps(lines: &[Line<'_>]) -> Lengths {
     let grants: Vec<At> =
-        lines.iter().filter(|line| matches!(line.what, What::Granted { .. })).map(|line| line.at).collect();
+        lines.iter().filter(|line| matches!(line.event, Event::Granted { .. })).map(|line| line.at).collect();
     let faults: Vec<At> =
-        lines.iter().filter(|line| matches!(line.what, What::Fault { .. })).map(|line| line.at).collect();
+        lines.iter().filter(|line| matches!(line.event, Event::Fault { .. })).map(|line| line.at).collect();
     // From then on there are no grants because nobody asks.
-    let finishing = lines.iter().find(|line| line.what == What::Finishing);
+    let finishing = lines.iter().find(|line| line.event == Event::Finishing);
     let end = finishing.or(lines.last()).map_or(At(0), |line| line.at);
     let mut gaps = Vec::new();
     for (place, fault) in faults.iter().enumerate() {
@@ -79,26 +79,26 @@ pub fn gaps(lines: &[Line]) -> Lengths {
 
 /// How long requests waited that nobody contends for: acquires of some clients, releases of all, and looks. A request counts whatever
 /// came of it, and one that was never answered waited to the end.
-pub fn requests(lines: &[Line], of: impl Fn(ClientId) -> bool) -> Lengths {
+pub fn requests(lines: &[Line<'_>], of: impl Fn(ClientId) -> bool) -> Lengths {
     let mut lengths = Vec::new();
     let (mut acquires, mut releases) = (HashMap::new(), HashMap::new());
-    for Line { at, what } in lines {
-        match what {
-            What::Asked { client, call, .. } if of(*client) => {
-                acquires.insert((*client, *call), *at);
+    for Line { at, event, .. } in lines {
+        match event {
+            Event::Asked { client, call, .. } if of(ClientId::of(client)) => {
+                acquires.insert((client, call), *at);
             }
-            What::Granted { client, call, .. }
-            | What::Refused { client, call, .. }
-            | What::Unknown { client, call, .. } => {
-                lengths.extend(acquires.remove(&(*client, *call)).map(|asked| at.since(asked)));
+            Event::Granted { client, call, .. }
+            | Event::Refused { client, call, .. }
+            | Event::Unknown { client, call, .. } => {
+                lengths.extend(acquires.remove(&(client, call)).map(|asked| at.since(asked)));
             }
-            What::GivingBack { client, token } => {
-                releases.insert((*client, *token), *at);
+            Event::GivingBack { client, token } => {
+                releases.insert((client, *token), *at);
             }
-            What::GaveBack { client, token, .. } => {
-                lengths.extend(releases.remove(&(*client, *token)).map(|asked| at.since(asked)));
+            Event::GaveBack { client, token, .. } => {
+                lengths.extend(releases.remove(&(client, *token)).map(|asked| at.since(asked)));
             }
-            What::Looked { asked, .. } => lengths.push(at.since(*asked)),
+            Event::Looked { asked, .. } => lengths.push(at.since(*asked)),
             _ => {}
         }
     }
@@ -108,8 +108,8 @@ pub fn requests(lines: &[Line], of: impl Fn(ClientId) -> bool) -> Lengths {
 }
 
 /// The longest time without any grant between two points of time.
-pub fn longest_gap(lines: &[Line], from: At, to: At) -> Duration {
-    let grants = lines.iter().filter(|line| matches!(line.what, What::Granted { .. })).map(|line| line.at);
+pub fn longest_gap(lines: &[Line<'_>], from: At, to: At) -> Duration {
+    let grants = lines.iter().filter(|line| matches!(line.event, Event::Granted { .. })).map(|line| line.at);
     let (mut last, mut longest) = (from, Duration::ZERO);
     for at in grants.filter(|at| (from..=to).contains(at)).chain([to]) {
         longest = longest.max(at.since(last));
@@ -119,8 +119,8 @@ pub fn longest_gap(lines: &[Line], from: At, to: At) -> Duration {
 }
 
 /// How many lines of some kind there are.
-pub fn count(lines: &[Line], kind: impl Fn(&What) -> bool) -> usize {
-    lines.iter().filter(|line| kind(&line.what)).count()
+pub fn count(lines: &[Line<'_>], kind: impl Fn(&Event<'_>) -> bool) -> usize {
+    lines.iter().filter(|line| kind(&line.event)).count()
 }
 
 #[cfg(test)]
@@ -141,7 +141,7 @@ mod tests {
     fn requests_are_acquires_releases_and_looks() {
         let token = leasehold::Token::from_u64(1);
         let gave_back =
-            Line { at: ms(80), what: What::GaveBack { client: ClientId(1), token, trouble: None } };
+            Line::new(ms(80), Event::GaveBack { client: ClientId(1).name(), token, trouble: None });
         let lines = [
             asked(0, 1, "r"),
             granted(30, 1, "r", 1),
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn the_gap_of_a_fault_is_the_longest_time_without_grants_after_it() {
-        let fault = |at| Line { at: ms(at), what: What::Fault { text: String::new() } };
+        let fault = |at| Line::new(ms(at), Event::Fault { text: "".into() });
         let lines = [
             granted(0, 1, "r", 1),
             fault(10),

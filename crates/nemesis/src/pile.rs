@@ -91,13 +91,8 @@ impl Pile {
     }
 
     /// How many sessions there are.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.holders.len()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.holders.is_empty()
     }
 
     /// What became of everything that was sent.

@@ -7,10 +7,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 
-use crate::cluster::Cluster;
-use crate::history::{At, Now};
+use crate::cluster::{Cluster, until};
 use crate::numbers;
 
 /// How long one node may take to give a backup.
@@ -52,32 +51,29 @@ pub struct Comparison {
 
 /// Waits until all nodes that are not idle are at one entry and compares them. Backups that differ are kept in `keep`.
 pub fn compare(cluster: &Cluster, patience: Duration, keep: &Path) -> Comparison {
-    let end = At::now().plus(patience);
-    loop {
-        let last = match collect(cluster) {
-            Ok(replicas) if replicas.iter().all(|replica| replica.entry() == replicas[0].entry()) => {
-                let violations = differences(&replicas);
-                if !violations.is_empty() {
-                    for replica in &replicas {
-                        // They are for a look afterwards; the verdict does not need them.
-                        let _ = std::fs::write(keep.join(format!("{}.backup", replica.name)), &replica.bytes);
-                    }
-                }
-                let orders = replicas.iter().filter(|other| other.bytes != replicas[0].bytes).count();
-                return Comparison { compared: replicas.len(), violations, orders };
-            }
-            Ok(replicas) => {
-                let places = replicas.iter().map(|one| format!("{} at {}", one.name, one.revision()));
-                format!("nodes do not come to one entry: {}", places.collect::<Vec<_>>().join(", "))
-            }
-            Err(error) => format!("{error:#}"),
-        };
-        if At::now() > end {
-            let violations = vec![format!("not within {patience:?}: {last}")];
-            return Comparison { compared: 0, violations, orders: 0 };
+    let replicas = until(patience, Duration::from_millis(100), || {
+        let replicas = collect(cluster)?;
+        let places = replicas.iter().map(|one| format!("{} at {}", one.name, one.revision()));
+        ensure!(
+            replicas.iter().all(|replica| replica.entry() == replicas[0].entry()),
+            "nodes do not come to one entry: {}",
+            places.collect::<Vec<_>>().join(", ")
+        );
+        Ok(replicas)
+    });
+    let replicas = match replicas {
+        Ok(replicas) => replicas,
+        Err(error) => return Comparison { compared: 0, violations: vec![format!("{error:#}")], orders: 0 },
+    };
+    let violations = differences(&replicas);
+    if !violations.is_empty() {
+        for replica in &replicas {
+            // They are for a look afterwards; the verdict does not need them.
+            let _ = std::fs::write(keep.join(format!("{}.backup", replica.name)), &replica.bytes);
         }
-        std::thread::sleep(Duration::from_millis(100));
     }
+    let orders = replicas.iter().filter(|other| other.bytes != replicas[0].bytes).count();
+    Comparison { compared: replicas.len(), violations, orders }
 }
 
 fn collect(cluster: &Cluster) -> Result<Vec<Replica>> {
@@ -122,29 +118,11 @@ fn differences(replicas: &[Replica]) -> Vec<String> {
 
 /// Who decides, each list in order, and everything behind it. The body begins with its version; then come four lists of ids (voters,
 /// learners, outgoing voters, next learners), each with its length before it, all as numbers of seven bits a byte.
-fn split(replica: &Replica) -> Option<(Vec<Vec<u64>>, &[u8])> {
-    let mut rest = replica.bytes.get(BODY + 1..)?;
-    let mut lists = Vec::new();
-    for _ in 0..4 {
-        let count = number(&mut rest)?;
-        let mut ids = (0..count).map(|_| number(&mut rest)).collect::<Option<Vec<u64>>>()?;
-        ids.sort_unstable();
-        lists.push(ids);
-    }
+fn split(replica: &Replica) -> Option<([Vec<u64>; 4], &[u8])> {
+    let body = replica.bytes.get(BODY + 1..)?;
+    let (mut lists, rest): ([Vec<u64>; 4], _) = postcard::take_from_bytes(body).ok()?;
+    lists.iter_mut().for_each(|ids| ids.sort_unstable());
     Some((lists, rest))
-}
-
-fn number(rest: &mut &[u8]) -> Option<u64> {
-    let mut value = 0;
-    for place in 0..10 {
-        let (byte, after) = rest.split_first()?;
-        *rest = after;
-        value |= u64::from(byte & 0x7f) << (7 * place);
-        if byte & 0x80 == 0 {
-            return Some(value);
-        }
-    }
-    None
 }
 
 #[cfg(test)]

@@ -4,22 +4,29 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde::{Serialize, Serializer};
+
 use crate::check::Verdict;
 
 /// Violations shown of each checker; all are counted.
 const SHOWN: usize = 5;
 
 /// A figure, and the bound that it must keep, if there is one.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct Figure {
-    /// What was measured.
+    /// What was measured. One that belongs to the one before is set in.
+    #[serde(serialize_with = "trimmed")]
     pub name: String,
     /// What came of it.
     pub value: String,
-    /// What is wrong with it.
-    pub beyond: Option<String>,
     /// Whether the scenario is there to measure it.
     pub matters: bool,
+    /// What is wrong with it.
+    pub beyond: Option<String>,
+}
+
+fn trimmed<S: Serializer>(name: &str, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(name.trim())
 }
 
 impl Figure {
@@ -34,23 +41,17 @@ impl Figure {
     }
 
     /// A length of time that may not exceed a bound.
-    pub fn bounded(name: &str, value: impl Into<String>, length: Duration, bound: Duration) -> Self {
+    pub fn bounded(name: &str, length: Duration, bound: Duration) -> Self {
         let beyond = (length > bound).then(|| format!("{length:?} is above {bound:?}"));
-        Self { name: name.to_owned(), value: value.into(), beyond, matters: true }
+        Self { beyond, ..Self::main(name, format!("{length:?}")) }
     }
 }
 
-/// The outcome of a scenario.
+/// What a scenario found.
 #[derive(Debug, Clone)]
 pub struct Report {
-    /// Its name.
-    pub name: String,
-    /// What decided it.
-    pub seed: u64,
     /// Where the history is.
     pub history: PathBuf,
-    /// How long it took.
-    pub length: Duration,
     /// What was measured.
     pub figures: Vec<Figure>,
     /// What the checkers found.
@@ -67,7 +68,6 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}  seed {}  {:.1} s", self.name, self.seed, self.length.as_secs_f64())?;
         writeln!(f, "  history {}", self.history.display())?;
         let width = self.figures.iter().map(|figure| figure.name.len()).max().unwrap_or(0);
         for figure in &self.figures {
@@ -99,11 +99,8 @@ mod tests {
         let second = Duration::from_secs(1);
         let verdict = |violations| Verdict { name: "v", compared: 1, violations };
         let report = |length, violations| Report {
-            name: "r".into(),
-            seed: 1,
             history: PathBuf::new(),
-            length: second,
-            figures: vec![Figure::bounded("f", "x", length, second)],
+            figures: vec![Figure::bounded("f", length, second)],
             verdicts: vec![verdict(violations)],
         };
         assert!(report(second, vec![]).is_good());

@@ -10,7 +10,7 @@ use crate::check::{self, Rules, Verdict};
 use crate::cleanup::{self, Cleanup};
 use crate::cluster::Cluster;
 use crate::figures;
-use crate::history::{At, Line, Now, Recorder, What};
+use crate::history::{At, Event, Line, Recorder};
 use crate::progress::Progress;
 use crate::random::Random;
 use crate::replicas;
@@ -72,8 +72,6 @@ pub struct Stage {
     pub options: Options,
     /// The directory of the run.
     pub home: PathBuf,
-    name: &'static str,
-    began: At,
     workload: Option<Workload>,
     runtime: Runtime,
     figures: Vec<Figure>,
@@ -107,8 +105,6 @@ impl Stage {
             shape,
             options: options.clone(),
             home,
-            name,
-            began: At::now(),
             workload: None,
             runtime,
             figures: Vec::new(),
@@ -143,13 +139,13 @@ impl Stage {
     /// Something is broken from now on.
     pub fn fault(&self, text: &str) -> At {
         self.progress.say(text);
-        self.recorder.record(What::Fault { text: text.to_owned() })
+        self.recorder.record(Event::Fault { text: text.to_owned().into() })
     }
 
     /// It is mended.
     pub fn healed(&self, text: &str) -> At {
         self.progress.say(text);
-        self.recorder.record(What::Healed { text: text.to_owned() })
+        self.recorder.record(Event::Healed { text: text.to_owned().into() })
     }
 
     /// Waits.
@@ -168,7 +164,7 @@ impl Stage {
     }
 
     /// Checks a part of the history by rules of its own; its verdicts count as all others do.
-    pub fn judge_part(&mut self, lines: &[Line], rules: Rules) {
+    pub fn judge_part(&mut self, lines: &[Line<'_>], rules: Rules) {
         self.verdicts.extend(check::all(lines, rules));
     }
 
@@ -186,14 +182,14 @@ impl Stage {
     ///
     /// # Errors
     /// When a node does not start, there is no leader, or the history cannot be written.
-    pub fn heal(&mut self) -> Result<Vec<Line>> {
+    pub fn heal(&mut self) -> Result<Vec<Line<'static>>> {
         self.cluster.net.mend_all()?;
         self.cluster.start()?;
         if let Some(workload) = &self.workload {
             workload.heal();
         }
         self.progress.say("all is healed");
-        self.recorder.record(What::AllHealed);
+        self.recorder.record(Event::AllHealed);
         self.cluster.leader(HEALING)?;
         self.pass(self.expiry());
         let late = self.workload.take().map_or(0, |workload| workload.finish(&self.runtime, HEALING));
@@ -209,29 +205,31 @@ impl Stage {
         self.recorder.lines()
     }
 
+    /// Checks everything, by the rules of a run whose clocks are right.
+    pub fn finished(self, lines: &[Line<'_>]) -> Report {
+        let rules = self.rules();
+        self.judged(lines, rules)
+    }
+
     /// Checks everything.
-    pub fn judged(mut self, lines: &[Line], rules: Rules) -> Report {
+    pub fn judged(mut self, lines: &[Line<'_>], rules: Rules) -> Report {
         let mut figures = vec![
-            Figure::told("grants", count(lines, |what| matches!(what, What::Granted { .. }))),
-            Figure::told("renewals confirmed", count(lines, |what| matches!(what, What::Confirmed { .. }))),
-            Figure::told("looks", count(lines, |what| matches!(what, What::Looked { .. }))),
-            Figure::told("not granted", count(lines, |what| matches!(what, What::Refused { .. }))),
-            Figure::told("outcome unknown", count(lines, |what| matches!(what, What::Unknown { .. }))),
-            Figure::told("leases lost", count(lines, |what| matches!(what, What::Lost { .. }))),
-            Figure::told("faults", count(lines, |what| matches!(what, What::Fault { .. }))),
+            Figure::told("grants", count(lines, |event| matches!(event, Event::Granted { .. }))),
+            Figure::told(
+                "renewals confirmed",
+                count(lines, |event| matches!(event, Event::Confirmed { .. })),
+            ),
+            Figure::told("looks", count(lines, |event| matches!(event, Event::Looked { .. }))),
+            Figure::told("not granted", count(lines, |event| matches!(event, Event::Refused { .. }))),
+            Figure::told("outcome unknown", count(lines, |event| matches!(event, Event::Unknown { .. }))),
+            Figure::told("leases lost", count(lines, |event| matches!(event, Event::Lost { .. }))),
+            Figure::told("faults", count(lines, |event| matches!(event, Event::Fault { .. }))),
             Figure::told("no grants around a fault", figures::gaps(lines).show()),
         ];
         figures.append(&mut self.figures);
         let mut verdicts = check::all(lines, rules);
         verdicts.append(&mut self.verdicts);
-        Report {
-            name: self.name.to_owned(),
-            seed: self.options.seed,
-            history: self.recorder.path().to_owned(),
-            length: At::now().since(self.began),
-            figures,
-            verdicts,
-        }
+        Report { history: self.recorder.path().to_owned(), figures, verdicts }
     }
 
     /// Within this time what a client that was cut off for longer than its ttl had held has gone to others, and it is back.
@@ -266,6 +264,6 @@ impl Drop for Stage {
     }
 }
 
-fn count(lines: &[Line], kind: impl Fn(&What) -> bool) -> String {
+fn count(lines: &[Line<'_>], kind: impl Fn(&Event<'_>) -> bool) -> String {
     figures::count(lines, kind).to_string()
 }

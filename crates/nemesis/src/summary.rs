@@ -37,8 +37,8 @@ impl Outcome {
             passed: self.is_good(),
             error: report.err().map(String::as_str),
             history: report.ok().map(|report| report.history.display().to_string()),
-            figures: report.map_or(&[][..], |report| &report.figures).iter().map(figure).collect(),
-            verdicts: report.map_or(&[][..], |report| &report.verdicts).iter().map(verdict).collect(),
+            figures: report.map_or(&[][..], |report| &report.figures),
+            verdicts: report.map_or(&[][..], |report| &report.verdicts),
         };
         serde_json::to_string(&line).expect("a line has only text keys")
     }
@@ -65,6 +65,16 @@ impl Outcome {
     }
 }
 
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}  seed {}  {:.1} s", self.scenario, self.seed, self.length.as_secs_f64())?;
+        match &self.report {
+            Ok(report) => report.fmt(f),
+            Err(error) => write!(f, "  could not be run to its end: {error}\n  FAILED"),
+        }
+    }
+}
+
 #[derive(Serialize)]
 struct LineJson<'a> {
     scenario: &'a str,
@@ -73,32 +83,8 @@ struct LineJson<'a> {
     passed: bool,
     error: Option<&'a str>,
     history: Option<String>,
-    figures: Vec<FigureJson<'a>>,
-    verdicts: Vec<VerdictJson<'a>>,
-}
-
-#[derive(Serialize)]
-struct FigureJson<'a> {
-    name: &'a str,
-    value: &'a str,
-    matters: bool,
-    beyond: Option<&'a str>,
-}
-
-#[derive(Serialize)]
-struct VerdictJson<'a> {
-    name: &'a str,
-    compared: usize,
-    violations: &'a [String],
-}
-
-fn figure(figure: &Figure) -> FigureJson<'_> {
-    let Figure { name, value, beyond, matters } = figure;
-    FigureJson { name: name.trim(), value, matters: *matters, beyond: beyond.as_deref() }
-}
-
-fn verdict(verdict: &Verdict) -> VerdictJson<'_> {
-    VerdictJson { name: verdict.name, compared: verdict.compared, violations: &verdict.violations }
+    figures: &'a [Figure],
+    verdicts: &'a [Verdict],
 }
 
 /// The table of all outcomes.
@@ -130,10 +116,7 @@ mod tests {
 
     fn outcomes() -> [Outcome; 2] {
         let report = Report {
-            name: "calm".into(),
-            seed: 7,
             history: "h".into(),
-            length: Duration::from_secs(3),
             figures: vec![Figure::told("grants", "12"), Figure::main("  longest", "4 ms")],
             verdicts: vec![Verdict { name: "v", compared: 1, violations: vec![] }],
         };

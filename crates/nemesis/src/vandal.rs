@@ -91,26 +91,18 @@ fn damage(path: &Path, bytes: &[u8], kind: Kind, random: &mut Random) -> Result<
     let place = match kind {
         Kind::FlipLog | Kind::FlipAny => {
             let written: Vec<usize> = (0..bytes.len()).filter(|place| bytes[*place] != 0).collect();
-            let place = written[random.below(written.len())];
-            file.write_all_at(&[bytes[place] ^ (1 << random.below(8))], at(place))?;
-            place
+            written[random.below(written.len())]
         }
-        Kind::ZeroLog => {
-            let place = middle(random);
-            file.write_all_at(&[0; BLOCK], at(place))?;
-            place
-        }
-        Kind::MoveLog => {
-            let place = middle(random);
-            file.write_all_at(&bytes[place + BLOCK..place + 2 * BLOCK], at(place))?;
-            place
-        }
-        Kind::CutLog => {
-            let place = middle(random);
-            file.set_len(at(place))?;
-            place
-        }
+        Kind::ZeroLog | Kind::MoveLog | Kind::CutLog => middle(random),
     };
+    match kind {
+        Kind::FlipLog | Kind::FlipAny => {
+            file.write_all_at(&[bytes[place] ^ (1 << random.below(8))], at(place))?;
+        }
+        Kind::ZeroLog => file.write_all_at(&[0; BLOCK], at(place))?,
+        Kind::MoveLog => file.write_all_at(&bytes[place + BLOCK..place + 2 * BLOCK], at(place))?,
+        Kind::CutLog => file.set_len(at(place))?,
+    }
     file.sync_all()?;
     Ok(place)
 }

@@ -23,13 +23,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, ensure};
 use leasehold::SessionOptions;
 use tokio::task::JoinHandle;
 
 pub(crate) use self::web::post;
 
-use crate::history::{ClientId, Now, Recorder};
+use crate::cluster::until;
+use crate::history::{ClientId, Event, Recorder};
 use crate::random::Random;
 
 /// What a workload is.
@@ -222,17 +223,11 @@ impl Workload {
     /// # Errors
     /// When that takes longer than `patience`.
     pub fn settle(&self, patience: Duration) -> Result<()> {
-        let end = crate::history::At::now().plus(patience);
-        loop {
+        until(patience, Duration::from_millis(10), || {
             let settled = self.life.settled.load(Ordering::Relaxed);
-            if settled >= self.count {
-                return Ok(());
-            }
-            if crate::history::At::now() > end {
-                bail!("only {settled} of {} clients were served within {patience:?}", self.count);
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
+            ensure!(settled >= self.count, "only {settled} of {} clients were served", self.count);
+            Ok(())
+        })
     }
 
     /// Nobody is cut off any more.
@@ -242,7 +237,7 @@ impl Workload {
 
     /// Lets every client finish and waits for that. Gives how many did not.
     pub fn finish(self, runtime: &tokio::runtime::Runtime, patience: Duration) -> usize {
-        self.life.recorder.record(crate::history::What::Finishing);
+        self.life.recorder.record(Event::Finishing);
         self.life.over.store(true, Ordering::Relaxed);
         runtime.block_on(async {
             let mut late = 0;

@@ -15,7 +15,7 @@ fn clusters_keep_their_promises_under_faults() {
     for scenario in scenario::named("quick").unwrap() {
         match scenario.run(&options) {
             Ok(report) => {
-                println!("{report}");
+                println!("{}\n{report}", scenario.name);
                 if !report.is_good() {
                     failed.push(scenario.name.to_owned());
                 }

@@ -7,42 +7,42 @@ use leasehold_core::limits::MAX_UNIT;
 use leasehold_core::{Acquire, Answer, Op, Unavailable};
 
 impl Naive {
-    pub(super) fn op(&mut self, out: &mut Applied, id: SessionId, number: CommandNumber, op: &Op) -> Answer {
+    pub(super) fn op(&mut self, id: SessionId, number: CommandNumber, op: &Op) -> Answer {
         let done = match op {
-            Op::Acquire(acquire) => self.acquire(out, id, number, acquire),
-            Op::Cancel { acquire } => self.cancel(out, id, *acquire),
-            Op::SetValue { resource, token, value } => {
-                self.serve(out, [resource.clone()]);
-                let refusal = self.not_holder(resource, *token);
-                let lease = self.lease_mut(resource, *token);
-                match lease.filter(|lease| lease.session == id && lease.revoked.is_none()) {
-                    Some(lease) => {
-                        lease.value = value.clone();
-                        let (resource, value) = (resource.clone(), value.clone());
-                        out.events.push(Event::ValueSet { resource, token: *token, session: id, value });
-                        Ok(Answer::ValueSet)
-                    }
-                    None => Err(refusal),
-                }
-            }
+            Op::Acquire(acquire) => self.acquire(id, number, acquire),
+            Op::Cancel { acquire } => self.cancel(id, *acquire),
+            Op::SetValue { resource, token, value } => self.set_value(id, resource, *token, value),
             Op::WriteRegister { resource, token, key, value, with_lease } => {
-                self.write_register(out, id, (resource, *token, key), value.as_ref(), *with_lease)
+                self.write_register(id, resource, *token, key, value.as_ref(), *with_lease)
             }
-            Op::Offer(offer) => self.offer(out, id, offer),
-            Op::Accept { resource, token, value } => self.accept(out, id, number, (resource, *token), value),
-            Op::Release { resource, token, drained } => self.release(out, id, resource, *token, *drained),
+            Op::Offer(offer) => self.offer(id, offer),
+            Op::Accept { resource, token, value } => self.accept(id, number, resource, *token, value),
+            Op::Release { resource, token, drained } => self.release(id, resource, *token, *drained),
             Op::Close => unreachable!("a close has no answer"),
-            Op::SetReady { resource, token, ready } => self.set_ready(out, id, (resource, *token), *ready),
+            Op::SetReady { resource, token, ready } => self.set_ready(id, resource, *token, *ready),
             Op::SetDraining { resource, token, in_flight, within } => {
-                self.show_draining(out, id, (resource, *token), *in_flight, *within)
+                self.show_draining(id, resource, *token, *in_flight, *within)
             }
         };
         done.unwrap_or_else(Answer::Refused)
     }
 
+    fn set_value(
+        &mut self,
+        id: SessionId,
+        name: &ResourceName,
+        token: Token,
+        value: &Value,
+    ) -> Result<Answer, Refusal> {
+        self.serve([name.clone()]);
+        self.held_mut(id, name, token)?.value = value.clone();
+        let (resource, value) = (name.clone(), value.clone());
+        self.out.events.push(Event::ValueSet { resource, token, session: id, value });
+        Ok(Answer::ValueSet)
+    }
+
     fn acquire(
         &mut self,
-        out: &mut Applied,
         id: SessionId,
         number: CommandNumber,
         acquire: &Acquire,
@@ -50,7 +50,7 @@ impl Naive {
         check_shape(acquire)?;
         self.check_limits(id, &acquire.requests)?;
         for request in &acquire.requests {
-            self.serve(out, [request.resource.clone()]);
+            self.serve([request.resource.clone()]);
         }
         for request in &acquire.requests {
             match self.name(&request.resource) {
@@ -65,7 +65,7 @@ impl Naive {
         }
         let refusal = match self.places_for_newcomer(id, &acquire.requests) {
             Ok(places) => {
-                let grants = self.grant_all(out, id, number, &acquire.requests, &places, &acquire.value);
+                let grants = self.grant_all(id, number, &acquire.requests, &places, &acquire.value);
                 return Ok(Answer::Granted(grants));
             }
             Err(refusal) => refusal,
@@ -134,23 +134,18 @@ impl Naive {
         Ok(())
     }
 
-    fn cancel(
-        &mut self,
-        out: &mut Applied,
-        id: SessionId,
-        acquire: CommandNumber,
-    ) -> Result<Answer, Refusal> {
+    fn cancel(&mut self, id: SessionId, acquire: CommandNumber) -> Result<Answer, Refusal> {
         let is_it = |wait: &Wait| (wait.session, wait.command) == (id, acquire);
         let names: Vec<ResourceName> = match self.waits.iter().find(|wait| is_it(wait)) {
             Some(wait) => wait.requests.iter().map(|request| request.resource.clone()).collect(),
             None => Vec::new(),
         };
         for name in &names {
-            self.serve(out, [name.clone()]);
+            self.serve([name.clone()]);
         }
         if self.waits.iter().any(is_it) {
             self.waits.retain(|wait| !is_it(wait));
-            self.serve(out, names);
+            self.serve(names);
             return Ok(Answer::Cancelled);
         }
         let brought =

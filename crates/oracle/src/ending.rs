@@ -7,15 +7,8 @@ use leasehold_core::{Answer, Operator, Reason, Successor, WaitEnding};
 
 impl Naive {
     /// The history learns of it, and so does the holder unless it asked for it. The place is not empty yet.
-    pub(super) fn record_end(
-        &mut self,
-        out: &mut Applied,
-        name: &ResourceName,
-        token: Token,
-        how: &Ending,
-        when: u64,
-    ) {
-        self.end_offer(out, name, token);
+    pub(super) fn record_end(&mut self, name: &ResourceName, token: Token, how: &Ending, when: u64) {
+        self.end_offer(name, token);
         let lease = self.lease_mut(name, token).expect("only a lease ends");
         lease.draining = None;
         let session = lease.session;
@@ -30,11 +23,11 @@ impl Naive {
         let (resource, how) = (name.clone(), how.clone());
         if !how.is_voluntary() {
             let (resource, how) = (resource.clone(), how.clone());
-            self.push_item(out, session, ItemKind::LeaseEnded { resource, token, how });
+            self.push_item(session, ItemKind::LeaseEnded { resource, token, how });
         }
         let (when, label) =
             (LogTime::new(when), self.session(session).expect("a lease has a session").label.clone());
-        out.events.push(Event::Ended { resource, token, session, label, when, how });
+        self.out.events.push(Event::Ended { resource, token, session, label, when, how });
     }
 
     /// The place is empty; with `cool_from` it goes to nobody for the session's delay from that point on.
@@ -51,7 +44,7 @@ impl Naive {
     }
 
     /// Ends a lease whose session is over, or gives up waiting for the holder of a revoked one.
-    pub(super) fn expire(&mut self, out: &mut Applied, name: &ResourceName, token: Token) {
+    pub(super) fn expire(&mut self, name: &ResourceName, token: Token) {
         let lease = self.lease(name, token).expect("only a lease expires");
         let session = self.session(lease.session).expect("a lease has a session");
         if let Some(revoked) = &lease.revoked {
@@ -61,50 +54,61 @@ impl Naive {
         }
         let (ended, grace_over) =
             (self.ended_after(session), self.overdue_after(session) + session.policies.grace.get());
-        self.record_end(out, name, token, &Ending::Expired, ended);
+        self.record_end(name, token, &Ending::Expired, ended);
         self.empty_place(name, token, Some(grace_over));
     }
 
-    pub(super) fn end_offer(&mut self, out: &mut Applied, name: &ResourceName, token: Token) {
+    pub(super) fn end_offer(&mut self, name: &ResourceName, token: Token) {
         let Some(offer) = self.lease_mut(name, token).and_then(|lease| lease.offer.take()) else { return };
         if let Some(Ready { command, own_value: Some(_) }) = offer.ready
             && self.session(offer.to).is_some()
         {
             let (session, why) = (offer.to, WaitEnding::OfferEnded);
-            self.push_item(out, session, ItemKind::WaitEnded { command, why });
-            out.events.push(Event::WaitEnded { session, command, why });
+            self.push_item(session, ItemKind::WaitEnded { command, why });
+            self.out.events.push(Event::WaitEnded { session, command, why });
         }
-        self.push_item(out, offer.to, ItemKind::OfferEnded { resource: name.clone(), token });
+        self.push_item(offer.to, ItemKind::OfferEnded { resource: name.clone(), token });
     }
 
     pub(super) fn release(
         &mut self,
-        out: &mut Applied,
         id: SessionId,
         name: &ResourceName,
         token: Token,
         drained: bool,
     ) -> Result<Answer, Refusal> {
-        self.serve(out, [name.clone()]);
-        self.shown(out, name, token, id)?;
+        self.serve([name.clone()]);
+        self.shown(name, token, id)?;
         let Some(lease) = self.lease(name, token).filter(|lease| lease.session == id).cloned() else {
             return Err(self.not_holder(name, token));
         };
         if lease.revoked.is_some() {
             self.empty_place(name, token, Some(self.now));
         } else if let Some((to, ready)) = self.successor_at_release(&lease) {
-            self.pass_on(out, &lease, to, ready);
+            self.pass_on(&lease, to, ready);
         } else {
             let how = if drained { Ending::Drained } else { Ending::Released };
-            self.record_end(out, name, token, &how, self.now);
+            self.record_end(name, token, &how, self.now);
             self.empty_place(name, token, None);
         }
-        self.serve(out, [name.clone()]);
+        self.serve([name.clone()]);
         Ok(Answer::Released)
     }
 
     pub(super) fn not_holder(&self, name: &ResourceName, token: Token) -> Refusal {
         Refusal::NotHolder { resource: name.clone(), token, ended: self.how_it_ended(name, token) }
+    }
+
+    /// A lease that this session holds.
+    pub(super) fn held_mut(
+        &mut self,
+        id: SessionId,
+        name: &ResourceName,
+        token: Token,
+    ) -> Result<&mut Lease, Refusal> {
+        let refusal = self.not_holder(name, token);
+        let lease = self.lease_mut(name, token);
+        lease.filter(|lease| lease.session == id && lease.revoked.is_none()).ok_or(refusal)
     }
 
     fn not_current(&self, name: &ResourceName, token: Token) -> Refusal {
@@ -113,15 +117,15 @@ impl Naive {
 
     pub(super) fn write_register(
         &mut self,
-        out: &mut Applied,
         id: SessionId,
-        written: (&ResourceName, Token, &RegisterKey),
+        name: &ResourceName,
+        token: Token,
+        key: &RegisterKey,
         value: Option<&Value>,
         with_lease: bool,
     ) -> Result<Answer, Refusal> {
-        let (name, token, key) = written;
-        self.serve(out, [name.clone()]);
-        self.shown(out, name, token, id)?;
+        self.serve([name.clone()]);
+        self.shown(name, token, id)?;
         if self.lease(name, token).is_none_or(|lease| lease.revoked.is_some()) {
             return Err(self.not_current(name, token));
         }
@@ -137,22 +141,22 @@ impl Naive {
             self.registers.push(Register { resource, key, value, token, with_lease });
         }
         let (resource, key) = (name.clone(), key.clone());
-        out.events.push(Event::RegisterWritten { resource, key, token, removed: value.is_none() });
+        self.out.events.push(Event::RegisterWritten { resource, key, token, removed: value.is_none() });
         Ok(Answer::RegisterWritten)
     }
 
-    pub(super) fn operator(&mut self, out: &mut Applied, operator: &Operator) -> Reply {
+    pub(super) fn operator(&mut self, operator: &Operator) -> Reply {
         let done = match operator {
             Operator::AskRelease { resource, token, successor, by } => {
-                self.ask(out, resource, *token, successor.as_ref(), by)
+                self.ask(resource, *token, successor.as_ref(), by)
             }
             Operator::Revoke { resource, token, by, reason, now } => {
                 let how = Ending::Revoked { by: by.clone(), reason: reason.clone() };
-                self.revoke(out, resource, *token, &how, *now)
+                self.revoke(resource, *token, &how, *now)
             }
-            Operator::ChangeKind { resource, mode, by } => self.change_kind(out, resource, *mode, by),
+            Operator::ChangeKind { resource, mode, by } => self.change_kind(resource, *mode, by),
             Operator::ClearAlarm { resource, token, by, reason } => {
-                self.clear_alarm(out, resource, *token, by, reason)
+                self.clear_alarm(resource, *token, by, reason)
             }
         };
         done.unwrap_or_else(Reply::Refused)
@@ -164,13 +168,7 @@ impl Naive {
     }
 
     /// Refuses a token that was never granted, and keeps it in mind.
-    pub(super) fn shown(
-        &mut self,
-        out: &mut Applied,
-        name: &ResourceName,
-        token: Token,
-        id: SessionId,
-    ) -> Result<(), Refusal> {
+    pub(super) fn shown(&mut self, name: &ResourceName, token: Token, id: SessionId) -> Result<(), Refusal> {
         let newest = self.newest();
         if token.get() <= newest {
             return Ok(());
@@ -185,40 +183,38 @@ impl Naive {
             self.alarms.retain(|(alarmed, _)| alarmed != name);
             self.alarms.push((name.clone(), token));
             let by = self.session(id).expect("who shows it has a session").label.clone();
-            out.events.push(Event::AlarmRaised { resource: name.clone(), token, by });
+            self.out.events.push(Event::AlarmRaised { resource: name.clone(), token, by });
         }
         Err(Refusal::TokenAhead { resource: name.clone(), token, newest })
     }
 
     fn clear_alarm(
         &mut self,
-        out: &mut Applied,
         name: &ResourceName,
         token: Token,
         by: &Label,
         reason: &Reason,
     ) -> Result<Reply, Refusal> {
-        self.serve(out, [name.clone()]);
+        self.serve([name.clone()]);
         let raised = self.alarm(name);
         if raised != Some(token) {
             return Err(Refusal::NoSuchAlarm { resource: name.clone(), token, raised });
         }
         self.alarms.retain(|(alarmed, _)| alarmed != name);
         let (by, reason) = (by.clone(), reason.clone());
-        out.events.push(Event::AlarmCleared { resource: name.clone(), token, by, reason });
-        self.serve(out, [name.clone()]);
+        self.out.events.push(Event::AlarmCleared { resource: name.clone(), token, by, reason });
+        self.serve([name.clone()]);
         Ok(Reply::AlarmCleared)
     }
 
     fn ask(
         &mut self,
-        out: &mut Applied,
         name: &ResourceName,
         token: Option<Token>,
         successor: Option<&Successor>,
         by: &Label,
     ) -> Result<Reply, Refusal> {
-        self.serve(out, [name.clone()]);
+        self.serve([name.clone()]);
         let asked =
             |lease: &&Lease| lease.revoked.is_none() && token.is_none_or(|token| token == lease.token);
         let Some(lease) = self.leases_on(name).find(asked) else {
@@ -233,32 +229,31 @@ impl Naive {
         if asks < MAX_ASKS_PER_LEASE {
             let (successor, by) = (successor.cloned(), by.clone());
             let request = ItemKind::ReleaseRequested { resource: name.clone(), token, successor, by };
-            self.push_item(out, session, request);
+            self.push_item(session, request);
         }
         Ok(Reply::Asked { token, holder })
     }
 
     fn revoke(
         &mut self,
-        out: &mut Applied,
         name: &ResourceName,
         token: Token,
         how: &Ending,
         now: bool,
     ) -> Result<Reply, Refusal> {
-        self.serve(out, [name.clone()]);
+        self.serve([name.clone()]);
         let Some(lease) = self.lease(name, token).filter(|lease| now || lease.revoked.is_none()) else {
             return Err(self.not_current(name, token));
         };
         if lease.revoked.is_none() {
-            self.record_end(out, name, token, how, self.now);
+            self.record_end(name, token, how, self.now);
         }
         if now {
             self.empty_place(name, token, None);
         } else {
             self.hold_back(name, token, false);
         }
-        self.serve(out, [name.clone()]);
+        self.serve([name.clone()]);
         let waited_for = self.lease(name, token).and_then(|lease| lease.revoked.as_ref());
         Ok(Reply::Revoked {
             held_back: Millis::new(waited_for.map_or(0, |revoked| revoked.until - self.now)),
@@ -277,17 +272,11 @@ impl Naive {
         }
     }
 
-    fn change_kind(
-        &mut self,
-        out: &mut Applied,
-        name: &ResourceName,
-        mode: Mode,
-        by: &Label,
-    ) -> Result<Reply, Refusal> {
+    fn change_kind(&mut self, name: &ResourceName, mode: Mode, by: &Label) -> Result<Reply, Refusal> {
         if slots_of(mode).is_some_and(|slots| slots == 0 || slots > 10_000) {
             return Err(Refusal::BadRequest { what: BadRequest::BadSlots });
         }
-        self.serve(out, [name.clone()]);
+        self.serve([name.clone()]);
         let Some(known) = self.names.iter_mut().find(|known| known.name == *name) else {
             return Err(Refusal::NotHeld { resource: name.clone() });
         };
@@ -311,15 +300,15 @@ impl Naive {
         let reason = Reason::new("kind of the resource changed").expect("this text is short and plain");
         let how = Ending::Revoked { by: by.clone(), reason };
         for token in held {
-            self.record_end(out, name, token, &how, self.now);
+            self.record_end(name, token, &how, self.now);
             self.hold_back(name, token, true);
         }
         let mut touched = vec![name.clone()];
         for wait in waits {
-            self.end_wait(out, &wait, WaitEnding::KindChanged);
+            self.end_wait(&wait, WaitEnding::KindChanged);
             touched.extend(wait.requests.into_iter().map(|request| request.resource));
         }
-        self.serve(out, touched);
+        self.serve(touched);
         Ok(Reply::KindChanged)
     }
 }

@@ -29,7 +29,7 @@ use leasehold_core::{
 };
 
 /// Everything that is true, in vectors.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Naive {
     pub config: Config,
     pub epoch: u16,
@@ -55,6 +55,8 @@ pub struct Naive {
     pub version: u32,
     /// For how long nobody led, in all, as far as the log counts it.
     pub dark: u64,
+    /// What the entry that is being applied has done so far.
+    out: Applied,
 }
 
 #[derive(Debug, Clone)]
@@ -164,29 +166,11 @@ pub struct Past {
 
 impl Naive {
     pub fn new(config: Config) -> Self {
-        Self {
-            config,
-            epoch: 0,
-            counter: 0,
-            now: 0,
-            nothing_granted_until: None,
-            sessions: Vec::new(),
-            names: Vec::new(),
-            leases: Vec::new(),
-            waits: Vec::new(),
-            cooling: Vec::new(),
-            registers: Vec::new(),
-            alarms: Vec::new(),
-            alarmed: Vec::new(),
-            past: Vec::new(),
-            version: 1,
-            dark: 0,
-        }
+        Self { config, version: 1, ..Self::default() }
     }
 
     pub fn apply(&mut self, entry: &Entry) -> Applied {
         self.now = entry.at.get();
-        let mut out = Applied::default();
         // All renewals count first; then waiters that were passed over are served; only then is each renewal answered.
         let mut revived = Vec::new();
         let mut renewals = Vec::new();
@@ -202,7 +186,7 @@ impl Naive {
                 _ => {}
             }
         }
-        self.serve(&mut out, revived);
+        self.serve(revived);
         let answer = |(session, number, counted): (_, _, Result<(), Reply>)| match counted {
             Ok(()) => self.renewed(session, number),
             Err(reply) => reply,
@@ -213,34 +197,34 @@ impl Naive {
                 Command::Renew { .. } | Command::RenewPlain { .. } => {
                     renewals.next().expect("each renewal was answered")
                 }
-                other => self.command(&mut out, other),
+                other => self.command(other),
             };
-            out.replies.push(reply);
+            self.out.replies.push(reply);
         }
-        out
+        std::mem::take(&mut self.out)
     }
 
-    fn command(&mut self, out: &mut Applied, command: &Command) -> Reply {
+    fn command(&mut self, command: &Command) -> Reply {
         let reply = match command {
-            Command::Open(open) => self.open(out, open),
+            Command::Open(open) => self.open(open),
             Command::Attach(attach) => self.attach(attach),
             Command::Renew { .. } | Command::RenewPlain { .. } => {
                 unreachable!("renewals are applied before all others")
             }
             Command::Session(command) => {
-                self.session_command(out, command.session, command.sequence, Some(&command.op))
+                self.session_command(command.session, command.sequence, Some(&command.op))
             }
-            Command::NoRoom { session, sequence } => self.session_command(out, *session, *sequence, None),
-            Command::Operator(operator) => self.operator(out, operator),
-            Command::Tidy(due) => self.tidy(out, due),
-            Command::System(system) => self.system(out, system),
+            Command::NoRoom { session, sequence } => self.session_command(*session, *sequence, None),
+            Command::Operator(operator) => self.operator(operator),
+            Command::Tidy(due) => self.tidy(due),
+            Command::System(system) => self.system(system),
             Command::Detached { .. } => Reply::Done,
         };
         self.forget_unused();
         reply
     }
 
-    fn system(&mut self, out: &mut Applied, system: &System) -> Reply {
+    fn system(&mut self, system: &System) -> Reply {
         match system {
             System::Found(config) => {
                 if self.counter == 0 && self.names.is_empty() {
@@ -253,7 +237,7 @@ impl Naive {
             }
             System::Unserved { .. } => {}
             System::Unstamped { length } => self.dark += length.get(),
-            System::Rebooted => self.end_everything(out, &Ending::Rebooted),
+            System::Rebooted => self.end_everything(&Ending::Rebooted),
             System::Restored { epoch, wait } => {
                 self.epoch = self.epoch.max(epoch.get());
                 let newest = self.newest();
@@ -263,7 +247,7 @@ impl Naive {
                     (0, _) => None,
                     (wait, earlier) => Some((self.now + wait).max(earlier.unwrap_or(0))),
                 };
-                self.end_everything(out, &Ending::Restored);
+                self.end_everything(&Ending::Restored);
             }
         }
         Reply::Done
@@ -337,12 +321,12 @@ impl Naive {
         past.map(|past| past.how.clone())
     }
 
-    pub(crate) fn push_item(&mut self, out: &mut Applied, id: SessionId, kind: ItemKind) {
+    pub(crate) fn push_item(&mut self, id: SessionId, kind: ItemKind) {
         if let Some(session) = self.session_mut(id).filter(|session| session.kind == SessionKind::Streamed) {
             session.last_item += 1;
             let item = Item { number: ItemNumber::new(session.last_item), kind };
             session.unseen.push(item.clone());
-            out.items.push((id, item));
+            self.out.items.push((id, item));
         }
     }
 

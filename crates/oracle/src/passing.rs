@@ -6,73 +6,60 @@ use leasehold_core::answer::{BadRequest, LimitedThing};
 use leasehold_core::{Answer, Offer, Successor};
 
 impl Naive {
-    pub(super) fn offer(
-        &mut self,
-        out: &mut Applied,
-        id: SessionId,
-        offer: &Offer,
-    ) -> Result<Answer, Refusal> {
+    pub(super) fn offer(&mut self, id: SessionId, offer: &Offer) -> Result<Answer, Refusal> {
         let (name, token) = (&offer.resource, offer.token);
         if offer.length.get() > 86_400_000 {
             return Err(Refusal::BadRequest { what: BadRequest::TooLong });
         }
-        self.serve(out, [name.clone()]);
-        if self.lease(name, token).is_none_or(|lease| lease.session != id || lease.revoked.is_some()) {
-            return Err(self.not_holder(name, token));
-        }
+        self.serve([name.clone()]);
+        self.held_mut(id, name, token)?;
         let found = self.find_successor(name, &offer.to);
         let Some(to) = found.filter(|to| *to != id) else { return Err(Refusal::NoSuchSuccessor) };
-        self.end_offer(out, name, token);
+        self.end_offer(name, token);
         let until = self.now + offer.length.get();
         let from = self.session(id).expect("whoever offers lives").label.clone();
         self.lease_mut(name, token).expect("it is held").offer =
             Some(OfferMade { to, until, ready: None, told: false });
         let (resource, length) = (name.clone(), offer.length);
-        self.push_item(out, to, ItemKind::Offered { resource, token, from, length });
+        self.push_item(to, ItemKind::Offered { resource, token, from, length });
         Ok(Answer::Offered { to })
     }
 
     pub(super) fn show_draining(
         &mut self,
-        out: &mut Applied,
         id: SessionId,
-        shown: (&ResourceName, Token),
+        name: &ResourceName,
+        token: Token,
         in_flight: u32,
         within: Millis,
     ) -> Result<Answer, Refusal> {
-        let (name, token) = shown;
         if self.version < 2 {
             return Err(Refusal::NotYetInUse);
         }
         if within.get() > 86_400_000 {
             return Err(Refusal::BadRequest { what: BadRequest::TooLong });
         }
-        self.serve(out, [name.clone()]);
-        let (refusal, until) = (self.not_holder(name, token), self.now + within.get());
-        let lease = self.lease_mut(name, token);
-        let lease = lease.filter(|lease| lease.session == id && lease.revoked.is_none()).ok_or(refusal)?;
-        lease.draining = Some((in_flight, until));
+        self.serve([name.clone()]);
+        let until = self.now + within.get();
+        self.held_mut(id, name, token)?.draining = Some((in_flight, until));
         let resource = name.clone();
-        out.events.push(Event::DrainingShown { resource, token, session: id, in_flight, within });
+        self.out.events.push(Event::DrainingShown { resource, token, session: id, in_flight, within });
         Ok(Answer::DrainingShown)
     }
 
     pub(super) fn set_ready(
         &mut self,
-        out: &mut Applied,
         id: SessionId,
-        said: (&ResourceName, Token),
+        name: &ResourceName,
+        token: Token,
         ready: bool,
     ) -> Result<Answer, Refusal> {
-        let (name, token) = said;
         if self.version < 3 {
             return Err(Refusal::NotYetInUse);
         }
-        self.serve(out, [name.clone()]);
-        let (refusal, now) = (self.not_holder(name, token), self.now);
-        let ttl = self.session(id).expect("whoever asks lives").ttl.get();
-        let lease = self.lease_mut(name, token);
-        let lease = lease.filter(|lease| lease.session == id && lease.revoked.is_none()).ok_or(refusal)?;
+        self.serve([name.clone()]);
+        let (ttl, now) = (self.session(id).expect("whoever asks lives").ttl.get(), self.now);
+        let lease = self.held_mut(id, name, token)?;
         let before = lease.ready;
         lease.ready = match (before, ready) {
             (None, false) if now - lease.since <= ttl => Some(None),
@@ -81,7 +68,7 @@ impl Naive {
         };
         if lease.ready != before {
             let resource = name.clone();
-            out.events.push(Event::ReadySet { resource, token, session: id, ready });
+            self.out.events.push(Event::ReadySet { resource, token, session: id, ready });
         }
         Ok(Answer::ReadySet)
     }
@@ -99,14 +86,13 @@ impl Naive {
 
     pub(super) fn accept(
         &mut self,
-        out: &mut Applied,
         id: SessionId,
         number: CommandNumber,
-        accepted: (&ResourceName, Token),
+        name: &ResourceName,
+        token: Token,
         value: &Value,
     ) -> Result<Answer, Refusal> {
-        let (name, token) = accepted;
-        self.serve(out, [name.clone()]);
+        self.serve([name.clone()]);
         let no_offer = Refusal::NoOffer { resource: name.clone() };
         let Some(lease) = self.lease(name, token).cloned() else { return Err(no_offer) };
         let Some(offer) = lease.offer.as_ref().filter(|offer| offer.to == id) else { return Err(no_offer) };
@@ -136,7 +122,7 @@ impl Naive {
         if tell {
             let (resource, label) =
                 (name.clone(), self.session(id).expect("whoever accepts lives").label.clone());
-            self.push_item(out, holder, ItemKind::OfferAccepted { resource, token, by: id, label });
+            self.push_item(holder, ItemKind::OfferAccepted { resource, token, by: id, label });
         }
         Ok(Answer::Accepted { wait })
     }
@@ -164,11 +150,11 @@ impl Naive {
         self.is_live(offer.to).then_some((offer.to, ready))
     }
 
-    pub(super) fn pass_on(&mut self, out: &mut Applied, lease: &Lease, to: SessionId, ready: Ready) {
+    pub(super) fn pass_on(&mut self, lease: &Lease, to: SessionId, ready: Ready) {
         let (name, command) = (&lease.resource, ready.command);
         let request = Request { resource: name.clone(), mode: self.mode_of(lease) };
         self.lease_mut(name, lease.token).expect("it is released now").offer = None;
-        self.record_end(out, name, lease.token, &Ending::HandedOver { to }, self.now);
+        self.record_end(name, lease.token, &Ending::HandedOver { to }, self.now);
         self.empty_place(name, lease.token, None);
         let value = ready.own_value.unwrap_or_else(|| {
             let waits = |wait: &Wait| (wait.session, wait.command) == (to, command);
@@ -177,8 +163,8 @@ impl Naive {
         });
         let in_group = lease.shared && self.leases_on(name).next().is_some();
         let place = Place { slot: lease.slot, fence: in_group.then_some(lease.fence), takes: Vec::new() };
-        let grants = self.grant_all(out, to, command, &[request], &[place], &value);
-        self.push_item(out, to, ItemKind::WaitGranted { command, grants: grants.clone() });
-        out.events.push(Event::WaitGranted { session: to, command, grants });
+        let grants = self.grant_all(to, command, &[request], &[place], &value);
+        self.push_item(to, ItemKind::WaitGranted { command, grants: grants.clone() });
+        self.out.events.push(Event::WaitGranted { session: to, command, grants });
     }
 }

@@ -102,17 +102,17 @@ impl Naive {
     }
 
     /// Ends what is over on these resources and serves whoever is first, until nobody can be served.
-    pub(super) fn serve(&mut self, out: &mut Applied, names: impl IntoIterator<Item = ResourceName>) {
+    pub(super) fn serve(&mut self, names: impl IntoIterator<Item = ResourceName>) {
         let mut work: BTreeSet<ResourceName> = names.into_iter().collect();
         let mut reached = work.clone();
         while let Some(name) = work.pop_first() {
-            self.end_what_is_over(out, &name, &mut work);
+            self.end_what_is_over(&name, &mut work);
             while let Some(wait) = self.first_live(&name).cloned() {
                 for Request { resource, .. } in &wait.requests {
                     if reached.insert(resource.clone()) {
                         work.insert(resource.clone());
                     }
-                    self.end_what_is_over(out, resource, &mut work);
+                    self.end_what_is_over(resource, &mut work);
                 }
                 let first_everywhere = wait.requests.iter().all(|request| {
                     let first = self.first_live(&request.resource).expect("at least this one waits");
@@ -123,9 +123,9 @@ impl Naive {
                 let (true, Ok(places)) = (first_everywhere, places) else { break };
                 let (session, command) = (wait.session, wait.command);
                 self.waits.retain(|other| (other.session, other.command) != (session, command));
-                let grants = self.grant_all(out, session, command, &wait.requests, &places, &wait.value);
-                self.push_item(out, session, ItemKind::WaitGranted { command, grants: grants.clone() });
-                out.events.push(Event::WaitGranted { session, command, grants });
+                let grants = self.grant_all(session, command, &wait.requests, &places, &wait.value);
+                self.push_item(session, ItemKind::WaitGranted { command, grants: grants.clone() });
+                self.out.events.push(Event::WaitGranted { session, command, grants });
                 work.extend(wait.requests.iter().map(|r| r.resource.clone()).filter(|other| *other != name));
             }
         }
@@ -134,7 +134,6 @@ impl Naive {
 
     pub(super) fn grant_all(
         &mut self,
-        out: &mut Applied,
         session: SessionId,
         command: CommandNumber,
         requests: &[Request],
@@ -145,7 +144,7 @@ impl Naive {
         for (request, place) in requests.iter().zip(places) {
             let (token, resource) = (self.draw(), request.resource.clone());
             for taken in &place.takes {
-                self.record_end(out, &resource, *taken, &Ending::Taken { by: token }, self.now);
+                self.record_end(&resource, *taken, &Ending::Taken { by: token }, self.now);
                 self.empty_place(&resource, *taken, None);
             }
             let (fence, slot) = (place.fence.unwrap_or(token), place.slot);
@@ -169,7 +168,7 @@ impl Naive {
                 ready: None,
             });
             let grant = Grant { resource, token, fence, slot };
-            out.events.push(Event::Granted {
+            self.out.events.push(Event::Granted {
                 grant: grant.clone(),
                 shared: request.mode == Mode::Shared,
                 session,
@@ -189,12 +188,7 @@ impl Naive {
         }
     }
 
-    fn end_what_is_over(
-        &mut self,
-        out: &mut Applied,
-        name: &ResourceName,
-        work: &mut BTreeSet<ResourceName>,
-    ) {
+    fn end_what_is_over(&mut self, name: &ResourceName, work: &mut BTreeSet<ResourceName>) {
         let now = self.now;
         self.cooling.retain(|cooling| cooling.resource != *name || now <= cooling.until);
         let over = |lease: &&Lease| match &lease.revoked {
@@ -203,25 +197,25 @@ impl Naive {
         };
         let over: Vec<Token> = self.leases_on(name).filter(over).map(|lease| lease.token).collect();
         for token in over {
-            self.expire(out, name, token);
+            self.expire(name, token);
         }
         let stale = |lease: &&Lease| lease.offer.as_ref().is_some_and(|offer| now > offer.until);
         let stale: Vec<Token> = self.leases_on(name).filter(stale).map(|lease| lease.token).collect();
         for token in stale {
-            self.end_offer(out, name, token);
+            self.end_offer(name, token);
         }
         let over = |wait: &&Wait| now > wait.until || self.is_over(wait.session);
         let over: Vec<Wait> = self.queue(name).filter(over).cloned().collect();
         for wait in over {
-            self.end_wait(out, &wait, WaitEnding::TimedOut);
+            self.end_wait(&wait, WaitEnding::TimedOut);
             work.extend(wait.requests.into_iter().map(|request| request.resource));
         }
     }
 
-    pub(super) fn end_wait(&mut self, out: &mut Applied, wait: &Wait, why: WaitEnding) {
+    pub(super) fn end_wait(&mut self, wait: &Wait, why: WaitEnding) {
         let (session, command) = (wait.session, wait.command);
         self.waits.retain(|other| (other.session, other.command) != (session, command));
-        self.push_item(out, session, ItemKind::WaitEnded { command, why });
-        out.events.push(Event::WaitEnded { session, command, why });
+        self.push_item(session, ItemKind::WaitEnded { command, why });
+        self.out.events.push(Event::WaitEnded { session, command, why });
     }
 }

@@ -7,7 +7,7 @@ use leasehold_core::answer::{BadRequest, LimitedThing};
 use leasehold_core::{Attach, Due, HeldLease, Holdings, Op, Open, Sequence, Waited};
 
 impl Naive {
-    pub(super) fn open(&mut self, out: &mut Applied, open: &Open) -> Reply {
+    pub(super) fn open(&mut self, open: &Open) -> Reply {
         let same =
             self.sessions.iter().find(|session| session.nonce == open.nonce && !self.is_over(session.id));
         if let Some(session) = same {
@@ -45,7 +45,7 @@ impl Naive {
             last_item: 0,
             unseen: Vec::new(),
         });
-        out.events.push(Event::SessionOpened { session: id, label: open.label.clone() });
+        self.out.events.push(Event::SessionOpened { session: id, label: open.label.clone() });
         Reply::Opened(Opened { session: id, ttl: open.ttl, drift: self.config.drift, repeated: false })
     }
 
@@ -137,13 +137,7 @@ impl Naive {
     }
 
     /// A command of a session; nothing stands for one that there was no room for.
-    pub(super) fn session_command(
-        &mut self,
-        out: &mut Applied,
-        id: SessionId,
-        sequence: Sequence,
-        op: Option<&Op>,
-    ) -> Reply {
+    pub(super) fn session_command(&mut self, id: SessionId, sequence: Sequence, op: Option<&Op>) -> Reply {
         if self.is_over(id) {
             return Reply::Refused(Refusal::SessionEnded { session: id });
         }
@@ -184,37 +178,37 @@ impl Naive {
         }
         session.last_command = expected.get();
         if matches!(op, Some(Op::Close)) {
-            self.end_session(out, id, &Ending::SessionClosed, &mut usize::MAX.clone());
+            self.end_session(id, &Ending::SessionClosed, &mut usize::MAX.clone());
             return Reply::Closed;
         }
         let answer = match op {
-            Some(op) => self.op(out, id, expected, op),
+            Some(op) => self.op(id, expected, op),
             None => leasehold_core::Answer::Refused(Refusal::NoRoom),
         };
         let session = self.session(id).expect("only a close ends the own session");
         if session.kind == SessionKind::Plain {
             return Reply::Plain { number: expected, answer, renewal: RenewalNumber::new(session.renewal) };
         }
-        self.push_item(out, id, ItemKind::Answer { command: expected, answer });
+        self.push_item(id, ItemKind::Answer { command: expected, answer });
         Reply::Applied { number: expected }
     }
 
-    pub(super) fn tidy(&mut self, out: &mut Applied, due: &[Due]) -> Reply {
+    pub(super) fn tidy(&mut self, due: &[Due]) -> Reply {
         let mut budget = self.config.limits.tidy_leases.max(1);
         for due in due {
             match due {
                 Due::Session(id) if budget > 0 && self.session(*id).is_some() && self.is_over(*id) => {
-                    self.end_session(out, *id, &Ending::Expired, &mut budget);
+                    self.end_session(*id, &Ending::Expired, &mut budget);
                 }
                 Due::Session(_) => {}
-                Due::Resource(name) => self.serve(out, [name.clone()]),
+                Due::Resource(name) => self.serve([name.clone()]),
             }
         }
         Reply::Done
     }
 
     /// Its waits vanish, its leases end in the order of their names, then whoever waited for them is served.
-    pub(super) fn end_session(&mut self, out: &mut Applied, id: SessionId, how: &Ending, budget: &mut usize) {
+    pub(super) fn end_session(&mut self, id: SessionId, how: &Ending, budget: &mut usize) {
         let mut touched = Vec::new();
         for wait in self.waits.iter().filter(|wait| wait.session == id) {
             touched.extend(wait.requests.iter().map(|request| request.resource.clone()));
@@ -231,10 +225,10 @@ impl Naive {
             *budget -= 1;
             let revoked = self.lease(&name, token).expect("it was just listed").revoked.is_some();
             match how {
-                Ending::Expired => self.expire(out, &name, token),
+                Ending::Expired => self.expire(&name, token),
                 _ if revoked => self.empty_place(&name, token, Some(self.now)),
                 _ => {
-                    self.record_end(out, &name, token, how, self.now);
+                    self.record_end(&name, token, how, self.now);
                     self.empty_place(&name, token, (!how.is_voluntary()).then_some(self.now));
                 }
             }
@@ -242,17 +236,17 @@ impl Naive {
         }
         if self.leases.iter().all(|lease| lease.session != id) {
             self.sessions.retain(|session| session.id != id);
-            out.events.push(Event::SessionEnded { session: id });
+            self.out.events.push(Event::SessionEnded { session: id });
         }
-        self.serve(out, touched);
+        self.serve(touched);
     }
 
-    pub(super) fn end_everything(&mut self, out: &mut Applied, how: &Ending) {
+    pub(super) fn end_everything(&mut self, how: &Ending) {
         self.waits.clear();
         let ids: Vec<SessionId> = self.sessions.iter().map(|session| session.id).collect();
         for id in ids {
             let how = if self.is_over(id) { &Ending::Expired } else { how };
-            self.end_session(out, id, how, &mut usize::MAX.clone());
+            self.end_session(id, how, &mut usize::MAX.clone());
         }
     }
 }

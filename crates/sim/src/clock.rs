@@ -63,14 +63,9 @@ impl MachineClock {
         self.set_rates(now, self.usual);
     }
 
-    /// Both clocks stand still: somebody has stopped the machine from outside.
-    pub fn freeze(&mut self, now: u64) {
-        self.set_rates(now, (0, 0));
-    }
-
-    /// The machine sleeps: one clock runs on, the other stands still.
-    pub fn suspend(&mut self, now: u64) {
-        self.set_rates(now, (self.usual.0, 0));
+    /// The machine stands still: asleep, with one clock running on, or stopped from outside with both.
+    pub fn stop(&mut self, now: u64, with_both: bool) {
+        self.set_rates(now, (if with_both { 0 } else { self.usual.0 }, 0));
     }
 
     /// The usual rates again.
@@ -123,11 +118,11 @@ mod tests {
     #[test]
     fn in_suspend_one_clock_runs_on() {
         let mut clock = MachineClock::new(0, 0, 0, 0);
-        clock.suspend(1_000);
+        clock.stop(1_000, false);
         assert_eq!(clock.read(3_000), Reading { boot: 3_000, raw: 1_000 });
         clock.resume(3_000);
         assert_eq!(clock.read(4_000), Reading { boot: 4_000, raw: 2_000 });
-        clock.freeze(4_000);
+        clock.stop(4_000, true);
         assert_eq!(clock.read(9_000), Reading { boot: 4_000, raw: 2_000 });
         assert_eq!(clock.after(9_000, 1), u64::MAX);
     }

@@ -24,6 +24,7 @@ use leasehold_core::protocol::Changes;
 use leasehold_core::{Config, Entry, Item, Reply, ResourceName, SessionId, Token};
 
 use crate::check::sometimes::Sometimes;
+use crate::trace::MILLI;
 
 pub use event::{Asked, Event, Fault, RequestKey, Stopped, Told};
 
@@ -72,6 +73,13 @@ pub struct Place {
     pub resource: ResourceId,
     /// Which slot, if it has slots.
     pub slot: Option<u32>,
+}
+
+impl Place {
+    /// Whether the two are different slots.
+    pub fn is_apart(self, other: Self) -> bool {
+        matches!((self.slot, other.slot), (Some(one), Some(two)) if one != two)
+    }
 }
 
 /// Something with clocks, a process or a disk of its own.
@@ -173,8 +181,6 @@ pub struct Bounds {
     /// What clients count as the longest time that a write is under way.
     pub in_flight: u64,
 }
-
-const MILLI: u64 = 1_000_000;
 
 impl Default for Bounds {
     fn default() -> Self {
@@ -282,6 +288,14 @@ impl Record {
         let id = LogId(u16::try_from(self.logs.len()).expect("epochs run out first"));
         self.logs.push(Log { from: Some((from, index)), first: index + 1, ..Log::default() });
         id
+    }
+
+    /// Lives of the state with their names, the first one first.
+    pub fn lives(&self) -> impl DoubleEndedIterator<Item = (LogId, &Log)> {
+        self.logs
+            .iter()
+            .enumerate()
+            .map(|(number, log)| (LogId(u16::try_from(number).expect("begin_log counted them")), log))
     }
 
     /// A direct reply reached a client.

@@ -8,7 +8,7 @@ use crate::trace::Trace;
 use crate::world::{Totals, World};
 
 /// What a run came to.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Outcome {
     /// The seed.
     pub seed: u64,
@@ -36,17 +36,8 @@ pub fn run(plan: &Plan, trace: Trace, depth: Depth) -> Outcome {
     run.unwrap_or_else(|panic| {
         let words = panic.downcast_ref::<String>().cloned();
         let words = words.or_else(|| panic.downcast_ref::<&str>().map(|words| (*words).to_owned()));
-        Outcome {
-            seed: plan.seed,
-            hash: 0,
-            events: 0,
-            simulated: 0,
-            totals: Totals::default(),
-            violations: vec![format!("panic: {}", words.unwrap_or_else(|| "without words".to_owned()))],
-            excused: 0,
-            not_judged: 0,
-            sometimes: check::sometimes::Sometimes::default(),
-        }
+        let words = words.unwrap_or_else(|| "without words".to_owned());
+        Outcome { seed: plan.seed, violations: vec![format!("panic: {words}")], ..Outcome::default() }
     })
 }
 

@@ -53,15 +53,22 @@ pub struct Bounds {
     pub late: Duration,
 }
 
+/// What is run.
+#[derive(Debug, Clone, Default)]
+pub struct Programs {
+    /// The leasehold program, to serve with and to ask.
+    pub leasehold: PathBuf,
+    /// The replica, as it is to be copied.
+    pub replica: PathBuf,
+    /// This program, for replicas that do it wrong and for holders that are killed.
+    pub itself: PathBuf,
+}
+
 /// What is to be done.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// The leasehold program to serve with.
-    pub program: PathBuf,
-    /// The replica.
-    pub replica: PathBuf,
-    /// This program, for the naive replica and for holders that are killed.
-    pub itself: PathBuf,
+    /// What is run.
+    pub programs: Programs,
     /// Deploys as they should be.
     pub deploys: Lanes,
     /// Deploys done naively.
@@ -83,11 +90,9 @@ pub const REPLICAS: u32 = 3;
 
 impl Plan {
     /// All of it: a few minutes.
-    pub fn full(program: PathBuf, replica: PathBuf, itself: PathBuf) -> Self {
+    pub fn full(programs: Programs) -> Self {
         Self {
-            program,
-            replica,
-            itself,
+            programs,
             deploys: Lanes { lanes: 10, each: 5 },
             naive: Lanes { lanes: 5, each: 2 },
             kills: 20,
@@ -103,7 +108,7 @@ impl Plan {
     }
 
     /// Small, for the tests: the bounds on time are loose, those on work are the same.
-    pub fn quick(program: PathBuf, replica: PathBuf, itself: PathBuf) -> Self {
+    pub fn quick(programs: Programs) -> Self {
         Self {
             deploys: Lanes { lanes: 3, each: 1 },
             naive: Lanes { lanes: 1, each: 1 },
@@ -116,7 +121,7 @@ impl Plan {
                 median: Duration::from_secs(2),
                 late: Duration::from_secs(10),
             },
-            ..Self::full(program, replica, itself)
+            ..Self::full(programs)
         }
     }
 }
@@ -126,7 +131,7 @@ impl Plan {
 /// # Errors
 /// When the service or a replica does not do what it is asked to at all.
 pub fn run(plan: &Plan) -> Result<Report> {
-    let mut service = Service::start(&plan.program)?;
+    let mut service = Service::start(&plan.programs.leasehold)?;
     let progress = Progress::new(plan);
     let (deploys, naive, kills) = thread::scope(|scope| {
         let (service, progress) = (&service, &progress);

@@ -12,25 +12,21 @@ pub mod proxy;
 pub mod report;
 pub mod right;
 
-use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
+use crate::deploys::Programs;
 use crate::deploys::service::Service;
 use report::Report;
 
 /// What is to be done.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// The leasehold program, to serve with and to ask.
-    pub program: PathBuf,
-    /// The replica of the deploy that is done right.
-    pub replica: PathBuf,
-    /// This program, for the replicas of the incident.
-    pub itself: PathBuf,
+    /// What is run.
+    pub programs: Programs,
     /// The ttl of the replicas of the incident.
     pub ttl: Duration,
     /// How long a replica takes to be ready.
@@ -45,11 +41,9 @@ pub struct Plan {
 
 impl Plan {
     /// As it was: half a minute.
-    pub fn full(program: PathBuf, replica: PathBuf, itself: PathBuf) -> Self {
+    pub fn full(programs: Programs) -> Self {
         Self {
-            program,
-            replica,
-            itself,
+            programs,
             ttl: Duration::from_secs(3),
             warm_up: Duration::from_secs(8),
             item: Duration::from_secs(2),
@@ -59,12 +53,12 @@ impl Plan {
     }
 
     /// The same in a few seconds, with the same bounds.
-    pub fn quick(program: PathBuf, replica: PathBuf, itself: PathBuf) -> Self {
+    pub fn quick(programs: Programs) -> Self {
         Self {
             ttl: Duration::from_secs(1),
             warm_up: Duration::from_secs(1),
             item: Duration::from_millis(300),
-            ..Self::full(program, replica, itself)
+            ..Self::full(programs)
         }
     }
 }
@@ -74,7 +68,7 @@ impl Plan {
 /// # Errors
 /// When the service or a replica does not do what it is asked to at all.
 pub fn run(plan: &Plan) -> Result<Report> {
-    let mut service = Service::start(&plan.program)?;
+    let mut service = Service::start(&plan.programs.leasehold)?;
     let incident = incident::run(plan, &service)?;
     let right = right::run(plan, &service)?;
     service.stop()?;
@@ -83,7 +77,7 @@ pub fn run(plan: &Plan) -> Result<Report> {
 
 /// What `leasehold` prints.
 pub(crate) fn ask(plan: &Plan, service: &Service, words: &[&str]) -> Result<String> {
-    let output = Command::new(&plan.program)
+    let output = Command::new(&plan.programs.leasehold)
         .args(words)
         .env("LEASEHOLD_STORE", service.url())
         .output()

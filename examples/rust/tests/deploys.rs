@@ -7,8 +7,8 @@ use serde_json::Value;
 
 #[test]
 fn a_deploy_loses_no_work_and_the_naive_one_is_without_a_leader_for_its_warm_up_at_least() {
-    let out = Command::new(env!("CARGO_BIN_EXE_deploys"))
-        .arg("--program")
+    let out = Command::new(env!("CARGO_BIN_EXE_staged"))
+        .args(["deploys", "--program"])
         .arg(leasehold_kit::leasehold().unwrap())
         .args(["--quick", "--json"])
         .output()

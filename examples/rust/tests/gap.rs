@@ -12,8 +12,8 @@ fn an_incident_is_split_into_its_causes_and_a_good_deploy_has_no_gap() {
     let leasehold = leasehold_kit::leasehold().unwrap();
     let mut report = Value::Null;
     for _ in 0..TRIES {
-        let out = Command::new(env!("CARGO_BIN_EXE_gap"))
-            .arg("--program")
+        let out = Command::new(env!("CARGO_BIN_EXE_staged"))
+            .args(["gap", "--program"])
             .arg(&leasehold)
             .args(["--quick", "--json"])
             .output()

@@ -46,9 +46,6 @@ struct RunArgs {
     /// Where the peers were installed
     #[arg(long, default_value = "target/tools/peers")]
     tools: PathBuf,
-    /// Where data goes; on a disk [default: the system's temporary directory]
-    #[arg(long)]
-    data: Option<PathBuf>,
     /// Beside ourselves
     #[arg(long, value_enum, value_delimiter = ',')]
     peers: Vec<Peer>,
@@ -58,21 +55,14 @@ struct RunArgs {
     /// Only with so many nodes
     #[arg(long, value_delimiter = ',')]
     nodes: Vec<usize>,
-    /// Times each is measured
-    #[arg(long, default_value_t = 3)]
-    repeats: usize,
     /// Small and short, to test the harness itself
     #[arg(long)]
     quick: bool,
-    /// Keep results here
-    #[arg(long, default_value = "target/bench/results.jsonl")]
-    results: PathBuf,
     /// Begin anew
     #[arg(long)]
     fresh: bool,
-    /// A system that could not be had, and why, for the report
-    #[arg(long, value_name = "NAME=WHY", value_parser = named)]
-    not_at_hand: Vec<(String, String)>,
+    #[command(flatten)]
+    about: AboutArgs,
     /// Write the report, its plots and the raw results into this directory
     #[arg(long, value_name = "DIR")]
     report: Option<PathBuf>,
@@ -83,21 +73,34 @@ struct RunArgs {
 
 #[derive(Debug, clap::Args)]
 struct ReportArgs {
-    /// What a run kept, or the benchmarks.json of a report
+    #[command(flatten)]
+    about: AboutArgs,
+    /// Where the report, its plots and the raw results go
+    #[arg(value_name = "DIR")]
+    report: PathBuf,
+}
+
+/// What a report says, measured now or before.
+#[derive(Debug, clap::Args)]
+struct AboutArgs {
+    /// Where results are kept; to write a report again, also the benchmarks.json of another
     #[arg(long, default_value = "target/bench/results.jsonl")]
     results: PathBuf,
-    /// Where data went [default: the system's temporary directory]
+    /// Where data goes, or went; on a disk [default: the system's temporary directory]
     #[arg(long)]
     data: Option<PathBuf>,
-    /// Times each was to be measured
+    /// Times each is measured
     #[arg(long, default_value_t = 3)]
     repeats: usize,
     /// A system that could not be had, and why
     #[arg(long, value_name = "NAME=WHY", value_parser = named)]
     not_at_hand: Vec<(String, String)>,
-    /// Where the report, its plots and the raw results go
-    #[arg(value_name = "DIR")]
-    report: PathBuf,
+}
+
+impl AboutArgs {
+    fn data(&self) -> PathBuf {
+        self.data.clone().unwrap_or_else(std::env::temp_dir)
+    }
 }
 
 fn named(text: &str) -> Result<(String, String), String> {
@@ -125,28 +128,28 @@ fn main() -> ExitCode {
 
 /// Says whether everything was measured.
 fn measure(args: &RunArgs) -> Result<bool> {
-    if args.fresh && args.results.exists() {
-        std::fs::remove_file(&args.results)?;
+    if args.fresh && args.about.results.exists() {
+        std::fs::remove_file(&args.about.results)?;
     }
-    let mut kept = Kept::open(&args.results)?;
+    let mut kept = Kept::open(&args.about.results)?;
     let plan = Plan {
         peers: peers(&args.peers),
         letters: args.workloads.iter().map(char::to_ascii_uppercase).collect(),
         nodes: args.nodes.clone(),
-        repeats: args.repeats,
+        repeats: args.about.repeats,
         quick: args.quick,
     };
     let tools = Tools {
         program: std::path::absolute(&args.program)?,
         installed: std::path::absolute(&args.tools)?,
-        data: args.data.clone().unwrap_or_else(std::env::temp_dir),
+        data: args.about.data(),
     };
     let load = std::env::current_exe().context("this program has no path")?;
     let machine = Machine::look(&tools.data)?;
     let contest = Contest { plan, tools, load };
     run(&contest, &mut kept)?;
     if let Some(place) = &args.report {
-        let about = About { machine: &machine, plan: &contest.plan, not_at_hand: &args.not_at_hand };
+        let about = About { machine: &machine, plan: &contest.plan, not_at_hand: &args.about.not_at_hand };
         report::write(place, &about, &kept.lines)?;
     }
     if args.json {
@@ -160,16 +163,9 @@ fn measure(args: &RunArgs) -> Result<bool> {
 
 /// The machine is looked at now: it has to be the one of the results.
 fn write_again(args: &ReportArgs) -> Result<()> {
-    let lines = read(&args.results)?;
-    let data = args.data.clone().unwrap_or_else(std::env::temp_dir);
-    let machine = Machine::look(&data)?;
-    let plan = Plan {
-        peers: peers(&[]),
-        letters: Vec::new(),
-        nodes: Vec::new(),
-        repeats: args.repeats,
-        quick: false,
-    };
-    let about = About { machine: &machine, plan: &plan, not_at_hand: &args.not_at_hand };
+    let lines = read(&args.about.results)?;
+    let machine = Machine::look(&args.about.data())?;
+    let plan = Plan { repeats: args.about.repeats, ..Plan::default() };
+    let about = About { machine: &machine, plan: &plan, not_at_hand: &args.about.not_at_hand };
     report::write(&args.report, &about, &lines)
 }

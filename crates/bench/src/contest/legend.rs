@@ -1,17 +1,17 @@
-//! What a reader has to know before the tables: what they were measured on, and why something is missing.
+//! What a reader has to know beside the table: what it was measured on, and why something is missing.
 //!
-//! Promises: sizes of samples are those of the plan and the workloads themselves, and every gap in a table has a reason here.
+//! Promises: every gap in the table has a reason here.
 
 use std::fmt::Write as _;
 
 use super::medians::{self, Cell, Median};
 use super::quiet;
-use super::report::{About, one_line, peers_of, title};
-use super::shown::{LESS_DURABLE, number};
+use super::report::{About, one_line, peers_of};
+use super::shown::number;
 use crate::peers::Peer;
 use crate::workloads::Work;
 
-/// The machine, the systems and the samples.
+/// The machine and the systems.
 pub(super) fn setting(text: &mut String, about: &About<'_>, cells: &[Cell<'_>]) {
     let machine = about.machine;
     // Writing into a string does not fail.
@@ -33,12 +33,6 @@ pub(super) fn setting(text: &mut String, about: &About<'_>, cells: &[Cell<'_>]) 
             quiet::LONGEST.as_secs()
         );
     }
-    systems(text, about, cells);
-    durability(text, cells);
-    samples(text, about, cells);
-}
-
-fn systems(text: &mut String, about: &About<'_>, cells: &[Cell<'_>]) {
     text.push_str("| system | version | settings and recipe |\n|---|---|---|\n");
     for peer in peers_of(cells) {
         let lines = cells.iter().filter(|cell| cell.peer == peer).flat_map(|cell| &cell.lines);
@@ -51,42 +45,6 @@ fn systems(text: &mut String, about: &About<'_>, cells: &[Cell<'_>]) {
     }
     for (name, why) in about.not_at_hand {
         let _ = writeln!(text, "| {name} | not at hand | {} |", one_line(why));
-    }
-    text.push('\n');
-}
-
-fn durability(text: &mut String, cells: &[Cell<'_>]) {
-    text.push_str(
-        "Where an operation is when it is answered (with one node, the quorum is that node):\n\n\
-         | system | acquire or release | renewal |\n|---|---|---|\n",
-    );
-    for peer in peers_of(cells) {
-        let sign = if peer.renewals_are_weaker() { LESS_DURABLE } else { "" };
-        let (acquires, renewals) = (peer.acquires_reach().words(), peer.renewals_reach().words());
-        let _ = writeln!(text, "| {} | {acquires} | {renewals}{sign} |", peer.name());
-    }
-    text.push('\n');
-}
-
-fn samples(text: &mut String, about: &About<'_>, cells: &[Cell<'_>]) {
-    let (warm_up_ms, window_ms) = about.plan.times();
-    let _ = writeln!(
-        text,
-        "Every measurement was made {} times, systems in turn. One repeat is:\n\n| | | one repeat |\n|---|---|---|",
-        about.planned(cells)
-    );
-    let mut rows: Vec<(char, String)> = Vec::new();
-    for cell in cells {
-        let of_window =
-            || format!("what ends in a window of {window_ms} ms, behind a warm-up of {warm_up_ms} ms");
-        let row = (cell.work.letter(), cell.work.sample().unwrap_or_else(of_window));
-        if !rows.contains(&row) {
-            rows.push(row);
-        }
-    }
-    rows.sort_by_key(|(letter, _)| *letter);
-    for (letter, sample) in rows {
-        let _ = writeln!(text, "| {letter} | {} | {sample} |", title(letter));
     }
     text.push('\n');
 }

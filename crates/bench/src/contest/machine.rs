@@ -1,13 +1,11 @@
 //! The machine that it was measured on, and how long its disk takes.
 
 use std::fmt;
-use std::io::Write as _;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
-use crate::clock::now_ns;
-use crate::workloads::figures::micros;
+use super::quiet::Quiet;
 
 /// What figures depend on.
 #[derive(Debug, Clone)]
@@ -20,11 +18,6 @@ pub struct Machine {
     file_system: String,
     sync_p50_us: f64,
 }
-
-/// Writes of which the median is taken.
-const SYNCS: usize = 200;
-/// What is overwritten each time, as a log does.
-const BLOCK: [u8; 4096] = [1; 4096];
 
 impl Machine {
     /// Looks at it. The disk is that of a directory.
@@ -42,7 +35,8 @@ impl Machine {
         let whole = data.canonicalize().unwrap_or_else(|_| data.to_owned());
         let file_system = file_system(&mounts, &whole).unwrap_or("an unknown file system").to_owned();
         let memory_gib = memory_gib(&memory).unwrap_or(0.0);
-        Ok(Self { cores, processor, memory_gib, kernel, file_system, sync_p50_us: sync_p50_us(data)? })
+        let sync_p50_us = Quiet::open(data)?.look()?;
+        Ok(Self { cores, processor, memory_gib, kernel, file_system, sync_p50_us })
     }
 
     /// How many it computes with.
@@ -68,25 +62,6 @@ fn file_system<'a>(mounts: &'a str, place: &Path) -> Option<&'a str> {
     });
     let below = mounted.filter(|(mount, _)| place.starts_with(mount));
     below.max_by_key(|(mount, _)| mount.len()).map(|(_, kind)| kind)
-}
-
-fn sync_p50_us(data: &Path) -> Result<f64> {
-    use std::os::unix::fs::FileExt as _;
-    let mut file = tempfile::tempfile_in(data)
-        .with_context(|| format!("nothing can be written in {}", data.display()))?;
-    for _ in 0..SYNCS {
-        file.write_all(&BLOCK)?;
-    }
-    file.sync_all()?;
-    let mut took = Vec::with_capacity(SYNCS);
-    for place in 0..SYNCS as u64 {
-        let begun = now_ns();
-        file.write_all_at(&BLOCK, place * BLOCK.len() as u64)?;
-        file.sync_data()?;
-        took.push(now_ns() - begun);
-    }
-    took.sort_unstable();
-    Ok(micros(took[SYNCS / 2]))
 }
 
 impl fmt::Display for Machine {

@@ -1,10 +1,11 @@
 //! Repeats of one measurement put together: the median, and the range beside it.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use super::results::{Line, Outcome};
 use crate::peers::Peer;
-use crate::workloads::Work;
+use crate::workloads::{Figures, Work};
 
 /// One figure over all repeats.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -55,6 +56,11 @@ impl Cell<'_> {
         of_lines(self.lines.iter().copied(), name)
     }
 
+    /// The names of all figures that a repeat has.
+    pub fn names(&self) -> BTreeSet<&str> {
+        self.lines.iter().filter_map(|line| line.figures()).flat_map(Figures::names).collect()
+    }
+
     /// Why repeats have no figures, one reason for each that has none.
     pub fn failures(&self) -> Vec<&str> {
         let failed = self.lines.iter().filter_map(|line| match &line.outcome {
@@ -67,11 +73,7 @@ impl Cell<'_> {
 
 /// A figure over those of some results that have it.
 pub fn of_lines<'a>(lines: impl Iterator<Item = &'a Line>, name: &str) -> Option<Median> {
-    let values = lines.filter_map(|line| match &line.outcome {
-        Outcome::Measured(figures) => figures.get(name),
-        Outcome::Failed(_) => None,
-    });
-    Median::of(values.collect())
+    Median::of(lines.filter_map(|line| line.figures()?.get(name)).collect())
 }
 
 /// Lines by what was measured, in the order of their first appearance.
@@ -106,9 +108,9 @@ pub fn table(lines: &[Line]) -> String {
             if cell.nodes == 1 { " " } else { "s" },
             cell.work.size()
         );
-        for (name, unit) in cell.work.shown() {
+        for name in cell.names() {
             if let Some(Median { middle, least, most, .. }) = cell.figure(name) {
-                let _ = write!(text, " {unit} {middle:.1} ({least:.1}..{most:.1})");
+                let _ = write!(text, " {name} {middle:.1} ({least:.1}..{most:.1})");
             }
         }
         if let Some(why) = cell.failures().first() {

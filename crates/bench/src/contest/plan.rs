@@ -4,7 +4,7 @@ use crate::peers::Peer;
 use crate::workloads::{Connections, Work};
 
 /// What is measured.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Plan {
     /// Which systems, ourselves among them.
     pub peers: Vec<Peer>,
@@ -115,9 +115,7 @@ mod tests {
     #[test]
     fn a_restart_is_never_measured_without_the_leases_that_it_is_measured_with() {
         let works = |letters: &[char]| {
-            let plan =
-                Plan { peers: vec![], letters: letters.to_vec(), nodes: vec![], repeats: 1, quick: false };
-            plan.groups().concat()
+            Plan { letters: letters.to_vec(), repeats: 1, ..Plan::default() }.groups().concat()
         };
         let (leases, session_each) = (1_000_000, false);
         assert_eq!(works(&['I']), [Work::Many { leases, session_each }, Work::Restart { leases }]);

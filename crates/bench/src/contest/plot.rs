@@ -1,15 +1,15 @@
-//! Plots: one line for each system, the number of clients to the right, operations per second upwards, both by powers.
+//! The plot: one line for each system, the number of clients to the right, cycles per second upwards, both by powers.
 //!
-//! Promises: plots of one workload have the same scales, so that one can be laid beside the other, and a point shows the range of its repeats.
+//! Promises: those of one node and of three have the same scales, so that one can be laid beside the other, and a point shows the range of its
+//! repeats.
 
 use std::fmt::Write as _;
 
 use super::medians::{Cell, Median};
-use super::shown::{LESS_DURABLE, mark, number};
+use super::shown::number;
 use crate::peers::Peer;
-use crate::peers::durability::Reached;
 use crate::workloads::figures::as_f64;
-use crate::workloads::{Connections, SHARED, Work};
+use crate::workloads::{Connections, Work};
 
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 320.0;
@@ -17,8 +17,8 @@ const LEFT: f64 = 96.0;
 const TOP: f64 = 36.0;
 /// Room for the names.
 const RIGHT: f64 = 146.0;
-/// Room for sizes, the title of their axis and a note.
-const BOTTOM: f64 = 74.0;
+/// Room for sizes and the title of their axis.
+const BOTTOM: f64 = 54.0;
 /// Between two names that would lie on each other.
 const APART: f64 = 13.0;
 
@@ -38,88 +38,39 @@ pub struct Plot {
     pub svg: String,
 }
 
-/// What plots have in common that are laid beside each other.
-struct Kind {
-    file: &'static str,
-    title: fn(&str) -> String,
-    right: &'static str,
-    up: &'static str,
-    size: fn(Work) -> Option<usize>,
-    /// Plots of the same workload have one scale.
-    letter: char,
-}
-
-const KINDS: [Kind; 3] = [
-    Kind {
-        file: "benchmarks-a",
-        title: |nodes| format!("acquire and release, {nodes}, clients with connections of their own"),
-        right: "clients",
-        up: "cycles a second",
-        size: |work| match work {
-            Work::Cycles { clients, connections: Connections::Own } => Some(clients),
-            _ => None,
-        },
-        letter: 'A',
-    },
-    Kind {
-        file: "benchmarks-a-shared",
-        title: |nodes| format!("acquire and release, {nodes}, clients over {SHARED} connections together"),
-        right: "clients",
-        up: "cycles a second",
-        size: |work| match work {
-            Work::Cycles { clients, connections: Connections::Shared } => Some(clients),
-            _ => None,
-        },
-        letter: 'A',
-    },
-    Kind {
-        file: "benchmarks-b",
-        title: |nodes| format!("renewals, {nodes}"),
-        right: "sessions",
-        up: "renewals a second",
-        size: |work| match work {
-            Work::Renewals { sessions } => Some(sessions),
-            _ => None,
-        },
-        letter: 'B',
-    },
-];
-
 /// All that can be drawn.
 pub fn all(cells: &[Cell<'_>]) -> Vec<Plot> {
+    let scale = Scale::of(cells.iter().filter_map(point));
     let mut plots = Vec::new();
-    for kind in &KINDS {
-        let scale = Scale::of(cells.iter().filter(|cell| cell.work.letter() == kind.letter));
-        for nodes in [1, 3] {
-            let lines = lines(cells, nodes, kind.size);
-            if lines.iter().any(|line| line.points.len() > 1) {
-                let title = (kind.title)(if nodes == 1 { "one node" } else { "three nodes" });
-                let svg = draw(kind, &title, &scale, &lines);
-                plots.push(Plot { file: format!("{}-{nodes}.svg", kind.file), title, svg });
-            }
+    for (nodes, on) in [(1, "one node"), (3, "three nodes")] {
+        let lines = lines(cells.iter().filter(|cell| cell.nodes == nodes));
+        if lines.iter().any(|line| line.points.len() > 1) {
+            let title = format!("acquire and release, {on}, clients with connections of their own");
+            let svg = draw(&title, &scale, &lines);
+            plots.push(Plot { file: format!("benchmarks-a-{nodes}.svg"), title, svg });
         }
     }
     plots
 }
 
+/// How many clients, and their cycles a second.
+fn point(cell: &Cell<'_>) -> Option<(f64, Median)> {
+    let Work::Cycles { clients, connections: Connections::Own } = cell.work else { return None };
+    Some((as_f64(clients), cell.figure("per_second")?))
+}
+
 /// The line of one system.
 struct Series {
     peer: Peer,
-    sign: &'static str,
     points: Vec<(f64, Median)>,
 }
 
-fn lines(cells: &[Cell<'_>], nodes: usize, size: fn(Work) -> Option<usize>) -> Vec<Series> {
+fn lines<'a>(cells: impl Iterator<Item = &'a Cell<'a>>) -> Vec<Series> {
     let mut lines: Vec<Series> = Vec::new();
-    for cell in cells.iter().filter(|cell| cell.nodes == nodes) {
-        let (Some(size), Some(median)) = (size(cell.work), cell.figure("per_second")) else { continue };
-        let point = (as_f64(size), median);
-        match lines.iter_mut().find(|line| line.peer == cell.peer) {
+    for (peer, point) in cells.filter_map(|cell| Some((cell.peer, point(cell)?))) {
+        match lines.iter_mut().find(|line| line.peer == peer) {
             Some(line) => line.points.push(point),
-            None => {
-                let sign = mark(cell.peer, cell.work, "per_second");
-                lines.push(Series { peer: cell.peer, sign, points: vec![point] });
-            }
+            None => lines.push(Series { peer, points: vec![point] }),
         }
     }
     for line in &mut lines {
@@ -136,12 +87,10 @@ struct Scale {
 }
 
 impl Scale {
-    fn of<'a>(cells: impl Iterator<Item = &'a Cell<'a>>) -> Self {
+    fn of(points: impl Iterator<Item = (f64, Median)>) -> Self {
         let (mut right, mut least, mut most) = (2.0_f64, f64::MAX, 10.0_f64);
-        for cell in cells {
-            let size = KINDS.iter().find_map(|kind| (kind.size)(cell.work));
-            let (Some(size), Some(median)) = (size, cell.figure("per_second")) else { continue };
-            (right, least, most) = (right.max(as_f64(size)), least.min(median.least), most.max(median.most));
+        for (clients, median) in points {
+            (right, least, most) = (right.max(clients), least.min(median.least), most.max(median.most));
         }
         let high = most.log10().ceil();
         Self { right, low: least.max(1.0).log10().floor().min(high - 1.0), high }
@@ -157,7 +106,7 @@ impl Scale {
 }
 
 /// One plot.
-fn draw(kind: &Kind, title: &str, scale: &Scale, lines: &[Series]) -> String {
+fn draw(title: &str, scale: &Scale, lines: &[Series]) -> String {
     let (full, total) = (LEFT + WIDTH + RIGHT, TOP + HEIGHT + BOTTOM);
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {full} {total}\" font-family=\"sans-serif\" font-size=\"12\">\n\
@@ -166,7 +115,7 @@ fn draw(kind: &Kind, title: &str, scale: &Scale, lines: &[Series]) -> String {
          <text x=\"{LEFT}\" y=\"20\" font-weight=\"bold\">{title}</text>\n\
          <rect x=\"{LEFT}\" y=\"{TOP}\" width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"none\" stroke=\"#999\"/>\n"
     );
-    axes(&mut svg, kind, scale, lines);
+    axes(&mut svg, scale, lines);
     // From above to below, so that names that are moved apart keep the order of their lines.
     let end = |line: &Series| line.points.last().map_or(0.0, |(_, rate)| rate.middle);
     let mut ordered: Vec<&Series> = lines.iter().collect();
@@ -175,20 +124,11 @@ fn draw(kind: &Kind, title: &str, scale: &Scale, lines: &[Series]) -> String {
     for (number, line) in ordered.into_iter().enumerate() {
         series(&mut svg, line, scale, as_f64(number) * ASIDE, &mut taken);
     }
-    if lines.iter().any(|line| !line.sign.is_empty()) {
-        // Writing into a string does not fail.
-        let _ = writeln!(
-            svg,
-            "<text x=\"{LEFT}\" y=\"{:.1}\" fill=\"#333\">{LESS_DURABLE} answered when it is {}; the others when it is on disk</text>",
-            TOP + HEIGHT + 60.0,
-            Reached::LeaderMemory.words()
-        );
-    }
     svg.push_str("</svg>\n");
     svg
 }
 
-fn axes(svg: &mut String, kind: &Kind, scale: &Scale, lines: &[Series]) {
+fn axes(svg: &mut String, scale: &Scale, lines: &[Series]) {
     let mut power = scale.low;
     while power <= scale.high {
         let (value, at) = (10_f64.powf(power), scale.y(10_f64.powf(power)));
@@ -218,11 +158,9 @@ fn axes(svg: &mut String, kind: &Kind, scale: &Scale, lines: &[Series]) {
     let (middle, centre) = (LEFT + WIDTH / 2.0, TOP + HEIGHT / 2.0);
     let _ = writeln!(
         svg,
-        "<text x=\"{middle}\" y=\"{:.1}\" text-anchor=\"middle\">{} (logarithmic)</text>\n\
-         <text x=\"18\" y=\"{centre}\" text-anchor=\"middle\" transform=\"rotate(-90 18 {centre})\">{} (logarithmic)</text>",
-        TOP + HEIGHT + 38.0,
-        kind.right,
-        kind.up
+        "<text x=\"{middle}\" y=\"{:.1}\" text-anchor=\"middle\">clients (logarithmic)</text>\n\
+         <text x=\"18\" y=\"{centre}\" text-anchor=\"middle\" transform=\"rotate(-90 18 {centre})\">cycles a second (logarithmic)</text>",
+        TOP + HEIGHT + 38.0
     );
 }
 
@@ -257,10 +195,9 @@ fn series(svg: &mut String, line: &Series, scale: &Scale, aside: f64, taken: &mu
     taken.push(at);
     let _ = writeln!(
         svg,
-        "<text x=\"{:.1}\" y=\"{at:.1}\" fill=\"{colour}\">{}{}</text>",
+        "<text x=\"{:.1}\" y=\"{at:.1}\" fill=\"{colour}\">{}</text>",
         scale.x(*size) + NAME_ASIDE,
-        line.peer.name(),
-        line.sign
+        line.peer.name()
     );
 }
 
@@ -274,21 +211,18 @@ mod tests {
         all(&cells(lines))
     }
 
-    fn lines(peer: Peer, nodes: usize, work: fn(usize) -> Work, rates: &[(usize, f64)]) -> Vec<Line> {
-        let line = |(size, rate): &(usize, f64)| {
-            Line::made_up(peer, nodes, 0, work(*size), &[("per_second", *rate)])
+    fn lines(peer: Peer, nodes: usize, rates: &[(usize, f64)]) -> Vec<Line> {
+        let line = |(clients, rate): &(usize, f64)| {
+            let work = Work::Cycles { clients: *clients, connections: Connections::Own };
+            Line::made_up(peer, nodes, 0, work, &[("per_second", *rate)])
         };
         rates.iter().map(line).collect()
     }
 
-    fn own(clients: usize) -> Work {
-        Work::Cycles { clients, connections: Connections::Own }
-    }
-
     #[test]
     fn names_of_lines_that_end_together_are_apart() {
-        let one = lines(Peer::Leasehold, 1, own, &[(1, 10.0), (64, 1000.0)]);
-        let plots = drawn(&[one, lines(Peer::Redis, 1, own, &[(1, 9.0), (64, 999.0)])].concat());
+        let one = lines(Peer::Leasehold, 1, &[(1, 10.0), (64, 1000.0)]);
+        let plots = drawn(&[one, lines(Peer::Redis, 1, &[(1, 9.0), (64, 999.0)])].concat());
         let heights: Vec<f64> = plots[0]
             .svg
             .lines()
@@ -301,21 +235,12 @@ mod tests {
 
     #[test]
     fn plots_of_one_workload_have_the_same_scale_and_titles_of_their_own() {
-        let one = lines(Peer::Leasehold, 1, own, &[(1, 10_000.0), (64, 100_000.0)]);
-        let plots = drawn(&[one, lines(Peer::Leasehold, 3, own, &[(1, 100.0), (64, 900.0)])].concat());
+        let one = lines(Peer::Leasehold, 1, &[(1, 10_000.0), (64, 100_000.0)]);
+        let plots = drawn(&[one, lines(Peer::Leasehold, 3, &[(1, 100.0), (64, 900.0)])].concat());
         assert_eq!(plots.len(), 2);
         assert_ne!(plots[0].title, plots[1].title);
         for plot in &plots {
             assert!(plot.svg.contains(">100,000</text>") && plot.svg.contains(">100</text>"), "{}", plot.svg);
         }
-    }
-
-    #[test]
-    fn renewals_in_memory_alone_are_marked_in_the_legend() {
-        let renewals = |sessions| Work::Renewals { sessions };
-        let etcd = lines(Peer::Etcd, 1, renewals, &[(1, 10.0), (64, 1000.0)]);
-        let svg = &drawn(&[etcd, lines(Peer::Redis, 1, renewals, &[(1, 9.0), (64, 99.0)])].concat())[0].svg;
-        assert!(svg.contains(">etcd†</text>") && svg.contains(">Redis</text>"), "{svg}");
-        assert!(svg.contains("† answered when it is in the memory"), "{svg}");
     }
 }

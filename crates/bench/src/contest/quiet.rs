@@ -38,16 +38,21 @@ impl Quiet {
     /// # Errors
     /// When nothing can be written there.
     pub fn learn(place: &Path) -> Result<Self> {
-        let file =
-            tempfile::tempfile_in(place).with_context(|| format!("{} takes no files", place.display()))?;
-        file.write_all_at(&vec![0; BYTES * usize::try_from(SYNCS)?], 0)?;
-        file.sync_all()?;
-        let mut quiet = Self { file, best_us: f64::INFINITY };
+        let mut quiet = Self::open(place)?;
         for _ in 0..FIRST_LOOKS {
             quiet.look()?;
             std::thread::sleep(PAUSE / 5);
         }
         Ok(quiet)
+    }
+
+    /// Nothing is known of it yet.
+    pub(super) fn open(place: &Path) -> Result<Self> {
+        let file =
+            tempfile::tempfile_in(place).with_context(|| format!("{} takes no files", place.display()))?;
+        file.write_all_at(&vec![0; BYTES * usize::try_from(SYNCS)?], 0)?;
+        file.sync_all()?;
+        Ok(Self { file, best_us: f64::INFINITY })
     }
 
     /// Waits until it is at rest, and says how long a sync takes, in microseconds.
@@ -65,8 +70,8 @@ impl Quiet {
         }
     }
 
-    /// The median of some syncs.
-    fn look(&mut self) -> Result<f64> {
+    /// The median of some syncs, in microseconds.
+    pub(super) fn look(&mut self) -> Result<f64> {
         let mut took = Vec::new();
         for number in 0..SYNCS {
             let begun = now_ns();

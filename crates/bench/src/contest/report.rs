@@ -75,7 +75,7 @@ pub fn markdown(about: &About<'_>, cells: &[Cell<'_>], plots: &[Plot]) -> String
     summary::table(&mut text, cells, &peers, planned);
     failures(&mut text, cells, planned);
     if !plots.is_empty() {
-        text.push_str("## Plots\n\nBoth axes are logarithmic. A thin line at a point reaches from the least to the greatest repeat.\n\n");
+        text.push_str("## Plot\n\nBoth axes are logarithmic. A thin line at a point reaches from the least to the greatest repeat.\n\n");
         for plot in plots {
             let _ = writeln!(text, "![{}]({})\n", plot.title, plot.file);
         }
@@ -131,21 +131,6 @@ fn taken(cells: &[Cell<'_>]) -> String {
     days + &commits
 }
 
-/// What a workload is called.
-pub fn title(letter: char) -> &'static str {
-    match letter {
-        'A' => "acquire and release, uncontended",
-        'B' => "renewals",
-        'C' => "handover with ten waiting",
-        'D' => "how late a dead holder's lease ends",
-        'E' => "very many leases ending at once",
-        'F' => "very many leases",
-        'I' => "restart with very many leases",
-        'J' => "a change reaching a thousand watchers",
-        _ => "",
-    }
-}
-
 pub(super) fn peers_of<'a>(cells: impl IntoIterator<Item = &'a Cell<'a>>) -> Vec<Peer> {
     let mut peers: Vec<Peer> = cells.into_iter().map(|cell| cell.peer).collect();
     peers.sort_unstable();
@@ -180,7 +165,7 @@ mod tests {
             }
         }
         let machine = Machine::look(&std::env::temp_dir()).unwrap();
-        let plan = Plan { peers: vec![], letters: vec![], nodes: vec![], repeats: 3, quick: false };
+        let plan = Plan { repeats: 3, ..Plan::default() };
         let not_at_hand = ["consul", "etcd36"].map(|name| (name.to_owned(), "no program".to_owned()));
         let about = About { machine: &machine, plan: &plan, not_at_hand: &not_at_hand };
         let cells = cells(&lines);
@@ -189,12 +174,10 @@ mod tests {
         assert_eq!((heads.first(), heads.last()), (Some(&"Figures"), Some(&"Not measured")), "{heads:?}");
         for words in [
             "measured on 2026-11-18 (UTC) at `abc1234`",
-            "a window of 2000 ms, behind a warm-up of 1000 ms",
             "| Redis | A, three nodes | one node only",
             "| ZooKeeper | everything | not asked for in this run |",
             "| consul | everything | not at hand: no program |",
             "| 1 | A, 64 clients, cycles/s | **5.00 (1 of 3)** | 5.00 (1 of 3) | not told apart from Redis | 1.00 | at least 70,000: missed |",
-            "| Redis | on the disk of its one node | on the disk of its one node |",
         ] {
             assert!(text.contains(words), "{words}: {text}");
         }

@@ -52,6 +52,16 @@ pub struct Line {
     pub commit: Option<String>,
 }
 
+impl Line {
+    /// Its figures, if it was measured.
+    pub fn figures(&self) -> Option<&Figures> {
+        match &self.outcome {
+            Outcome::Measured(figures) => Some(figures),
+            Outcome::Failed(_) => None,
+        }
+    }
+}
+
 /// Reads results and changes nothing: lines as they are kept, or the one array that lies beside a report.
 ///
 /// # Errors

@@ -5,6 +5,7 @@
 use super::medians::Median;
 use crate::peers::Peer;
 use crate::workloads::Work;
+use crate::workloads::figures::thousands_apart;
 
 /// Behind a figure of renewals that are less durable when they are answered than the system's own grants.
 pub const LESS_DURABLE: &str = "†";
@@ -20,15 +21,10 @@ pub fn number(value: f64) -> String {
         _ => 4,
     };
     let plain = format!("{value:.digits$}");
-    let (whole, rest) = plain.split_once('.').map_or((plain.as_str(), ""), |(whole, rest)| (whole, rest));
-    let mut apart = String::new();
-    for (place, digit) in whole.chars().enumerate() {
-        if place > 0 && (whole.len() - place).is_multiple_of(3) && !apart.ends_with('-') {
-            apart.push(',');
-        }
-        apart.push(digit);
+    match plain.split_once('.') {
+        Some((whole, rest)) => format!("{}.{rest}", thousands_apart(whole)),
+        None => thousands_apart(&plain),
     }
-    if rest.is_empty() { apart } else { format!("{apart}.{rest}") }
 }
 
 /// The median, and of how many repeats it is if some are missing.

@@ -6,17 +6,58 @@
 use std::fmt::Write as _;
 
 use super::medians::{Cell, Median};
-use super::pick::{Pick, many, own, shared};
-use super::shown::{LESS_DURABLE, alone, number};
+use super::report::peers_of;
+use super::shown::{LESS_DURABLE, alone, mark, number};
 use super::verdict::{Better, Verdict};
 use crate::peers::Peer;
-use crate::peers::durability::Reached;
+use crate::workloads::Connections::{self, Own, Shared};
 use crate::workloads::Work;
 
-/// A figure and how good it has to be.
+/// One figure of one workload, and how good it has to be.
 struct Row {
-    of: Pick,
+    /// What it is, with its unit.
+    words: &'static str,
+    /// With how many nodes.
+    nodes: usize,
+    /// Of which workload.
+    is_of: fn(Work) -> bool,
+    /// By its name in the results.
+    figure: &'static str,
+    /// What the figure is divided by, so that the unit is that of the words.
+    unit: f64,
     wanted: Wanted,
+}
+
+impl Row {
+    fn cell<'a, 'b>(&self, cells: &'a [Cell<'b>], peer: Peer) -> Option<&'a Cell<'b>> {
+        cells.iter().find(|cell| cell.peer == peer && cell.nodes == self.nodes && (self.is_of)(cell.work))
+    }
+
+    /// The figure of a system, if it has one.
+    fn figure(&self, cells: &[Cell<'_>], peer: Peer) -> Option<Median> {
+        Some(self.cell(cells, peer)?.figure(self.figure)?.divided(self.unit))
+    }
+
+    /// The sign that belongs behind it.
+    fn mark(&self, cells: &[Cell<'_>], peer: Peer) -> &'static str {
+        self.cell(cells, peer).map_or("", |cell| mark(peer, cell.work, self.figure))
+    }
+
+    /// What stands in its place if there is none.
+    fn gap(&self, cells: &[Cell<'_>], peer: Peer) -> &'static str {
+        let failed = self.cell(cells, peer).is_some_and(|cell| !cell.failures().is_empty());
+        if failed { "failed" } else { "-" }
+    }
+}
+
+/// Cycles of so many clients.
+fn cycles(work: Work, clients: usize, connections: Connections) -> bool {
+    work == Work::Cycles { clients, connections }
+}
+
+/// So many leases, of few sessions.
+fn many(work: Work, leases: usize) -> bool {
+    work == Work::Many { leases, session_each: false }
 }
 
 #[derive(Clone, Copy)]
@@ -66,38 +107,38 @@ const LATE_MOST_MS: f64 = 5_000.0 * 0.003 + 25.0;
 
 #[rustfmt::skip]
 const ROWS: &[Row] = &[
-    Row { of: Pick { words: "A, 64 clients, cycles/s", nodes: 1, is_of: |work| own(work, 64), figure: "per_second", unit: 1.0 }, wanted: Wanted::AtLeast(70_000.0) },
-    Row { of: Pick { words: "A, 64 clients over 4 connections, cycles/s", nodes: 1, is_of: |work| shared(work, 64), figure: "per_second", unit: 1.0 }, wanted: Wanted::AtLeast(70_000.0) },
-    Row { of: Pick { words: "A, 256 clients, cycles/s", nodes: 1, is_of: |work| own(work, 256), figure: "per_second", unit: 1.0 }, wanted: Wanted::AtLeast(100_000.0) },
-    Row { of: Pick { words: "A, 256 clients over 4 connections, cycles/s", nodes: 1, is_of: |work| shared(work, 256), figure: "per_second", unit: 1.0 }, wanted: Wanted::AtLeast(100_000.0) },
-    Row { of: Pick { words: "A, 1 client, p50 of a cycle, ms", nodes: 1, is_of: |work| own(work, 1), figure: "p50_us", unit: 1000.0 }, wanted: Wanted::AtMost(0.35) },
-    Row { of: Pick { words: "A, 64 clients, cycles/s", nodes: 3, is_of: |work| own(work, 64), figure: "per_second", unit: 1.0 }, wanted: Wanted::AtLeast(22_000.0) },
-    Row { of: Pick { words: "A, 256 clients, cycles/s", nodes: 3, is_of: |work| own(work, 256), figure: "per_second", unit: 1.0 }, wanted: Wanted::AtLeast(32_000.0) },
-    Row { of: Pick { words: "A, 64 clients over 4 connections, cycles/s", nodes: 3, is_of: |work| shared(work, 64), figure: "per_second", unit: 1.0 }, wanted: Wanted::NoGoal(Better::Higher) },
-    Row { of: Pick { words: "A, 256 clients over 4 connections, cycles/s", nodes: 3, is_of: |work| shared(work, 256), figure: "per_second", unit: 1.0 }, wanted: Wanted::AtLeast(32_000.0) },
-    Row { of: Pick { words: "A, 1 client, p50 of a cycle, ms", nodes: 3, is_of: |work| own(work, 1), figure: "p50_us", unit: 1000.0 }, wanted: Wanted::AtMost(0.8) },
-    Row { of: Pick { words: "B, 1000 sessions, renewals/s", nodes: 1, is_of: |work| work == Work::Renewals { sessions: 1000 }, figure: "per_second", unit: 1.0 }, wanted: Wanted::AtLeast(600_000.0) },
-    Row { of: Pick { words: "B, 1000 sessions, renewals/s", nodes: 3, is_of: |work| work == Work::Renewals { sessions: 1000 }, figure: "per_second", unit: 1.0 }, wanted: Wanted::AtLeast(400_000.0) },
-    Row { of: Pick { words: "C, handover p50, ms", nodes: 1, is_of: |work| work.letter() == 'C', figure: "gap_p50_us", unit: 1000.0 }, wanted: Wanted::AtMost(0.3) },
-    Row { of: Pick { words: "C, handover p99, ms", nodes: 1, is_of: |work| work.letter() == 'C', figure: "gap_p99_us", unit: 1000.0 }, wanted: Wanted::AtMost(2.0) },
-    Row { of: Pick { words: "C, handover p50, ms", nodes: 3, is_of: |work| work.letter() == 'C', figure: "gap_p50_us", unit: 1000.0 }, wanted: Wanted::AtMost(0.7) },
-    Row { of: Pick { words: "C, handover p99, ms", nodes: 3, is_of: |work| work.letter() == 'C', figure: "gap_p99_us", unit: 1000.0 }, wanted: Wanted::AtMost(2.0) },
-    Row { of: Pick { words: "D, late beyond a ttl of 5 s, p50, ms", nodes: 1, is_of: |work| work.letter() == 'D', figure: "late_p50_us", unit: 1000.0 }, wanted: Wanted::AtMost(LATE_P50_MS) },
-    Row { of: Pick { words: "D, late beyond a ttl of 5 s, most, ms", nodes: 1, is_of: |work| work.letter() == 'D', figure: "late_max_us", unit: 1000.0 }, wanted: Wanted::AtMost(LATE_MOST_MS) },
-    Row { of: Pick { words: "D, late with a leader killed, beyond the outage, s", nodes: 3, is_of: |work| matches!(work, Work::Expiry { kill_leader: true, .. }), figure: "late_beyond_outage_us", unit: 1e6 }, wanted: Wanted::AtMost(0.7) },
-    Row { of: Pick { words: "D, late with a leader killed, in all, most, s", nodes: 3, is_of: |work| matches!(work, Work::Expiry { kill_leader: true, .. }), figure: "late_max_us", unit: 1e6 }, wanted: Wanted::NoGoal(Better::Lower) },
-    Row { of: Pick { words: "E, 10,000 at once, last gone, s", nodes: 1, is_of: |work| matches!(work, Work::MassExpiry { leases: 10_000, .. }), figure: "last_s", unit: 1.0 }, wanted: Wanted::AtMost(0.2) },
-    Row { of: Pick { words: "E, 100,000 at once, last gone, s", nodes: 1, is_of: |work| matches!(work, Work::MassExpiry { leases: 100_000, .. }), figure: "last_s", unit: 1.0 }, wanted: Wanted::AtMost(2.0) },
-    Row { of: Pick { words: "F, 100,000 leases, create, s", nodes: 1, is_of: |work| many(work, 100_000), figure: "create_s", unit: 1.0 }, wanted: Wanted::AtMost(2.0) },
-    Row { of: Pick { words: "F, 100,000 leases, resident MiB", nodes: 1, is_of: |work| many(work, 100_000), figure: "resident_mib", unit: 1.0 }, wanted: Wanted::AtMost(60.0) },
-    Row { of: Pick { words: "F, 1,000,000 leases, create, s", nodes: 1, is_of: |work| many(work, 1_000_000), figure: "create_s", unit: 1.0 }, wanted: Wanted::AtMost(25.0) },
-    Row { of: Pick { words: "F, 1,000,000 leases, resident MiB", nodes: 1, is_of: |work| many(work, 1_000_000), figure: "resident_mib", unit: 1.0 }, wanted: Wanted::AtMost(600.0) },
-    Row { of: Pick { words: "F, 1,000,000 leases, a cycle against an empty store", nodes: 1, is_of: |work| many(work, 1_000_000), figure: "cycle_ratio", unit: 1.0 }, wanted: Wanted::AtMost(1.2) },
-    Row { of: Pick { words: "G, 64 clients, server s per 100,000 cycles", nodes: 1, is_of: |work| own(work, 64), figure: "server_cpu_s_per_100k", unit: 1.0 }, wanted: Wanted::AtMost(2.0) },
-    Row { of: Pick { words: "G, 64 clients over 4 connections, the same", nodes: 1, is_of: |work| shared(work, 64), figure: "server_cpu_s_per_100k", unit: 1.0 }, wanted: Wanted::AtMost(2.0) },
-    Row { of: Pick { words: "H, 64 clients, bytes per operation", nodes: 1, is_of: |work| own(work, 64), figure: "disk_bytes_per_operation", unit: 1.0 }, wanted: Wanted::AtMost(300.0) },
-    Row { of: Pick { words: "I, restart with 1,000,000 leases, s", nodes: 1, is_of: |work| work.letter() == 'I', figure: "restart_s", unit: 1.0 }, wanted: Wanted::AtMost(3.0) },
-    Row { of: Pick { words: "J, to the last of 1,000 watchers, p99, ms", nodes: 1, is_of: |work| work.letter() == 'J', figure: "last_p99_us", unit: 1000.0 }, wanted: Wanted::AtMost(20.0) },
+    Row { words: "A, 64 clients, cycles/s", nodes: 1, is_of: |work| cycles(work, 64, Own), figure: "per_second", unit: 1.0, wanted: Wanted::AtLeast(70_000.0) },
+    Row { words: "A, 64 clients over 4 connections, cycles/s", nodes: 1, is_of: |work| cycles(work, 64, Shared), figure: "per_second", unit: 1.0, wanted: Wanted::AtLeast(70_000.0) },
+    Row { words: "A, 256 clients, cycles/s", nodes: 1, is_of: |work| cycles(work, 256, Own), figure: "per_second", unit: 1.0, wanted: Wanted::AtLeast(100_000.0) },
+    Row { words: "A, 256 clients over 4 connections, cycles/s", nodes: 1, is_of: |work| cycles(work, 256, Shared), figure: "per_second", unit: 1.0, wanted: Wanted::AtLeast(100_000.0) },
+    Row { words: "A, 1 client, p50 of a cycle, ms", nodes: 1, is_of: |work| cycles(work, 1, Own), figure: "p50_us", unit: 1000.0, wanted: Wanted::AtMost(0.35) },
+    Row { words: "A, 64 clients, cycles/s", nodes: 3, is_of: |work| cycles(work, 64, Own), figure: "per_second", unit: 1.0, wanted: Wanted::AtLeast(22_000.0) },
+    Row { words: "A, 256 clients, cycles/s", nodes: 3, is_of: |work| cycles(work, 256, Own), figure: "per_second", unit: 1.0, wanted: Wanted::AtLeast(32_000.0) },
+    Row { words: "A, 64 clients over 4 connections, cycles/s", nodes: 3, is_of: |work| cycles(work, 64, Shared), figure: "per_second", unit: 1.0, wanted: Wanted::NoGoal(Better::Higher) },
+    Row { words: "A, 256 clients over 4 connections, cycles/s", nodes: 3, is_of: |work| cycles(work, 256, Shared), figure: "per_second", unit: 1.0, wanted: Wanted::AtLeast(32_000.0) },
+    Row { words: "A, 1 client, p50 of a cycle, ms", nodes: 3, is_of: |work| cycles(work, 1, Own), figure: "p50_us", unit: 1000.0, wanted: Wanted::AtMost(0.8) },
+    Row { words: "B, 1000 sessions, renewals/s", nodes: 1, is_of: |work| work == Work::Renewals { sessions: 1000 }, figure: "per_second", unit: 1.0, wanted: Wanted::AtLeast(600_000.0) },
+    Row { words: "B, 1000 sessions, renewals/s", nodes: 3, is_of: |work| work == Work::Renewals { sessions: 1000 }, figure: "per_second", unit: 1.0, wanted: Wanted::AtLeast(400_000.0) },
+    Row { words: "C, handover p50, ms", nodes: 1, is_of: |work| work.letter() == 'C', figure: "gap_p50_us", unit: 1000.0, wanted: Wanted::AtMost(0.3) },
+    Row { words: "C, handover p99, ms", nodes: 1, is_of: |work| work.letter() == 'C', figure: "gap_p99_us", unit: 1000.0, wanted: Wanted::AtMost(2.0) },
+    Row { words: "C, handover p50, ms", nodes: 3, is_of: |work| work.letter() == 'C', figure: "gap_p50_us", unit: 1000.0, wanted: Wanted::AtMost(0.7) },
+    Row { words: "C, handover p99, ms", nodes: 3, is_of: |work| work.letter() == 'C', figure: "gap_p99_us", unit: 1000.0, wanted: Wanted::AtMost(2.0) },
+    Row { words: "D, late beyond a ttl of 5 s, p50, ms", nodes: 1, is_of: |work| work.letter() == 'D', figure: "late_p50_us", unit: 1000.0, wanted: Wanted::AtMost(LATE_P50_MS) },
+    Row { words: "D, late beyond a ttl of 5 s, most, ms", nodes: 1, is_of: |work| work.letter() == 'D', figure: "late_max_us", unit: 1000.0, wanted: Wanted::AtMost(LATE_MOST_MS) },
+    Row { words: "D, late with a leader killed, beyond the outage, s", nodes: 3, is_of: |work| matches!(work, Work::Expiry { kill_leader: true, .. }), figure: "late_beyond_outage_us", unit: 1e6, wanted: Wanted::AtMost(0.7) },
+    Row { words: "D, late with a leader killed, in all, most, s", nodes: 3, is_of: |work| matches!(work, Work::Expiry { kill_leader: true, .. }), figure: "late_max_us", unit: 1e6, wanted: Wanted::NoGoal(Better::Lower) },
+    Row { words: "E, 10,000 at once, last gone, s", nodes: 1, is_of: |work| matches!(work, Work::MassExpiry { leases: 10_000, .. }), figure: "last_s", unit: 1.0, wanted: Wanted::AtMost(0.2) },
+    Row { words: "E, 100,000 at once, last gone, s", nodes: 1, is_of: |work| matches!(work, Work::MassExpiry { leases: 100_000, .. }), figure: "last_s", unit: 1.0, wanted: Wanted::AtMost(2.0) },
+    Row { words: "F, 100,000 leases, create, s", nodes: 1, is_of: |work| many(work, 100_000), figure: "create_s", unit: 1.0, wanted: Wanted::AtMost(2.0) },
+    Row { words: "F, 100,000 leases, resident MiB", nodes: 1, is_of: |work| many(work, 100_000), figure: "resident_mib", unit: 1.0, wanted: Wanted::AtMost(60.0) },
+    Row { words: "F, 1,000,000 leases, create, s", nodes: 1, is_of: |work| many(work, 1_000_000), figure: "create_s", unit: 1.0, wanted: Wanted::AtMost(25.0) },
+    Row { words: "F, 1,000,000 leases, resident MiB", nodes: 1, is_of: |work| many(work, 1_000_000), figure: "resident_mib", unit: 1.0, wanted: Wanted::AtMost(600.0) },
+    Row { words: "F, 1,000,000 leases, a cycle against an empty store", nodes: 1, is_of: |work| many(work, 1_000_000), figure: "cycle_ratio", unit: 1.0, wanted: Wanted::AtMost(1.2) },
+    Row { words: "G, 64 clients, server s per 100,000 cycles", nodes: 1, is_of: |work| cycles(work, 64, Own), figure: "server_cpu_s_per_100k", unit: 1.0, wanted: Wanted::AtMost(2.0) },
+    Row { words: "G, 64 clients over 4 connections, the same", nodes: 1, is_of: |work| cycles(work, 64, Shared), figure: "server_cpu_s_per_100k", unit: 1.0, wanted: Wanted::AtMost(2.0) },
+    Row { words: "H, 64 clients, bytes per operation", nodes: 1, is_of: |work| cycles(work, 64, Own), figure: "disk_bytes_per_operation", unit: 1.0, wanted: Wanted::AtMost(300.0) },
+    Row { words: "I, restart with 1,000,000 leases, s", nodes: 1, is_of: |work| work.letter() == 'I', figure: "restart_s", unit: 1.0, wanted: Wanted::AtMost(3.0) },
+    Row { words: "J, to the last of 1,000 watchers, p99, ms", nodes: 1, is_of: |work| work.letter() == 'J', figure: "last_p99_us", unit: 1000.0, wanted: Wanted::AtMost(20.0) },
 ];
 
 /// How often which verdict was given.
@@ -140,15 +181,8 @@ pub(super) fn table(text: &mut String, cells: &[Cell<'_>], peers: &[Peer], plann
     }
 }
 
-fn row(
-    text: &mut String,
-    Row { of, wanted }: &Row,
-    cells: &[Cell<'_>],
-    peers: &[Peer],
-    planned: usize,
-    counts: &mut Counts,
-) {
-    let better = wanted.better();
+fn row(text: &mut String, of: &Row, cells: &[Cell<'_>], peers: &[Peer], planned: usize, counts: &mut Counts) {
+    let better = of.wanted.better();
     let measured: Vec<(Peer, Median)> =
         peers.iter().filter_map(|peer| Some((*peer, of.figure(cells, *peer)?))).collect();
     let best_of = |some: &mut dyn Iterator<Item = (Peer, Median)>| {
@@ -184,7 +218,7 @@ fn row(
             (word.to_owned(), "-".to_owned())
         }
     };
-    let goal = wanted.verdict(ours.map(|(_, median)| *median));
+    let goal = of.wanted.verdict(ours.map(|(_, median)| *median));
     let _ = writeln!(
         text,
         "| {} | {} | {} | {verdict} | {ratio} | {goal} |",
@@ -195,22 +229,17 @@ fn row(
 }
 
 /// What the sign means, if it stands anywhere.
-pub(super) fn footnote(cells: &[Cell<'_>]) -> Option<String> {
-    let mut marked: Vec<Peer> = cells
-        .iter()
-        .filter(|cell| {
-            let mut figures = cell.work.shown().iter();
-            cell.peer.renewals_are_weaker() && figures.any(|(figure, _)| cell.work.is_of_renewals(figure))
-        })
-        .map(|cell| cell.peer)
-        .collect();
-    marked.sort_unstable();
-    marked.dedup();
+fn footnote(cells: &[Cell<'_>]) -> Option<String> {
+    let is_marked = |cell: &&Cell<'_>| {
+        let mut names = cell.names().into_iter();
+        names.any(|figure| !mark(cell.peer, cell.work, figure).is_empty())
+    };
+    let marked = peers_of(cells.iter().filter(is_marked));
     let names: Vec<&str> = marked.iter().map(|peer| peer.name()).collect();
-    let (weak, ours) = (Reached::LeaderMemory.words(), Peer::Leasehold.renewals_reach().words());
     (!names.is_empty()).then(|| {
         format!(
-            "{LESS_DURABLE} A renewal of {} is answered when it is {weak}, one of Leasehold when it is {ours}: the first does less.",
+            "{LESS_DURABLE} A renewal of {} is answered when it is in the memory of the leader alone, one of Leasehold when it is on the disks of a quorum: \
+             the first does less.",
             listed(&names)
         )
     })
@@ -229,7 +258,6 @@ mod tests {
     use super::*;
     use crate::contest::medians::cells;
     use crate::contest::results::Line;
-    use crate::workloads::Connections;
 
     fn repeats(peer: Peer, work: Work, values: &[f64]) -> Vec<Line> {
         let line =
@@ -245,7 +273,7 @@ mod tests {
 
     #[test]
     fn the_best_is_bold_and_the_verdict_is_against_the_best_peer_by_ranges() {
-        let clients = |clients| Work::Cycles { clients, connections: Connections::Own };
+        let clients = |clients| Work::Cycles { clients, connections: Own };
         let text = summary(
             &[
                 repeats(Peer::Leasehold, clients(64), &[40.0, 50.0, 60.0]),

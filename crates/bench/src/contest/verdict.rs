@@ -26,33 +26,33 @@ pub(super) enum Verdict {
 }
 
 impl Better {
+    /// Ours and theirs in the order in which the greater one of the first is good for us.
+    fn for_us<T>(self, ours: T, theirs: T) -> (T, T) {
+        match self {
+            Self::Higher => (ours, theirs),
+            Self::Lower => (theirs, ours),
+        }
+    }
+
     /// By ranges alone.
     pub(super) fn verdict(self, ours: Median, theirs: Median) -> Verdict {
-        let (above, below) = (ours.least > theirs.most, ours.most < theirs.least);
-        match self {
-            Self::Higher if above => Verdict::Ahead,
-            Self::Higher if below => Verdict::Behind,
-            Self::Lower if below => Verdict::Ahead,
-            Self::Lower if above => Verdict::Behind,
+        match self.for_us(ours, theirs) {
+            (one, other) if one.least > other.most => Verdict::Ahead,
+            (one, other) if one.most < other.least => Verdict::Behind,
             _ => Verdict::NotToldApart,
         }
     }
 
     /// How many times better our median is than theirs; below 1 it is worse. None if that would divide by nothing.
     pub(super) fn ratio(self, ours: Median, theirs: Median) -> Option<f64> {
-        let (more, less) = match self {
-            Self::Higher => (ours.middle, theirs.middle),
-            Self::Lower => (theirs.middle, ours.middle),
-        };
-        (less > 0.0).then(|| more / less)
+        let (one, other) = self.for_us(ours.middle, theirs.middle);
+        (other > 0.0).then(|| one / other)
     }
 
     /// Whether one median is better than another.
     pub(super) fn is_better(self, one: f64, other: f64) -> bool {
-        match self {
-            Self::Higher => one > other,
-            Self::Lower => one < other,
-        }
+        let (one, other) = self.for_us(one, other);
+        one > other
     }
 }
 

@@ -1,8 +1,7 @@
 //! When and of what something was measured, as text for people: no outcome depends on it.
 
 use std::process::Command;
-
-const SECONDS_OF_A_DAY: u64 = 86_400;
+use std::time::{Duration, UNIX_EPOCH};
 
 /// Today by universal time.
 pub fn today() -> String {
@@ -17,17 +16,9 @@ pub fn commit() -> Option<String> {
 }
 
 /// The day of so many seconds since 1970, as year, month and day.
-///
-/// Counted in years that begin with March, so that the day that not every year has is the last of one.
 fn day(seconds: u64) -> String {
-    let days = seconds / SECONDS_OF_A_DAY + 719_468;
-    let (era, of_era) = (days / 146_097, days % 146_097);
-    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month + 2) / 5 + 1;
-    let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
-    format!("{}-{month:02}-{day:02}", era * 400 + year + next)
+    let moment = humantime::format_rfc3339(UNIX_EPOCH + Duration::from_secs(seconds)).to_string();
+    moment.split('T').next().unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]

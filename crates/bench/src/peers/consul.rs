@@ -17,10 +17,9 @@ use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::process::{Process, Recipe, free_ports};
-use super::{RenewOne, Renewed, Running, Tools, renew_each};
+use super::process::{Process, free_ports, tied};
+use super::{Running, Tools};
 use crate::clock::now_ns;
-use crate::workloads::Window;
 use wire::{Answer, Connection};
 
 /// Connections for more sessions than that: each does one thing at a time.
@@ -48,16 +47,14 @@ pub fn start(tools: &Tools, nodes: usize) -> Result<Running> {
     let (gossip, servers) = inner.split_at(nodes);
     let mut started = Vec::new();
     for number in 0..nodes {
-        let file = directory.path().join(format!("n{number}.json"));
-        let home = directory.path().join(format!("n{number}"));
+        let name = format!("n{number}");
+        let [file, log] = ["json", "log"].map(|ending| directory.path().join(format!("{name}.{ending}")));
         let ports = Ports { client: clients[number], gossip: gossip[number], server: servers[number] };
-        std::fs::write(&file, config(number, &home, &ports, gossip).to_string())?;
-        let mut words = vec![program.display().to_string()];
-        words.extend(["agent", "-config-file"].map(str::to_owned));
-        words.push(file.display().to_string());
-        let log = directory.path().join(format!("n{number}.log"));
-        let name = format!("consul n{number}");
-        started.push(Process::start(Recipe { name, words, variables: Vec::new(), log })?);
+        let config = config(&name, &directory.path().join(&name), &ports, gossip);
+        std::fs::write(&file, config.to_string())?;
+        let mut agent = tied(&program);
+        agent.args(["agent", "-config-file"]).arg(file);
+        started.push(Process::start(&format!("consul {name}"), agent, log)?);
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (version, leader) = started[0].until(|| runtime.block_on(leader(clients, servers)))?;
@@ -79,12 +76,12 @@ struct Ports {
     server: u16,
 }
 
-fn config(number: usize, home: &Path, ports: &Ports, gossip: &[u16]) -> Value {
+fn config(name: &str, home: &Path, ports: &Ports, gossip: &[u16]) -> Value {
     let join: Vec<String> = gossip.iter().map(|port| format!("127.0.0.1:{port}")).collect();
     json!({
         "server": true,
         "bootstrap_expect": gossip.len(),
-        "node_name": format!("n{number}"),
+        "node_name": name,
         "data_dir": home,
         "bind_addr": "127.0.0.1",
         "client_addr": "127.0.0.1",
@@ -303,12 +300,6 @@ impl super::Client for Client {
         }
     }
 
-    async fn renew_all(all: Vec<(Self, Held)>, window: Window) -> Result<Renewed<Self>> {
-        renew_each(all, window).await
-    }
-}
-
-impl RenewOne for Client {
     async fn renew(&self, held: &mut Held) -> Result<()> {
         let renewed = self.link.request("PUT", &format!("/v1/session/renew/{}", self.session), "").await?;
         ensure!(renewed.status == 200, "the session of {} is lost: {}", held.name, words(&renewed));

@@ -15,10 +15,10 @@ use tokio_stream::StreamExt as _;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 use tonic::transport::Channel;
 
-use super::process::{Process, Recipe, free_ports, program};
+use super::process::{Process, free_ports, program, tied};
 use super::{Renewed, Running, Seen, Tools};
 use crate::clock::now_ns;
-use crate::workloads::Window;
+use crate::workloads::{Window, joined};
 
 /// What is generated from its API.
 #[expect(
@@ -40,59 +40,39 @@ const STREAMS_PER_LINK: usize = 2;
 /// What may be on its way on a connection, in bytes: more than all answers that are ever asked for at once.
 const WINDOW: u32 = 16 << 20;
 
-/// Which of its releases.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Release {
-    /// The newest that a package registry has the program of.
-    Packaged,
-    /// A newer one, built from its modules.
-    Built,
+/// The newest that a package registry has the program of.
+pub fn packaged(tools: &Tools) -> Option<PathBuf> {
+    program("etcd", &places(tools))
 }
 
-impl Release {
-    fn program(self, tools: &Tools) -> Option<PathBuf> {
-        match self {
-            Self::Packaged => program("etcd", &places(tools)),
-            // Another one that happens to be on the path would be taken for it.
-            Self::Built => Some(tools.installed.join("go/etcd36/etcd")).filter(|file| file.is_file()),
-        }
-    }
+/// A newer one, built from its modules.
+pub fn built(tools: &Tools) -> Option<PathBuf> {
+    // Another one that happens to be on the path would be taken for it.
+    Some(tools.installed.join("go/etcd36/etcd")).filter(|file| file.is_file())
 }
 
 /// Starts one node or three.
 ///
 /// # Errors
 /// When its program is missing, or it does not serve.
-pub fn start(tools: &Tools, nodes: usize, release: Release) -> Result<Running> {
-    let program = release.program(tools).context("etcd is missing: `cargo xtask bench` installs it")?;
+pub fn start(tools: &Tools, nodes: usize, program: Option<PathBuf>) -> Result<Running> {
+    let program = program.context("etcd is missing: `cargo xtask bench` installs it")?;
     let directory = tools.directory("etcd")?;
     let (clients, peers) = (free_ports(nodes)?, free_ports(nodes)?);
     let members: Vec<String> =
         peers.iter().zip(1..).map(|(port, number)| format!("n{number}=http://127.0.0.1:{port}")).collect();
     let mut started = Vec::new();
     for ((client, peer), number) in clients.iter().zip(&peers).zip(1..) {
-        let home = directory.path().join(format!("n{number}"));
+        let name = format!("n{number}");
         let [client, peer] = [client, peer].map(|port| format!("http://127.0.0.1:{port}"));
-        let options = [
-            ("--name", format!("n{number}")),
-            ("--data-dir", home.display().to_string()),
-            ("--listen-client-urls", client.clone()),
-            ("--advertise-client-urls", client),
-            ("--listen-peer-urls", peer.clone()),
-            ("--initial-advertise-peer-urls", peer),
-            ("--initial-cluster", members.join(",")),
-            ("--quota-backend-bytes", "8589934592".to_owned()),
-            ("--log-level", "warn".to_owned()),
-        ];
-        let mut words = vec![program.display().to_string()];
-        words.extend(options.into_iter().flat_map(|(option, value)| [option.to_owned(), value]));
-        let log = directory.path().join(format!("n{number}.log"));
-        started.push(Process::start(Recipe {
-            name: format!("etcd n{number}"),
-            words,
-            variables: Vec::new(),
-            log,
-        })?);
+        let mut command = tied(&program);
+        command.args(["--name", &name, "--data-dir"]).arg(directory.path().join(&name));
+        command.args(["--listen-client-urls", &client, "--advertise-client-urls", &client]);
+        command.args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer]);
+        command.args(["--initial-cluster", &members.join(",")]);
+        command.args(["--quota-backend-bytes", "8589934592", "--log-level", "warn"]);
+        let log = directory.path().join(format!("{name}.log"));
+        started.push(Process::start(&format!("etcd {name}"), command, log)?);
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (version, leader) = started[0].until(|| runtime.block_on(leader(&clients)))?;
@@ -157,9 +137,7 @@ impl Client {
         let header = done.header.context("an answer without a header")?;
         Ok(done.succeeded.then_some(header.revision))
     }
-}
 
-impl Client {
     /// Who stands before the one that came in a revision, and the revision in which that was looked up.
     async fn before(&self, name: &str, token: i64) -> Result<Option<(Vec<u8>, i64)>> {
         let (key, range_end) = range(&format!("{name}/"));
@@ -299,11 +277,7 @@ impl super::Client for Client {
                 tasks.spawn(keep_alive(Arc::clone(&link), part.to_vec(), window));
             }
         }
-        let mut took = Vec::new();
-        while let Some(done) = tasks.join_next().await {
-            took.extend(done??);
-        }
-        Ok(Renewed { took, kept: all })
+        Ok(Renewed { took: joined(tasks).await?, kept: all })
     }
 }
 

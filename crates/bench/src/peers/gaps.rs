@@ -1,22 +1,42 @@
-//! Why a workload is not measured on a system: for the report, so that no gap in a table is without a reason.
+//! What is measured on which system, and why the rest is not: for the plan, and for the report, so that no gap in a table is without a reason.
 
 use super::Peer;
 use crate::workloads::{Connections, Work};
 
 impl Peer {
+    /// Whether a workload is measured on so many nodes of it.
+    pub fn does(self, work: Work, nodes: usize) -> bool {
+        self.why_not(work, nodes).is_none()
+    }
+
     /// The reason, if it is not measured.
     pub fn why_not(self, work: Work, nodes: usize) -> Option<&'static str> {
-        if self.does(work, nodes) {
-            return None;
+        // What does not depend on replication is measured on one node.
+        let on_nodes = match work {
+            Work::Expiry { kill_leader, .. } => kill_leader == (nodes == 3),
+            Work::MassExpiry { .. } | Work::Many { .. } | Work::Restart { .. } | Work::FanOut { .. } => {
+                nodes == 1
+            }
+            _ => true,
+        };
+        if !on_nodes {
+            return Some("with another number of nodes only");
         }
         Some(match (self, work) {
+            (Self::Leasehold, _) => return None,
             (Self::Postgres, Work::Cycles { connections: Connections::Shared, .. }) if nodes == 1 => {
                 "a connection does one thing at a time"
             }
-            (Self::Consul, Work::Cycles { .. }) => "a connection of its HTTP API does one thing at a time",
+            (Self::Consul, Work::Cycles { connections: Connections::Shared, .. }) => {
+                "a connection of its HTTP API does one thing at a time"
+            }
             (Self::Consul, Work::MassExpiry { .. } | Work::FanOut { .. }) => {
                 "a watch is a blocking query, which keeps a connection busy and returns the state, not the change"
             }
+            (
+                Self::Redis | Self::Postgres,
+                Work::Cycles { .. } | Work::Renewals { .. } | Work::Handover { .. },
+            ) if nodes == 1 => return None,
             (Self::Redis, Work::Cycles { .. } | Work::Renewals { .. } | Work::Handover { .. }) => {
                 "one node only: its replication can lose an answered grant"
             }
@@ -45,14 +65,13 @@ impl Peer {
             (Self::Zookeeper, Work::MassExpiry { .. } | Work::FanOut { .. }) => {
                 "the harness's client has no watches"
             }
-            (Self::Etcd | Self::Etcd36, Work::MassExpiry { .. }) => {
+            (Self::Etcd | Self::Etcd36, Work::MassExpiry { leases: 10_001.., .. }) => {
                 "it ends at most 1,000 leases a second, which a smaller size shows"
             }
-            (
-                Self::Etcd | Self::Etcd36 | Self::Zookeeper | Self::Consul,
-                Work::Many { .. } | Work::Restart { .. },
-            ) => "peers are measured with up to 100,000 leases",
-            _ => "with another number of nodes only",
+            (_, Work::Many { leases: 100_001.., .. } | Work::Restart { .. }) => {
+                "peers are measured with up to 100,000 leases"
+            }
+            _ => return None,
         })
     }
 }
@@ -77,8 +96,7 @@ mod tests {
 
     #[test]
     fn a_newer_etcd_does_what_the_older_does() {
-        let plan = Plan { peers: vec![], letters: vec![], nodes: vec![], repeats: 1, quick: false };
-        let rounds = |peer| Plan { peers: vec![peer], ..plan.clone() }.rounds();
+        let rounds = |peer| Plan { peers: vec![peer], repeats: 1, ..Plan::default() }.rounds();
         let (older, newer) = (rounds(Peer::Etcd), rounds(Peer::Etcd36));
         assert!(!older.is_empty());
         assert!(older.iter().map(|round| &round.works).eq(newer.iter().map(|round| &round.works)));

@@ -1,7 +1,7 @@
 //! Ourselves: `leasehold serve` as it is shipped, and the public library.
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,9 +10,8 @@ use leasehold::{Change, ConnectOptions, Lease, Session, SessionOptions, Store, W
 
 use tokio::runtime::Handle;
 
-use super::process::{Process, Recipe, free_ports};
-use super::{RenewOne, Renewed, Running, Seen, Tools, Watching, renew_each};
-use crate::workloads::Window;
+use super::process::{Process, free_ports, tied};
+use super::{Running, Seen, Tools, Watching};
 
 /// How long a connection may take: a cluster elects a leader first.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -32,11 +31,15 @@ pub fn start(tools: &Tools, nodes: usize) -> Result<Running> {
         addresses.iter().zip(1..).map(|(address, number)| format!("n{number}={address}")).collect();
     let mut started = Vec::new();
     for (address, number) in addresses.iter().zip(1..) {
-        let home = directory.path().join(format!("n{number}"));
-        let words = words(&tools.program, &home, address, number, &members);
-        let log = directory.path().join(format!("n{number}.log"));
-        let name = format!("leasehold n{number}");
-        started.push(Process::start(Recipe { name, words, variables: Vec::new(), log })?);
+        let name = format!("n{number}");
+        let mut serve = tied(&tools.program);
+        serve.args(["serve", "--log-format", "human", "--listen", address, "--name", &name, "--data"]);
+        serve.arg(directory.path().join(&name));
+        if nodes > 1 {
+            serve.args(["--initial-cluster", &members.join(",")]);
+        }
+        let log = directory.path().join(format!("{name}.log"));
+        started.push(Process::start(&format!("leasehold {name}"), serve, log)?);
     }
     for (node, port) in started.iter_mut().zip(ports) {
         node.until(|| Ok(std::net::TcpStream::connect(("127.0.0.1", port))?))?;
@@ -55,21 +58,9 @@ pub fn start(tools: &Tools, nodes: usize) -> Result<Running> {
     })
 }
 
-fn words(program: &Path, home: &Path, address: &str, number: usize, members: &[String]) -> Vec<String> {
-    let mut words = vec![program.display().to_string()];
-    words.extend(["serve", "--log-format", "human", "--listen", address, "--data"].map(str::to_owned));
-    words.push(home.display().to_string());
-    words.extend(["--name".to_owned(), format!("n{number}")]);
-    if members.len() > 1 {
-        words.extend(["--initial-cluster".to_owned(), members.join(",")]);
-    }
-    words
-}
-
 /// Which node leads, as an operator would ask.
 fn leader(program: &Path, url: &str) -> Result<usize> {
-    let said = Command::new(program).args(["--store", url, "--json", "cluster", "status"]).output();
-    let said = said.with_context(|| format!("{} does not start", program.display()))?;
+    let said = said(program, &["--store", url, "--json", "cluster", "status"])?;
     let status: serde_json::Value = serde_json::from_slice(&said.stdout)
         .with_context(|| String::from_utf8_lossy(&said.stderr).into_owned())?;
     let name = status["leader"].as_str().context("nobody leads")?;
@@ -79,10 +70,13 @@ fn leader(program: &Path, url: &str) -> Result<usize> {
 }
 
 fn version(program: &Path) -> Result<String> {
-    let said = Command::new(program).arg("--version").output();
-    let said = said.with_context(|| format!("{} does not start", program.display()))?;
-    let words = String::from_utf8_lossy(&said.stdout).into_owned();
+    let words = String::from_utf8(said(program, &["--version"])?.stdout)?;
     words.split_whitespace().nth(1).map(str::to_owned).context("it does not say its version")
+}
+
+fn said(program: &Path, words: &[&str]) -> Result<Output> {
+    let said = Command::new(program).args(words).output();
+    said.with_context(|| format!("{} does not start", program.display()))
 }
 
 /// A session of the library.
@@ -119,12 +113,6 @@ impl super::Client for Client {
         Ok((lease.granted().token.get(), lease))
     }
 
-    async fn renew_all(all: Vec<(Self, Lease)>, window: Window) -> Result<Renewed<Self>> {
-        renew_each(all, window).await
-    }
-}
-
-impl RenewOne for Client {
     async fn renew(&self, _held: &mut Lease) -> Result<()> {
         Ok(self.session.renew().await?)
     }

@@ -15,9 +15,8 @@ use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{Connection as _, Executor as _, Row as _};
 use tokio::sync::Mutex;
 
-use super::process::{Process, Recipe, free_ports, program};
-use super::{RenewOne, Renewed, Running, Tools, renew_each};
-use crate::workloads::Window;
+use super::process::{Process, free_ports, program, tied};
+use super::{Running, Tools};
 
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS lease (resource text PRIMARY KEY, holder text, token bigint NOT NULL, \
                      expires_at timestamptz NOT NULL) WITH (fillfactor = 50)";
@@ -54,19 +53,18 @@ pub fn start(tools: &Tools) -> Result<Running> {
     }
     make(&initdb, &data, user)?;
     let port = free_ports(1)?[0];
-    let mut words = as_user(user);
-    words.extend([postgres.display().to_string(), "-D".to_owned(), data.display().to_string()]);
-    words.extend(["-p".to_owned(), port.to_string()]);
-    let settings = [
+    let mut server = as_user(user, &postgres);
+    server.arg("-D").arg(&data).args(["-p", &port.to_string()]);
+    for setting in [
         "listen_addresses=127.0.0.1",
         "unix_socket_directories=",
         "max_connections=400",
         "wal_level=minimal",
         "max_wal_senders=0",
-    ];
-    words.extend(settings.iter().flat_map(|setting| ["-c".to_owned(), (*setting).to_owned()]));
-    let log = directory.path().join("log");
-    let mut node = Process::start(Recipe { name: "postgres".to_owned(), words, variables: Vec::new(), log })?;
+    ] {
+        server.args(["-c", setting]);
+    }
+    let mut node = Process::start("postgres", server, directory.path().join("log"))?;
     let url = format!("postgres://postgres@127.0.0.1:{port}/postgres?sslmode=disable");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let version = node.until(|| runtime.block_on(prepare(&url)))?;
@@ -98,31 +96,19 @@ fn other_user() -> Result<Option<(u32, u32)>> {
     found.map(Some).context("there is no user postgres and no user nobody")
 }
 
-fn as_user(user: Option<(u32, u32)>) -> Vec<String> {
-    let Some((id, group)) = user else { return Vec::new() };
-    [
-        "setpriv",
-        &format!("--reuid={id}"),
-        &format!("--regid={group}"),
-        "--clear-groups",
-        "--pdeathsig",
-        "KILL",
-        "--",
-    ]
-    .map(str::to_owned)
-    .to_vec()
+fn as_user(user: Option<(u32, u32)>, program: &Path) -> Command {
+    let Some((id, group)) = user else { return tied(program) };
+    let mut command = tied("setpriv");
+    command.args([format!("--reuid={id}"), format!("--regid={group}")]);
+    // Who becomes another user is not tied any more.
+    command.args(["--clear-groups", "--pdeathsig", "KILL", "--"]).arg(program);
+    command
 }
 
 fn make(initdb: &Path, data: &Path, user: Option<(u32, u32)>) -> Result<()> {
-    let mut words = as_user(user);
-    words.extend([initdb.display().to_string(), "-D".to_owned(), data.display().to_string()]);
-    let options = ["--username=postgres", "--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C"];
-    words.extend(options.map(str::to_owned));
-    let made = Command::new(&words[0])
-        .args(&words[1..])
-        .current_dir("/")
-        .output()
-        .context("initdb does not start")?;
+    let mut make = as_user(user, initdb);
+    make.args(["--username=postgres", "--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C", "-D"]);
+    let made = make.arg(data).current_dir("/").output().context("initdb does not start")?;
     ensure!(made.status.success(), "initdb failed: {}", String::from_utf8_lossy(&made.stderr));
     Ok(())
 }
@@ -197,12 +183,6 @@ impl super::Client for Client {
         Ok(())
     }
 
-    async fn renew_all(all: Vec<(Self, Held)>, window: Window) -> Result<Renewed<Self>> {
-        renew_each(all, window).await
-    }
-}
-
-impl RenewOne for Client {
     async fn renew(&self, held: &mut Held) -> Result<()> {
         let mut connection = self.link.connection.lock().await;
         let query =

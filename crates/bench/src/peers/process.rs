@@ -1,12 +1,14 @@
 //! Server processes: started alike, watched by the kernel's counters, gone when the measurement is.
 
+use std::ffi::OsStr;
 use std::fs::OpenOptions;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::clock::now_ns;
 
@@ -17,24 +19,21 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// Enough of a log to see what a server complained about.
 const LAST_LINES: usize = 20;
 
-/// How a server is started, the same way each time.
-#[derive(Debug, Clone)]
-pub struct Recipe {
-    /// What it is called in messages.
-    pub name: String,
-    /// The words of its command line, the program first.
-    pub words: Vec<String>,
-    /// What is set in its environment.
-    pub variables: Vec<(String, String)>,
-    /// Where its output goes.
-    pub log: PathBuf,
-}
-
-/// A server process. It is killed when this is dropped, and by the kernel when this process ends.
+/// A server process, started the same way each time. It is killed when this is dropped, and by the kernel when this process ends.
 #[derive(Debug)]
 pub struct Process {
-    recipe: Recipe,
+    name: String,
+    command: Command,
+    /// Where its output goes.
+    log: PathBuf,
     child: Option<Child>,
+}
+
+/// A program that the kernel kills when this process ends.
+pub fn tied(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", "--"]).arg(program);
+    command
 }
 
 impl Process {
@@ -42,8 +41,8 @@ impl Process {
     ///
     /// # Errors
     /// When the program does not start.
-    pub fn start(recipe: Recipe) -> Result<Self> {
-        let mut process = Self { recipe, child: None };
+    pub fn start(name: &str, command: Command, log: PathBuf) -> Result<Self> {
+        let mut process = Self { name: name.to_owned(), command, log, child: None };
         process.run()?;
         Ok(process)
     }
@@ -53,14 +52,10 @@ impl Process {
     /// # Errors
     /// When the program does not start.
     pub fn run(&mut self) -> Result<()> {
-        let Recipe { name, words, variables, log } = &self.recipe;
-        let log = OpenOptions::new().create(true).append(true).open(log);
+        let (name, log) = (&self.name, OpenOptions::new().create(true).append(true).open(&self.log));
         let log = log.with_context(|| format!("the log of {name} cannot be opened"))?;
-        let mut command = Command::new("setpriv");
-        command.args(["--pdeathsig", "KILL", "--"]).args(words);
-        command.envs(variables.iter().map(|(key, value)| (key, value)));
-        command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).current_dir("/");
-        self.child = Some(command.spawn().with_context(|| format!("{name} does not start"))?);
+        self.command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).current_dir("/");
+        self.child = Some(self.command.spawn().with_context(|| format!("{name} does not start"))?);
         Ok(())
     }
 
@@ -69,14 +64,40 @@ impl Process {
         self.child.as_ref().map(Child::id)
     }
 
+    /// Whether it runs.
+    pub fn lives(&mut self) -> bool {
+        self.child.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(None)))
+    }
+
+    /// Asks it to end, as a supervisor does, and says how it ended.
+    ///
+    /// # Errors
+    /// When it does not run, or does not end.
+    pub fn terminate(&mut self) -> Result<ExitStatus> {
+        let child = self.child.as_mut().with_context(|| format!("{} does not run", self.name))?;
+        kill_process(Pid::from_child(child), Signal::TERM).context("it cannot be signalled")?;
+        let give_up = now_ns() + u64::try_from(PATIENCE.as_nanos())?;
+        while now_ns() < give_up {
+            if let Some(status) = child.try_wait()? {
+                return Ok(status);
+            }
+            std::thread::sleep(LOOK_AGAIN);
+        }
+        bail!("{} does not stop", self.name)
+    }
+
     /// Kills it with all its children, and waits until it is gone.
     pub fn kill(&mut self) {
         let Some(mut child) = self.child.take() else { return };
+        // The number of one that has ended may be another's by now.
+        if !matches!(child.try_wait(), Ok(None)) {
+            return;
+        }
         let family = super::usage::family(child.id());
         // Whatever fails here fails because it is gone already, which is what is wanted.
         let _ = child.kill();
-        for pid in family.into_iter().filter_map(|pid| rustix::process::Pid::from_raw(pid.cast_signed())) {
-            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        for pid in family.into_iter().filter_map(|pid| Pid::from_raw(pid.cast_signed())) {
+            let _ = kill_process(pid, Signal::KILL);
         }
         let _ = child.wait();
     }
@@ -95,21 +116,17 @@ impl Process {
             if let Some(child) = &mut self.child
                 && let Some(status) = child.try_wait()?
             {
-                bail!("{} ended with {status}:\n{}", self.recipe.name, self.last_lines());
+                bail!("{} ended with {status}:\n{}", self.name, self.last_lines());
             }
             if now_ns() > give_up {
-                bail!(
-                    "{} is not ready after {PATIENCE:?}: {error:#}\n{}",
-                    self.recipe.name,
-                    self.last_lines()
-                );
+                bail!("{} is not ready after {PATIENCE:?}: {error:#}\n{}", self.name, self.last_lines());
             }
             std::thread::sleep(LOOK_AGAIN);
         }
     }
 
     fn last_lines(&self) -> String {
-        let log = std::fs::read(&self.recipe.log).unwrap_or_default();
+        let log = std::fs::read(&self.log).unwrap_or_default();
         let log = String::from_utf8_lossy(&log);
         let lines: Vec<&str> = log.lines().collect();
         lines[lines.len().saturating_sub(LAST_LINES)..].join("\n")
@@ -154,10 +171,9 @@ mod tests {
     #[test]
     fn a_server_that_ends_at_once_is_told_with_its_last_words() {
         let directory = tempfile::tempdir().unwrap();
-        let words = ["sh", "-c", "echo no such option; exit 3"].map(str::to_owned).to_vec();
-        let log = directory.path().join("log");
-        let recipe = Recipe { name: "shell".to_owned(), words, variables: Vec::new(), log };
-        let mut process = Process::start(recipe).unwrap();
+        let mut shell = tied("sh");
+        shell.args(["-c", "echo no such option; exit 3"]);
+        let mut process = Process::start("shell", shell, directory.path().join("log")).unwrap();
         let error = process.until(|| -> Result<()> { bail!("not yet") }).unwrap_err().to_string();
         assert!(error.contains("no such option") && error.contains('3'), "{error}");
     }

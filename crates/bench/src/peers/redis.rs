@@ -11,9 +11,8 @@ use anyhow::{Context, Result, ensure};
 use redis::aio::MultiplexedConnection;
 use redis::{Script, cmd};
 
-use super::process::{Process, Recipe, free_ports, program};
-use super::{RenewOne, Renewed, Running, Tools, renew_each};
-use crate::workloads::Window;
+use super::process::{Process, free_ports, program, tied};
+use super::{Running, Tools};
 
 const ACQUIRE: &str = "if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then \
                        return redis.call('INCR', KEYS[2]) else return 0 end";
@@ -34,13 +33,10 @@ pub fn start(tools: &Tools) -> Result<Running> {
     let program = program.context("redis-server is missing: `cargo xtask bench` installs it")?;
     let directory = tools.directory("redis")?;
     let port = free_ports(1)?[0];
-    let options = ["--bind", "127.0.0.1", "--save", "", "--appendonly", "yes", "--appendfsync", "always"];
-    let mut words = vec![program.display().to_string()];
-    words.extend(options.map(str::to_owned));
-    words.extend(["--port".to_owned(), port.to_string()]);
-    words.extend(["--dir".to_owned(), directory.path().display().to_string()]);
-    let log = directory.path().join("log");
-    let mut node = Process::start(Recipe { name: "redis".to_owned(), words, variables: Vec::new(), log })?;
+    let mut server = tied(program);
+    server.args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "yes", "--appendfsync", "always"]);
+    server.args(["--port", &port.to_string(), "--dir"]).arg(directory.path());
+    let mut node = Process::start("redis", server, directory.path().join("log"))?;
     let url = format!("redis://127.0.0.1:{port}/");
     let version = node.until(|| version(&url))?;
     let settings = "appendonly yes, appendfsync always, save off; EVALSHA of a script that sets with NX PX and raises a token counter; \
@@ -116,12 +112,6 @@ impl super::Client for Client {
         Ok(())
     }
 
-    async fn renew_all(all: Vec<(Self, Held)>, window: Window) -> Result<Renewed<Self>> {
-        renew_each(all, window).await
-    }
-}
-
-impl RenewOne for Client {
     async fn renew(&self, held: &mut Held) -> Result<()> {
         let mut connection = self.link.connection.clone();
         let mut call = self.link.renew.key(&held.name);

@@ -6,7 +6,8 @@ use std::ops::Sub;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::used::Usage;
+/// What the kernel counts processor time in for programs; the same on every machine that this is built for.
+const TICKS_PER_SECOND: f64 = 100.0;
 
 /// Used so far by all processes of a system.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
@@ -60,16 +61,28 @@ impl Sub for Used {
 
 #[expect(clippy::cast_precision_loss, reason = "bytes of a measurement are far below 2^53")]
 fn of(pid: u32) -> Result<Used> {
-    let usage = Usage::of(pid)?;
-    let path = format!("/proc/{pid}/io");
-    let io = std::fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
-    let dirtied = dirtied(&io).context("no write_bytes in /proc/PID/io")?;
-    let resident_mib = usage.resident_kib as f64 / 1024.0;
-    Ok(Used { cpu_s: usage.cpu_s, dirtied: dirtied as f64, resident_mib })
+    let read = |file: &str| {
+        let path = format!("/proc/{pid}/{file}");
+        std::fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))
+    };
+    let ticks = ticks(&read("stat")?).context("another /proc/PID/stat than expected")?;
+    let resident_kib = number(&read("status")?, "VmRSS:").context("no VmRSS in /proc/PID/status")?;
+    let dirtied = number(&read("io")?, "write_bytes:").context("no write_bytes in /proc/PID/io")?;
+    let (dirtied, resident_mib) = (dirtied as f64, resident_kib as f64 / 1024.0);
+    Ok(Used { cpu_s: f64::from(ticks) / TICKS_PER_SECOND, dirtied, resident_mib })
 }
 
-fn dirtied(io: &str) -> Option<u64> {
-    io.lines().find_map(|line| line.strip_prefix("write_bytes: "))?.trim().parse().ok()
+/// User and kernel time: the 14th and 15th field, counted behind the name, which may hold anything.
+fn ticks(stat: &str) -> Option<u32> {
+    let (_, behind) = stat.rsplit_once(") ")?;
+    let mut fields = behind.split(' ').skip(11);
+    let (user, kernel): (u32, u32) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+    user.checked_add(kernel)
+}
+
+/// The number behind the word that a line begins with.
+pub(crate) fn number(text: &str, word: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix(word))?.split_whitespace().next()?.parse().ok()
 }
 
 /// The disk that a directory lies on, by its numbers.
@@ -148,8 +161,16 @@ mod tests {
 
     #[test]
     fn bytes_dirtied_are_found() {
-        assert_eq!(dirtied("wchar: 7\nwrite_bytes: 4096\ncancelled_write_bytes: 1\n"), Some(4096));
-        assert_eq!(dirtied("wchar: 7\n"), None);
+        let of = |io| number(io, "write_bytes:");
+        assert_eq!(of("wchar: 7\nwrite_bytes: 4096\ncancelled_write_bytes: 1\n"), Some(4096));
+        assert_eq!(of("wchar: 7\n"), None);
+    }
+
+    #[test]
+    fn the_times_are_found_behind_a_name_with_spaces_and_brackets() {
+        let stat = "7 (a) b (c) S 1 7 7 0 -1 4194560 100 0 0 0 250 31 0 0 20 0 1 0 99 1000 10";
+        assert_eq!(ticks(stat), Some(281));
+        assert_eq!(ticks("nonsense"), None);
     }
 
     #[test]

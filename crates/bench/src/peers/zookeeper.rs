@@ -12,9 +12,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::process::{Process, Recipe, free_ports, program};
-use super::{Renewed, Running, Tools};
-use crate::workloads::Window;
+use super::process::{Process, free_ports, program, tied};
+use super::{Running, Tools};
 use wire::{Kind, Session};
 
 /// The longest that it grants with its usual tick of 2 s.
@@ -40,28 +39,21 @@ pub fn start(tools: &Tools, nodes: usize) -> Result<Running> {
     };
     let mut started = Vec::new();
     for (port, number) in clients.iter().zip(1..) {
-        let home = directory.path().join(format!("n{number}"));
+        let name = format!("n{number}");
+        let home = directory.path().join(&name);
         std::fs::create_dir(&home)?;
         std::fs::write(home.join("myid"), number.to_string())?;
-        let file = directory.path().join(format!("n{number}.cfg"));
+        let [file, log] = ["cfg", "log"].map(|ending| directory.path().join(format!("{name}.{ending}")));
         let data = home.display();
         let settings = format!(
             "tickTime=2000\ninitLimit=10\nsyncLimit=5\ndataDir={data}\nclientPort={port}\nclientPortAddress=127.0.0.1\n\
              maxClientCnxns=0\nadmin.enableServer=false\n4lw.commands.whitelist=*\n{members}"
         );
         std::fs::write(&file, settings)?;
-        let mut words = vec![java.display().to_string()];
-        words.extend(["-Xmx1g", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp"].map(str::to_owned));
-        words.push(format!("{}/*", jars.display()));
-        words.push("org.apache.zookeeper.server.quorum.QuorumPeerMain".to_owned());
-        words.push(file.display().to_string());
-        let log = directory.path().join(format!("n{number}.log"));
-        started.push(Process::start(Recipe {
-            name: format!("zookeeper n{number}"),
-            words,
-            variables: Vec::new(),
-            log,
-        })?);
+        let mut server = tied(&java);
+        server.args(["-Xmx1g", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp"]).arg(jars.join("*"));
+        server.arg("org.apache.zookeeper.server.quorum.QuorumPeerMain").arg(file);
+        started.push(Process::start(&format!("zookeeper {name}"), server, log)?);
     }
     let (version, leader) = started[0].until(|| leader(&clients))?;
     let settings = "defaults (forceSync on), 1 GiB of heap, connections without limit; an ephemeral node by create and delete, \
@@ -146,10 +138,6 @@ impl super::Client for Client {
             self.session.until_changed(&format!("{parent}/{before}")).await?;
         }
         Ok((u64::try_from(transaction)?, Held { path }))
-    }
-
-    async fn renew_all(_all: Vec<(Self, Held)>, _window: Window) -> Result<Renewed<Self>> {
-        bail!("a lease of ZooKeeper has no renewal of its own")
     }
 }
 

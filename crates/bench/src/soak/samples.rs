@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 
 use super::Shared;
-use super::server::Server;
+use crate::peers::usage::number;
 
 /// One second.
 #[derive(Debug, Clone, Serialize)]
@@ -51,13 +51,9 @@ impl Samples {
     ///
     /// # Errors
     /// When the process cannot be looked at.
-    pub fn take(&mut self, second: u64, server: &Server, shared: &Shared) -> Result<()> {
-        let pid = server.pid();
+    pub fn take(&mut self, second: u64, pid: u32, shared: &Shared) -> Result<()> {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).context("no such process")?;
-        let number = |key: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(key));
-            line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or(0)
-        };
+        let number = |key: &str| number(&status, key).unwrap_or(0);
         let descriptors = std::fs::read_dir(format!("/proc/{pid}/fd"))?.count() as u64;
         let count = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
         self.all.push(Sample {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use tokio::task::JoinSet;
 
-use super::{Book, Connections, Figures, Spec, Window, clients, links};
+use super::{Book, Connections, Figures, Spec, Window, clients, joined, links};
 use crate::clock::now_ns;
 use crate::peers::{Client, TTL};
 
@@ -22,10 +22,7 @@ pub(super) async fn run<C: Client>(spec: &Spec, count: usize, connections: Conne
         tasks.spawn(cycle(client, name, number, Arc::clone(&book), window));
     }
     let metered = tokio::spawn(window.metered(spec.clone()));
-    let mut took = Vec::new();
-    while let Some(done) = tasks.join_next().await {
-        took.extend(done??);
-    }
+    let took = joined(tasks).await?;
     let metered = metered.await??;
     // A cycle is two operations.
     let operations = (2.0 * super::figures::as_f64(took.len())).max(1.0);

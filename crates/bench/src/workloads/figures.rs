@@ -19,6 +19,11 @@ impl Figures {
         self
     }
 
+    /// What there is.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
     /// One of them.
     pub fn get(&self, name: &str) -> Option<f64> {
         self.0.get(name).copied()
@@ -64,6 +69,18 @@ pub fn seconds(nanos: u64) -> f64 {
 #[expect(clippy::cast_precision_loss, reason = "lengths of a measurement are far below 2^53 ns")]
 pub fn micros(nanos: u64) -> f64 {
     nanos as f64 / 1000.0
+}
+
+/// The digits of a whole number, with a comma between thousands.
+pub fn thousands_apart(digits: &str) -> String {
+    let mut apart = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) && !apart.ends_with('-') {
+            apart.push(',');
+        }
+        apart.push(digit);
+    }
+    apart
 }
 
 /// A count.

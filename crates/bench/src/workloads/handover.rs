@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use anyhow::Result;
 use tokio::task::JoinSet;
 
-use super::{Book, Figures, Spec, clients, links};
+use super::{Book, Figures, Spec, clients, joined, links};
 use crate::clock::now_ns;
 use crate::peers::{Client, TTL};
 
 /// One holds, ten wait.
-pub(super) const CLIENTS: usize = 11;
+const CLIENTS: usize = 11;
 const NAME: &str = "bench/handover";
 
 /// What all of them share.
@@ -35,10 +35,7 @@ pub(super) async fn run<C: Client>(spec: &Spec, handovers: usize) -> Result<Figu
     for client in clients {
         tasks.spawn(take_turns(client, Arc::clone(&queue)));
     }
-    let mut gaps = Vec::with_capacity(handovers);
-    while let Some(done) = tasks.join_next().await {
-        gaps.extend(done??);
-    }
+    let gaps = joined(tasks).await?;
     let (count, took) = (super::figures::as_f64(gaps.len()), super::figures::seconds(now_ns() - begun));
     Ok(Figures::default()
         .with("handovers", count)

@@ -2,13 +2,12 @@
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 
 use super::expiry::{APART, HOLDERS};
-use super::{Figures, Spec, Window, Work, in_parallel, links};
+use super::{Figures, Spec, Window, Work, holders, links};
 use crate::clock::now_ns;
 use crate::peers::Client;
 
@@ -37,15 +36,7 @@ pub(super) async fn one_by_one<C: Client>(spec: &Spec, ttl: Duration) -> Result<
 /// The life of such a process, when very many leases are to end at once: renews all of them a last time, prints when that was done, then waits.
 pub(super) async fn all_at_once<C: Client>(spec: &Spec, leases: usize, ttl: Duration) -> Result<Figures> {
     let links = links::<C>(&spec.url, C::RENEWAL_LINKS, ttl).await?;
-    let held = in_parallel(leases, |number| {
-        let link = Arc::clone(&links[number % links.len()]);
-        async move {
-            let client = C::open(&link, number, ttl).await?;
-            let (_, held) = client.acquire(&name(number)).await?;
-            Ok((client, held))
-        }
-    })
-    .await?;
+    let held = holders::<C>(&links, leases, ttl, name).await?;
     let begun = now_ns();
     // Each renews once: the window is over when the first answer comes.
     let renewed = C::renew_all(held, Window { begin: begun, end: begun }).await?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Result;
 use tokio::task::JoinSet;
 
-use super::{Figures, Spec, clients, links};
+use super::{Figures, Spec, clients, joined, links};
 use crate::clock::now_ns;
 use crate::peers::usage::Used;
 use crate::peers::{Client, TTL};
@@ -18,9 +18,9 @@ const SESSIONS: usize = 64;
 /// Acquires in flight.
 const IN_FLIGHT: usize = 512;
 /// Cycles of which the latency is taken.
-pub(super) const CYCLES: usize = 300;
+const CYCLES: usize = 300;
 /// How long nothing is done.
-pub(super) const IDLE: Duration = Duration::from_secs(5);
+const IDLE: Duration = Duration::from_secs(5);
 
 /// Measures it.
 pub(super) async fn run<C: Client>(spec: &Spec, leases: usize, session_each: bool) -> Result<Figures> {
@@ -80,11 +80,7 @@ async fn create<C: Client>(
             }
         });
     }
-    let mut kept = Vec::with_capacity(leases);
-    while let Some(done) = tasks.join_next().await {
-        kept.extend(done??);
-    }
-    Ok(kept)
+    joined(tasks).await
 }
 
 /// The median of a few cycles of one client, in microseconds.

@@ -5,31 +5,23 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 
 use super::hold::{Holders, name};
-use super::{Figures, Spec, Window, Work, in_parallel, links};
+use super::{Figures, Spec, Window, Work, holders, links};
 use crate::clock::now_ns;
 use crate::peers::{TTL, Watching};
 use crate::workloads::figures::seconds;
 
 /// Sessions that live on and renew.
-pub(super) const LIVING: usize = 64;
+const LIVING: usize = 64;
 /// Longer than any system takes that is measured; whoever takes longer is cut.
 const LONGEST: Duration = Duration::from_secs(180);
 
 /// Measures it: when the first, the middle and the last end is seen, beyond the ttl.
 pub(super) async fn run<C: Watching>(spec: &Spec, leases: usize, ttl: Duration) -> Result<Figures> {
     let links = links::<C>(&spec.url, C::RENEWAL_LINKS, TTL).await?;
-    let living = in_parallel(LIVING, |number| {
-        let link = std::sync::Arc::clone(&links[number % links.len()]);
-        async move {
-            let client = C::open(&link, number, TTL).await?;
-            let (_, held) = client.acquire(&format!("bench/living/{number}")).await?;
-            Ok((client, held))
-        }
-    })
-    .await?;
+    let living = holders::<C>(&links, LIVING, TTL, |number| format!("bench/living/{number}")).await?;
     let ttl_ms = u64::try_from(ttl.as_millis())?;
-    let (holders, moments) = Holders::start(spec, Work::HoldAll { leases, ttl_ms }).await?;
-    holders.kill()?;
+    let (dying, moments) = Holders::start(spec, Work::HoldAll { leases, ttl_ms }).await?;
+    dying.kill()?;
     let [first_renewal, last_renewal] = moments[..] else { anyhow::bail!("the holders say {moments:?}") };
     let mut watch = C::watch(&links[0], &name(0)[..name(0).len() - 1]).await?;
     let due = last_renewal + ttl_ms * 1_000_000;

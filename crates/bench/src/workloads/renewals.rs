@@ -1,26 +1,15 @@
 //! B: every session holds a lease and renews as soon as its last renewal is answered.
 
-use std::sync::Arc;
-
 use anyhow::{Result, ensure};
 
-use super::{Book, Figures, Spec, Window, in_parallel, links};
+use super::{Figures, Spec, Window, holders, links};
 use crate::peers::{Client, TTL};
 
 /// Measures it.
 pub(super) async fn run<C: Client>(spec: &Spec, count: usize) -> Result<Figures> {
     let links = links::<C>(&spec.url, C::RENEWAL_LINKS.min(count), TTL).await?;
-    let book = Arc::new(Book::new(count));
-    let held = in_parallel(count, |number| {
-        let (link, book) = (Arc::clone(&links[number % links.len()]), Arc::clone(&book));
-        async move {
-            let client = C::open(&link, number, TTL).await?;
-            let (token, held) = client.acquire(&format!("bench/renewals/{count}/{number}")).await?;
-            book.granted(number, token)?;
-            Ok((client, held))
-        }
-    })
-    .await?;
+    let name = |number: usize| format!("bench/renewals/{count}/{number}");
+    let held = holders::<C>(&links, count, TTL, name).await?;
     let window = Window::after_warm_up(spec);
     let metered = tokio::spawn(window.metered(spec.clone()));
     let renewed = C::renew_all(held, window).await?;

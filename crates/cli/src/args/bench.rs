@@ -20,8 +20,6 @@ store; 128 + N signal N came before the first measurement, so 130 after Ctrl-C."
 /// Most clients and connections: beyond that this process is measured and not the store.
 const MOST_CLIENTS: u16 = 4_096;
 const MOST_CONNECTIONS: u16 = 64;
-/// More of a value than this is not repeated in a message.
-const QUOTED: usize = 40;
 
 /// `bench`.
 #[derive(Debug, Args)]
@@ -41,19 +39,11 @@ pub(crate) struct BenchArgs {
 }
 
 fn clients(text: &str) -> Result<u16, String> {
-    number(text, "clients", MOST_CLIENTS)
+    values::count(text, "clients", MOST_CLIENTS)
 }
 
 fn connections(text: &str) -> Result<u16, String> {
-    number(text, "connections", MOST_CONNECTIONS)
-}
-
-fn number(text: &str, what: &str, most: u16) -> Result<u16, String> {
-    let number = text.parse().ok().filter(|number| (1..=most).contains(number));
-    number.ok_or_else(|| {
-        let quoted: String = text.chars().take(QUOTED).collect();
-        format!("{quoted:?} is not a number of {what}; give a whole number from 1 to {most}")
-    })
+    values::count(text, "connections", MOST_CONNECTIONS)
 }
 
 #[cfg(test)]

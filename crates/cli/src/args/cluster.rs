@@ -38,15 +38,30 @@ pub(crate) enum ClusterCommand {
     /// Start it first: leasehold serve --join --name NAME. It becomes a learner: it receives the log and does not vote until it is promoted.
     Add(AddArgs),
     /// Make a learner that has caught up a voter
-    Promote(PromoteArgs),
+    Promote {
+        /// The node
+        #[arg(value_parser = member_name)]
+        name: String,
+        /// Wait up to LENGTH until it has caught up [default: 5m]
+        #[arg(long, value_name = "LENGTH", value_parser = values::wait, num_args = 0..=1, require_equals = true, default_missing_value = "5m")]
+        wait: Option<Duration>,
+    },
     /// Remove a node for ever
     ///
     /// A leader hands over first. A removed node stops; its directory cannot join this cluster again.
-    Remove(MemberArgs),
+    Remove {
+        /// The node
+        #[arg(value_parser = member_name)]
+        name: String,
+    },
     /// Transfer leadership to another node
     ///
     /// Holders do not notice. Stopping the leader with SIGTERM does the same.
-    Transfer(TransferArgs),
+    Transfer {
+        /// The next leader [default: the voter with the most of the log]
+        #[arg(value_parser = member_name)]
+        name: Option<String>,
+    },
 }
 
 /// A node to be, by name and address.
@@ -68,33 +83,6 @@ pub(crate) struct AddArgs {
     /// Wait until it has caught up, then make it a voter
     #[arg(long)]
     pub(crate) promote: bool,
-}
-
-/// `cluster promote`.
-#[derive(Debug, Args)]
-pub(crate) struct PromoteArgs {
-    /// The node
-    #[arg(value_parser = member_name)]
-    pub(crate) name: String,
-    /// Wait up to LENGTH until it has caught up [default: 5m]
-    #[arg(long, value_name = "LENGTH", value_parser = values::wait, num_args = 0..=1, require_equals = true, default_missing_value = "5m")]
-    pub(crate) wait: Option<Duration>,
-}
-
-/// `cluster remove`.
-#[derive(Debug, Args)]
-pub(crate) struct MemberArgs {
-    /// The node
-    #[arg(value_parser = member_name)]
-    pub(crate) name: String,
-}
-
-/// `cluster transfer`.
-#[derive(Debug, Args)]
-pub(crate) struct TransferArgs {
-    /// The next leader [default: the voter with the most of the log]
-    #[arg(value_parser = member_name)]
-    pub(crate) name: Option<String>,
 }
 
 fn new_node(text: &str) -> Result<NewNode, String> {

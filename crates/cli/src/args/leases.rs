@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use leasehold::{Label, Reason, ResourceName, Revision, Token};
+use leasehold::{Label, Reason, ResourceName, Revision, Successor, Token};
 
 use super::values;
 
@@ -81,7 +81,7 @@ pub(crate) struct ReleaseArgs {
     ///
     /// The holder keeps NAME until its successor is ready, and only then finishes and releases it. Nothing happens without such a waiter.
     #[arg(long, value_name = "HOLDER|first", value_parser = to, allow_hyphen_values = true, conflicts_with_all = ["holder", "await_successor"])]
-    pub(crate) to: Option<To>,
+    pub(crate) to: Option<Successor>,
     /// Only the lease with this token
     #[arg(long, value_parser = values::token, allow_hyphen_values = true)]
     pub(crate) token: Option<Token>,
@@ -107,27 +107,10 @@ impl ReleaseArgs {
     }
 }
 
-/// To whom a holder hands its lease.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum To {
-    First,
-    Labelled(Label),
-}
-
-impl To {
-    /// The label that was named.
-    pub(crate) fn label(&self) -> Option<&Label> {
-        match self {
-            Self::First => None,
-            Self::Labelled(label) => Some(label),
-        }
-    }
-}
-
-fn to(text: &str) -> Result<To, String> {
+fn to(text: &str) -> Result<Successor, String> {
     match text {
-        "first" => Ok(To::First),
-        label => values::label(label).map(To::Labelled),
+        "first" => Ok(Successor::FirstWaiter),
+        label => values::label(label).map(Successor::Labelled),
     }
 }
 

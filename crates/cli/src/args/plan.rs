@@ -59,7 +59,7 @@ pub(crate) struct PlanArgs {
     #[arg(long, value_name = "N", default_value = "1000", value_parser = values::leases, allow_hyphen_values = true)]
     pub(crate) leases: u64,
     /// The longest ttl that the store accepts [default: 5m]
-    #[arg(long, value_name = "LENGTH", value_parser = values::max_ttl, allow_hyphen_values = true)]
+    #[arg(long, value_name = "LENGTH", value_parser = values::ttl, allow_hyphen_values = true)]
     pub(crate) max_ttl: Option<Duration>,
     /// Start from a preset; other options override it
     #[arg(long, value_name = "NAME", value_parser = values::preset)]

@@ -147,7 +147,7 @@ pub(crate) struct RunArgs {
     ///
     /// In both cases SIGKILL comes before another process may hold NAME. A frozen command cannot clean up before that.
     #[arg(long, value_enum, value_name = "WHAT", default_value = "stop")]
-    pub(crate) on_loss: OnLossWord,
+    pub(crate) on_loss: OnLoss,
     /// On SIGTERM: stop, release and await the successor within BUDGET (min 2s)
     ///
     /// BUDGET is the time that an orchestrator allows between SIGTERM and SIGKILL. The command gets SIGTERM, and SIGKILL after --kill-after,
@@ -169,15 +169,6 @@ pub(crate) struct RunArgs {
     pub(crate) command: Vec<OsString>,
 }
 
-/// What `--on-loss` takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum OnLossWord {
-    /// SIGTERM, then SIGKILL at the deadline
-    Stop,
-    /// SIGSTOP; SIGCONT once confirmed
-    Freeze,
-}
-
 /// What `--ready` takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ReadyWord {
@@ -185,15 +176,6 @@ pub(crate) enum ReadyWord {
     Granted,
     /// When it reports READY=1
     Notify,
-}
-
-impl From<OnLossWord> for OnLoss {
-    fn from(word: OnLossWord) -> Self {
-        match word {
-            OnLossWord::Stop => Self::Stop,
-            OnLossWord::Freeze => Self::Freeze,
-        }
-    }
 }
 
 impl RunArgs {

@@ -48,7 +48,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) advertise: Option<String>,
     /// The longest ttl of a new directory, 500ms to 1d [default: 5m]
-    #[arg(long, value_name = "LENGTH", value_parser = values::max_ttl, allow_hyphen_values = true)]
+    #[arg(long, value_name = "LENGTH", value_parser = values::ttl, allow_hyphen_values = true)]
     pub(crate) max_ttl: Option<Duration>,
     /// Write the log as human or json; auto is human on a terminal and json elsewhere [default: auto]
     #[arg(long, value_name = "FORMAT", value_parser = values::LogFormats, hide_possible_values = true)]

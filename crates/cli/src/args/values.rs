@@ -1,9 +1,11 @@
 //! Values of the command line, checked where they enter. Every message names the value or its size, the limit and the next step.
 
 use std::ffi::{OsStr, OsString};
+use std::fmt::Display;
 use std::net::SocketAddr;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
@@ -51,32 +53,26 @@ pub(super) fn fence_name(text: &str) -> Result<FenceName, String> {
 /// As people write it: digits alone, and no zeros in front of them, because receivers compare names as text.
 fn slot(text: &str) -> Result<u32, String> {
     let slot = text.parse::<u32>().ok().filter(|slot| *slot < MAX_SLOTS && slot.to_string() == text);
-    slot.ok_or_else(|| {
-        let last = MAX_SLOTS - 1;
-        format!(
-            "{} is not a slot; write NAME, or NAME#SLOT with a whole number from 0 to {last}",
-            quote(text)
-        )
-    })
+    let what = "not a slot; write NAME, or NAME#SLOT with a whole number from 0 to";
+    slot.ok_or_else(|| wrong(text, &format!("{what} {}", MAX_SLOTS - 1)))
 }
 
 /// An address to listen on, with its port.
 pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| {
-        format!("{} is not an address with a port from 0 to 65535; write it like 127.0.0.1:7421", quote(text))
-    })
+    let what = "not an address with a port from 0 to 65535; write it like 127.0.0.1:7421";
+    text.parse().map_err(|_| wrong(text, what))
 }
 
 /// A length of time such as `10s` or `1m 30s`.
 pub(super) fn length(text: &str) -> Result<Duration, String> {
-    humantime::parse_duration(text.trim()).map_err(|error| match error {
-        humantime::DurationError::NumberOverflow => {
-            format!("{} is longer than any length of time; write it like 10s, 500ms or 2m", quote(text))
-        }
-        _ => format!("{} is not a length of time; write it like 10s, 500ms or 2m", quote(text)),
+    humantime::parse_duration(text.trim()).map_err(|error| {
+        let is_too_long = matches!(error, humantime::DurationError::NumberOverflow);
+        let what = if is_too_long { "longer than any" } else { "not a" };
+        wrong(text, &format!("{what} length of time; write it like 10s, 500ms or 2m"))
     })
 }
 
+/// The ttl of a session, or the longest of a service.
 pub(super) fn ttl(text: &str) -> Result<Duration, String> {
     within(text, MIN_TTL.duration(), LONGEST_MAX_TTL.duration())
 }
@@ -86,21 +82,16 @@ pub(super) fn upstream_time(text: &str) -> Result<Duration, String> {
     within(text, SHORTEST_UPSTREAM_TIME, MAX_WAIT.duration())
 }
 
-/// The longest ttl of a service.
-pub(super) fn max_ttl(text: &str) -> Result<Duration, String> {
-    within(text, MIN_TTL.duration(), LONGEST_MAX_TTL.duration())
-}
-
 /// A rate error such as `0.1%`, in parts per million.
 pub(super) fn drift(text: &str) -> Result<Percent, String> {
-    let wrong = || format!("{} is not a drift from 0% to 50%; write it like 0.1% or 200ppm", quote(text));
     let trimmed = text.trim();
     let ppm = match (trimmed.strip_suffix('%'), trimmed.strip_suffix("ppm")) {
         (Some(percent), _) => ten_thousandths(percent.trim()),
         (None, Some(ppm)) => ppm.trim().parse().ok(),
         (None, None) => None,
     };
-    ppm.and_then(Drift::from_ppm).map(Percent).ok_or_else(wrong)
+    let what = "not a drift from 0% to 50%; write it like 0.1% or 200ppm";
+    ppm.and_then(Drift::from_ppm).map(Percent).ok_or_else(|| wrong(text, what))
 }
 
 /// A decimal number with at most four places, times ten thousand.
@@ -117,15 +108,22 @@ fn ten_thousandths(text: &str) -> Option<u32> {
 pub(super) fn preset(text: &str) -> Result<&'static Preset, String> {
     Preset::named(text).ok_or_else(|| {
         let names: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
-        format!("{} is no preset; there are: {}", quote(text), names.join(", "))
+        wrong(text, &format!("no preset; there are: {}", names.join(", ")))
     })
 }
 
 pub(super) fn leases(text: &str) -> Result<u64, String> {
-    let leases = text.parse().ok().filter(|leases| (1..=MOST_LEASES).contains(leases));
-    leases.ok_or_else(|| {
-        format!("{} is not a number of leases; give a whole number from 1 to {MOST_LEASES}", quote(text))
-    })
+    count(text, "leases", MOST_LEASES)
+}
+
+/// How many there are to be.
+pub(super) fn count<N: Copy + Display + FromStr + From<u8> + PartialOrd>(
+    text: &str,
+    what: &str,
+    most: N,
+) -> Result<N, String> {
+    let count = text.parse::<N>().ok().filter(|count| (N::from(1)..=most).contains(count));
+    count.ok_or_else(|| wrong(text, &format!("not a number of {what}; give a whole number from 1 to {most}")))
 }
 
 pub(super) fn wait(text: &str) -> Result<Duration, String> {
@@ -136,7 +134,7 @@ pub(super) fn wait(text: &str) -> Result<Duration, String> {
 pub(super) fn window(text: &str) -> Result<Duration, String> {
     let window = length(text)?;
     match window < Duration::from_millis(1) {
-        true => Err(format!("{} is nothing to look back on; write it like 24h or 10m", quote(text))),
+        true => Err(wrong(text, "nothing to look back on; write it like 24h or 10m")),
         false => Ok(window),
     }
 }
@@ -163,13 +161,13 @@ pub(super) fn policy(text: &str) -> Result<Duration, String> {
 /// A length between two limits. The message begins with the value as it was written, and is put behind the name of its option.
 fn within(text: &str, least: Duration, most: Duration) -> Result<Duration, String> {
     let length = length(text)?;
-    let given = || quote(text).replace('"', "");
+    let (given, [least_shown, most_shown]) = (quote(text).replace('"', ""), [least, most].map(in_units));
     match length {
         _ if length < least => {
-            Err(format!("{} is below the minimum of {}; choose a longer one", given(), in_units(least)))
+            Err(format!("{given} is below the minimum of {least_shown}; choose a longer one"))
         }
         _ if length > most => {
-            Err(format!("{} is above the maximum of {}; choose a shorter one", given(), in_units(most)))
+            Err(format!("{given} is above the maximum of {most_shown}; choose a shorter one"))
         }
         _ => Ok(length),
     }
@@ -186,8 +184,7 @@ fn in_units(length: Duration) -> String {
 
 /// What this program ends with: a shell knows no others.
 pub(super) fn exit_code(text: &str) -> Result<u8, String> {
-    text.parse()
-        .map_err(|_| format!("{} is not an exit code; give a whole number from 0 to 255", quote(text)))
+    text.parse().map_err(|_| wrong(text, "not an exit code; give a whole number from 0 to 255"))
 }
 
 pub(super) fn name(text: &str) -> Result<ResourceName, String> {
@@ -208,36 +205,24 @@ pub(super) fn reason(text: &str) -> Result<Reason, String> {
 pub(super) fn token(text: &str) -> Result<Token, String> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if !is_number {
-        return Err(format!(
-            "{} is not a token; a token is a whole number, as `leasehold get` shows it",
-            quote(text)
-        ));
+        return Err(wrong(text, "not a token; a token is a whole number, as `leasehold get` shows it"));
     }
     // More digits than any number here has are above the maximum too.
     let token: Option<Token> = text.parse().ok();
     token.filter(|token| i64::try_from(token.get()).is_ok()).ok_or_else(|| {
-        let most = i64::MAX;
-        format!(
-            "token {} is above the maximum of {most}; copy it from `leasehold get`",
-            quote(text).trim_matches('"')
-        )
+        let (quoted, most) = (quote(text), i64::MAX);
+        let token = quoted.trim_matches('"');
+        format!("token {token} is above the maximum of {most}; copy it from `leasehold get`")
     })
 }
 
 pub(super) fn revision(text: &str) -> Result<Revision, String> {
-    text.parse().map(Revision::new).map_err(|_| {
-        format!(
-            "{} is not a revision; a revision is a whole number, as `leasehold watch` shows it",
-            quote(text)
-        )
-    })
+    let what = "not a revision; a revision is a whole number, as `leasehold watch` shows it";
+    text.parse().map(Revision::new).map_err(|_| wrong(text, what))
 }
 
 pub(super) fn slots(text: &str) -> Result<u32, String> {
-    let slots = text.parse().ok().filter(|slots| (1..=MAX_SLOTS).contains(slots));
-    slots.ok_or_else(|| {
-        format!("{} is not a number of slots; give a whole number from 1 to {MAX_SLOTS}", quote(text))
-    })
+    count(text, "slots", MAX_SLOTS)
 }
 
 /// Bytes, because values need not be text.
@@ -269,8 +254,8 @@ impl TypedValueParser for LogFormats {
 /// A key and its value. Whether there is such a key is known to the configuration.
 pub(super) fn setting(text: &str) -> Result<(String, String), String> {
     let parts = text.split_once('=').filter(|(key, _)| !key.is_empty());
-    let (key, value) = parts
-        .ok_or_else(|| format!("{} is not KEY=VALUE; write it like limits.max_watches=100", quote(text)))?;
+    let (key, value) =
+        parts.ok_or_else(|| wrong(text, "not KEY=VALUE; write it like limits.max_watches=100"))?;
     Ok((key.trim().to_owned(), value.to_owned()))
 }
 
@@ -281,6 +266,11 @@ fn text_error(error: &TextError) -> String {
         TextError::Empty { .. } => "",
     };
     format!("{error}{next}")
+}
+
+/// What is said of a value that makes no sense.
+fn wrong(text: &str, what: &str) -> String {
+    format!("{} is {what}", quote(text))
 }
 
 fn quote(text: &str) -> String {
@@ -321,9 +311,9 @@ mod tests {
 
     #[test]
     fn a_longest_ttl_outside_its_limits_is_answered_in_the_units_of_people() {
-        assert_eq!(max_ttl("2d").unwrap_err(), "2d is above the maximum of 24h; choose a shorter one");
-        assert!(max_ttl("100ms").unwrap_err().starts_with("100ms is below the minimum of 500ms"));
-        assert_eq!(max_ttl("1d"), Ok(Duration::from_secs(86_400)));
+        assert_eq!(ttl("2d").unwrap_err(), "2d is above the maximum of 24h; choose a shorter one");
+        assert!(ttl("100ms").unwrap_err().starts_with("100ms is below the minimum of 500ms"));
+        assert_eq!(ttl("1d"), Ok(Duration::from_secs(86_400)));
     }
 
     #[test]

@@ -3,7 +3,6 @@
 use leasehold::core::table::AlarmView;
 use leasehold::{Refusal, Store};
 use leasehold_api::view;
-use serde::Serialize;
 
 use super::asking;
 use crate::args::{AlarmsArgs, AlarmsCommand, ClearArgs};
@@ -12,11 +11,6 @@ use crate::exit::Exit;
 use crate::place::Place;
 use crate::trouble::Trouble;
 use crate::words;
-
-#[derive(Serialize)]
-struct Alarms {
-    alarms: Vec<view::Alarm>,
-}
 
 pub(super) async fn run(console: &Console, place: &Place, args: &AlarmsArgs) -> Result<Exit, Trouble> {
     match &args.command {
@@ -27,25 +21,20 @@ pub(super) async fn run(console: &Console, place: &Place, args: &AlarmsArgs) -> 
 
 async fn list(console: &Console, place: &Place) -> Result<Exit, Trouble> {
     let alarms = place.ask(async |store| store.alarms().await).await?;
-    let mut table = Table::new(&["NAME", "TOKEN SHOWN", "BY", "SINCE"]);
-    for alarm in &alarms {
-        table.row(vec![
-            alarm.resource.to_string(),
-            alarm.token.to_string(),
-            words::somebody(&alarm.by).to_owned(),
-            format!("{} ago", words::millis(alarm.age)),
-        ]);
-    }
-    console.table(&table, &Alarms { alarms: alarms.iter().map(view::Alarm::new).collect() })?;
-    Ok(Exit::OK)
+    let row = |alarm: &AlarmView| {
+        let (by, since) = (words::somebody(&alarm.by).to_owned(), words::millis(alarm.age));
+        [alarm.resource.to_string(), alarm.token.to_string(), by, format!("{since} ago")]
+    };
+    let table = Table::new(["NAME", "TOKEN SHOWN", "BY", "SINCE"], alarms.iter().map(row));
+    let alarms: Vec<_> = alarms.iter().map(view::Alarm::new).collect();
+    console.table(&table, &object! { alarms })
 }
 
 async fn clear(console: &Console, place: &Place, args: &ClearArgs) -> Result<Exit, Trouble> {
     let alarm = place.ask(async |store| answer(store, args).await).await?;
     let (name, token) = (&args.name, alarm.token);
     let text = format!("{name}: the alarm of token {token} is cleared; it is granted again");
-    console.result(text, &view::Alarm::new(&alarm))?;
-    Ok(Exit::OK)
+    console.result(text, &view::Alarm::new(&alarm))
 }
 
 /// Answers the alarm that is raised now, and no other that may be raised meanwhile.

@@ -1,7 +1,5 @@
 //! `backup`: the state of a running service, as a file.
 
-use std::time::Duration;
-
 use leasehold::{Error, Unreachable};
 use leasehold_host::save_backup;
 use serde::Serialize;
@@ -16,75 +14,42 @@ use crate::trouble::Trouble;
 const PATH: &str = "/v1/backup";
 const PATH_STALE: &str = "/v1/backup?age=any";
 
-#[derive(Serialize)]
-struct SavedJson {
-    file: String,
-    bytes: usize,
-    revision: u64,
-    epoch: u16,
-    incarnation: String,
-    stale: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    from: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    others: Option<Vec<OtherJson>>,
-}
-
 /// A node whose state was not taken.
 #[derive(Serialize)]
-struct OtherJson {
+struct Other {
     asked: String,
     epoch: Option<u16>,
     revision: Option<u64>,
     why: Option<String>,
 }
 
-/// The state of one node, and how the others stood.
+/// Where a state comes from that may be stale, and how the others stood.
+#[derive(Serialize)]
 struct Taken {
-    bytes: Vec<u8>,
     from: String,
-    others: Vec<OtherJson>,
+    others: Vec<Other>,
 }
 
-pub(super) async fn run(
-    console: &Console,
-    place: &Place,
-    args: &BackupArgs,
-    timeout: Duration,
-) -> Result<Exit, Trouble> {
+pub(super) async fn run(console: &Console, place: &Place, args: &BackupArgs) -> Result<Exit, Trouble> {
     if !place.url().starts_with("leasehold://") {
         return Err(Trouble::Misuse(format!(
             "{} is a directory of this machine, and backups are of services: name one with --store leasehold://HOST:PORT",
             place.url()
         )));
     }
-    let nodes = Nodes::of(place, timeout)?;
-    let (bytes, taken) = if args.stale {
-        let Taken { bytes, from, others } = stale(&nodes).await?;
-        (bytes, Some((from, others)))
-    } else {
-        (nodes.get(PATH).await.map_err(not_current)?, None)
+    let nodes = Nodes::of(place)?;
+    let (state, taken) = match args.stale {
+        true => stale(&nodes).await.map(|(state, taken)| (state, Some(taken)))?,
+        false => (nodes.get(PATH).await.map_err(not_current)?, None),
     };
-    let saved = save_backup(&args.file, &bytes).map_err(|error| Trouble::Files(error.to_string()))?;
-    let (file, length, revision, epoch) =
-        (args.file.display().to_string(), bytes.len(), saved.snapshot.index, saved.epoch);
-    let mut text = format!("{file}: {length} bytes, revision {revision}, epoch {epoch}");
-    if let Some((from, others)) = &taken {
-        text.push_str(&in_words(revision, from, others));
-    }
-    let (from, others) = taken.unzip();
-    let json = SavedJson {
-        file,
-        bytes: length,
-        revision,
-        epoch,
-        incarnation: saved.incarnation.to_string(),
-        stale: args.stale,
-        from,
-        others,
-    };
-    console.result(text, &json)?;
-    Ok(Exit::OK)
+    let saved = save_backup(&args.file, &state).map_err(|error| Trouble::Files(error.to_string()))?;
+    let (file, bytes) = (args.file.display().to_string(), state.len());
+    let (revision, epoch, incarnation) = (saved.snapshot.index, saved.epoch, saved.incarnation.to_string());
+    let mut text = format!("{file}: {bytes} bytes, revision {revision}, epoch {epoch}");
+    text.extend(taken.as_ref().map(|taken| in_words(revision, taken)));
+    let stale = args.stale;
+    let json = object! { file, bytes, revision, epoch, incarnation, stale, #[serde(flatten)] taken };
+    console.result(text, &json)
 }
 
 /// Nobody gives a backup that is surely whole: says how to get one that may not be.
@@ -99,16 +64,16 @@ fn not_current(trouble: Trouble) -> Trouble {
 }
 
 /// What the node has that is furthest in the latest life. The next one is asked if it does not give it.
-async fn stale(nodes: &Nodes) -> Result<Taken, Trouble> {
+async fn stale(nodes: &Nodes) -> Result<(Vec<u8>, Taken), Trouble> {
     let looks = nodes.look_further().await;
     let mut furthest = looks.best_first();
     furthest.sort_by_key(|(_, local)| std::cmp::Reverse(local.applied.0));
     let (mut last, mut tried) = (None, Vec::new());
     for (address, _) in furthest {
         match nodes.get_from(address, PATH_STALE).await {
-            Ok(bytes) => {
+            Ok(state) => {
                 let others = others(&looks, address, &tried);
-                return Ok(Taken { bytes, from: address.to_owned(), others });
+                return Ok((state, Taken { from: address.to_owned(), others }));
             }
             Err(trouble) => {
                 tried.push((address, trouble.to_string()));
@@ -126,12 +91,12 @@ async fn stale(nodes: &Nodes) -> Result<Taken, Trouble> {
     }))
 }
 
-fn others(looks: &Looks, from: &str, tried: &[(&str, String)]) -> Vec<OtherJson> {
+fn others(looks: &Looks, from: &str, tried: &[(&str, String)]) -> Vec<Other> {
     let rest = looks.0.iter().filter(|look| look.asked != from);
     rest.map(|look| {
         let known = look.found.as_ref().ok();
         let gave_nothing = tried.iter().find(|(address, _)| *address == look.asked);
-        OtherJson {
+        Other {
             asked: look.asked.clone(),
             epoch: known.map(|local| local.epoch),
             revision: known.map(|local| local.applied.0),
@@ -141,7 +106,7 @@ fn others(looks: &Looks, from: &str, tried: &[(&str, String)]) -> Vec<OtherJson>
     .collect()
 }
 
-fn in_words(revision: u64, from: &str, others: &[OtherJson]) -> String {
+fn in_words(revision: u64, Taken { from, others }: &Taken) -> String {
     let mut text = format!(
         "\nit may be STALE: what the service has decided after revision {revision} is not in it\ntaken from {from}, the furthest node that answers"
     );

@@ -12,7 +12,6 @@ mod used;
 
 use std::time::Duration;
 
-use serde_json::json;
 use tokio::time::timeout;
 
 use crate::args::BenchArgs;
@@ -26,7 +25,6 @@ use crate::words;
 
 use load::{End, Taken};
 use opening::Opened;
-use report::Report;
 
 /// Thousands of sessions are closed within this by a store that answers; what is left then ends with its ttl.
 const CLOSING: Duration = Duration::from_secs(10);
@@ -39,20 +37,11 @@ pub(super) async fn run(console: &Console, place: &Place, args: &BenchArgs) -> R
         begun = opening::open(console, place, args, &mut opened) => begun.map(|()| None),
         signal = signals.next() => Ok(Some(signal.as_raw())),
     };
-    if console.can_animate() {
-        console.clear_progress();
-    }
-    match begun {
-        Ok(None) => {}
-        Ok(Some(signal)) => {
-            let when = opened.words(args.clients);
-            close(opened, FAREWELL, &mut signals).await;
-            return Ok(nothing_measured(console, signal, &when));
-        }
-        Err(trouble) => {
-            close(opened, FAREWELL, &mut signals).await;
-            return Err(trouble);
-        }
+    console.clear_progress();
+    if let Some(ended) = begun.transpose() {
+        let when = opened.words(args.clients);
+        close(opened, FAREWELL, &mut signals).await;
+        return ended.map(|signal| nothing_measured(console, signal, &when));
     }
     let taken = load::put(console, &opened.sessions, args, &mut signals).await;
     let within = if matches!(taken.end, End::Complete) { CLOSING } else { FAREWELL };
@@ -65,7 +54,7 @@ fn told(console: &Console, place: &Place, args: &BenchArgs, taken: Taken) -> Res
     if let (End::Signal(signal), 0) = (&taken.end, taken.count()) {
         return Ok(nothing_measured(console, *signal, "before the first cycle was done"));
     }
-    Report::new(place.url(), args, &taken).say(console)?;
+    report::say(console, place.url(), args, &taken)?;
     let (url, after, during) = (place.url(), words::length(taken.took()), taken.last_phase());
     match taken.end {
         End::Complete | End::Signal(_) => Ok(Exit::OK),
@@ -90,8 +79,7 @@ fn check_connections(args: &BenchArgs) -> Result<(), Trouble> {
     if connections <= clients {
         return Ok(());
     }
-    let [many, few] = [(connections, "connection"), (clients, "client")]
-        .map(|(number, what)| words::count(usize::from(number), what));
+    let (many, few) = (words::count(connections, "connection"), words::count(clients, "client"));
     Err(Trouble::Misuse(format!(
         "{many} are more than {few}, and a connection without a client measures nothing; \
          give --connections {clients} or --clients {connections}"
@@ -102,8 +90,8 @@ fn check_connections(args: &BenchArgs) -> Result<(), Trouble> {
 fn nothing_measured(console: &Console, signal: i32, when: &str) -> Exit {
     let exit = Exit::of_signal(signal);
     let message = format!("ended by signal {signal} {when}: nothing was measured");
-    let error = json!({ "code": "signal", "kind": "failed", "message": message, "exit_code": exit.get() });
-    console.note(&message, &json!({ "error": error }));
+    let error = object! { code: "signal", exit_code: exit.get(), kind: "failed", message: &message };
+    console.note(&message, &object! { error });
     exit
 }
 

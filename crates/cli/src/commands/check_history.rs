@@ -7,7 +7,6 @@ use std::collections::BTreeSet;
 
 use leasehold_history::check::{self, Knowledge};
 use leasehold_history::{LineNumber, ReadError, Story, read};
-use serde::Serialize;
 
 use self::input::Input;
 use self::report::Report;
@@ -15,18 +14,12 @@ use crate::args::CheckHistoryArgs;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::trouble::Trouble;
+use crate::words;
 
 /// Violations of one check that are shown unless all are asked for.
 const SHOWN: usize = 5;
 /// A line of progress is drawn so often, counted in lines.
 const DRAW_EVERY: u64 = 50_000;
-
-/// Something that a reader of the verdict should know.
-#[derive(Serialize)]
-struct Note<'a> {
-    event: &'static str,
-    message: &'a str,
-}
 
 pub(super) fn run(console: &Console, args: &CheckHistoryArgs) -> Result<Exit, Trouble> {
     if let [next, ..] = args.more.as_slice() {
@@ -44,9 +37,7 @@ pub(super) fn run(console: &Console, args: &CheckHistoryArgs) -> Result<Exit, Tr
     let mut input = Input::open(&args.file).map_err(|error| unusable(&error))?;
     let mut story = Story::default();
     let told = take_in(console, &mut input, &mut story);
-    if console.can_animate() {
-        console.clear_progress();
-    }
+    console.clear_progress();
     told.map_err(|error| unusable(&error))?;
     let knowledge = Knowledge { skew: args.skew };
     let verdicts = check::all(&story, knowledge);
@@ -68,7 +59,7 @@ pub(super) fn run(console: &Console, args: &CheckHistoryArgs) -> Result<Exit, Tr
         } else {
             "whether two held at once could not be judged: this is no proof of it"
         };
-        console.note(message, &Note { event: "nothing-to-judge", message });
+        console.remark("nothing-to-judge", message);
         Exit::UNJUDGED
     } else {
         Exit::OK
@@ -83,10 +74,8 @@ fn take_in(console: &Console, input: &mut Input, story: &mut Story) -> Result<()
         if number.get().is_multiple_of(DRAW_EVERY) && console.can_animate() {
             let (lines, grants, bytes) = (number.get(), story.grants.len(), so_far.get());
             let share = size.filter(|size| *size > 0).map(|size| format!("{} %, ", bytes * 100 / size));
-            console.progress(format_args!(
-                "reading: {}{lines} lines, {grants} grants",
-                share.unwrap_or_default()
-            ));
+            let share = share.unwrap_or_default();
+            console.progress(format_args!("reading: {share}{lines} lines, {grants} grants"));
         }
         Ok(())
     })
@@ -99,18 +88,15 @@ fn notes(console: &Console, story: &Story, args: &CheckHistoryArgs) {
             "times of {} clocks; nothing was compared between two of them: say with --skew how far they are apart at most",
             story.clocks()
         );
-        console.note(&message, &Note { event: "clocks-not-compared", message: &message });
+        console.remark("clocks-not-compared", &message);
     }
     if let Some(first) = story.first_stray {
+        let (lines, speak) =
+            (words::count(story.strays, "line"), if story.strays == 1 { "speaks" } else { "speak" });
         let message = format!(
-            "{} of a grant that is not in the history, or was given back before; not judged; the first is line {}",
-            if story.strays == 1 {
-                "1 line speaks".to_owned()
-            } else {
-                format!("{} lines speak", story.strays)
-            },
-            first.get()
+            "{lines} {speak} of a grant that is not in the history, or was given back before; not judged; the first is line {first}",
+            first = first.get()
         );
-        console.note(&message, &Note { event: "lines-not-judged", message: &message });
+        console.remark("lines-not-judged", &message);
     }
 }

@@ -6,23 +6,20 @@
 use std::time::Duration;
 
 use leasehold::core::Millis;
-use leasehold::core::holder::Reading;
 use leasehold_api::Number;
 use leasehold_api::code::Kind;
 use leasehold_api::view::{Changed, Cluster, LocalCluster, Member, Transferred};
-use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::nodes::Nodes;
-use crate::args::{AddArgs, ClusterCommand, PromoteArgs};
+use super::nodes::{Look, Nodes, passed};
+use crate::args::{AddArgs, ClusterCommand};
 use crate::console::{Console, Table};
 use crate::exit::Exit;
 use crate::place::Place;
 use crate::trouble::Trouble;
 use crate::words;
 
-const STATUS: &str = "/v1/cluster/status";
 /// Between two questions about the same thing.
 const ASK_EVERY: Duration = Duration::from_millis(100);
 /// How long a learner is waited for if nobody says how long.
@@ -31,40 +28,24 @@ const CATCH_UP_TIME: Duration = Duration::from_secs(5 * 60);
 const CAUGHT_UP: u64 = 64;
 const SPINNER: [char; 4] = ['|', '/', '-', '\\'];
 
-/// What a node is now.
-#[derive(Debug, Serialize)]
-struct ChangedJson<'a> {
-    name: &'a str,
-    role: &'static str,
-    revision: Number,
-}
-
 /// Of one that the leader has never heard of nothing is known, and all of the log would be a wrong number.
 fn shown_behind(member: &Member) -> String {
-    match member.matched.0 == 0 && !member.reachable {
-        true => "-".to_owned(),
-        false => member.behind.to_string(),
-    }
+    let is_known = member.matched.0 != 0 || member.reachable;
+    if is_known { member.behind.to_string() } else { "-".to_owned() }
 }
 
 fn named<'a>(cluster: &'a Cluster, name: &str) -> Option<&'a Member> {
     cluster.members.iter().find(|member| member.name == name)
 }
 
-pub(super) async fn run(
-    console: &Console,
-    place: &Place,
-    command: &ClusterCommand,
-    timeout: Duration,
-) -> Result<Exit, Trouble> {
-    let nodes = Nodes::of(place, timeout)?;
-    let asking = Asking { console, nodes, timeout };
+pub(super) async fn run(console: &Console, place: &Place, command: &ClusterCommand) -> Result<Exit, Trouble> {
+    let asking = Asking { console, nodes: Nodes::of(place)?, timeout: place.timeout };
     match command {
         ClusterCommand::Status => asking.status().await,
         ClusterCommand::Add(args) => asking.add(args).await,
-        ClusterCommand::Promote(args) => asking.promote(args).await,
-        ClusterCommand::Remove(args) => asking.remove(&args.name).await,
-        ClusterCommand::Transfer(args) => asking.transfer(args.name.as_deref()).await,
+        ClusterCommand::Promote { name, wait } => asking.promote(name, wait.unwrap_or_default()).await,
+        ClusterCommand::Remove { name } => asking.remove(name).await,
+        ClusterCommand::Transfer { name } => asking.transfer(name.as_deref()).await,
     }
 }
 
@@ -76,7 +57,7 @@ struct Asking<'a> {
 
 impl Asking<'_> {
     async fn status(&self) -> Result<Exit, Trouble> {
-        let status = match self.look().await {
+        let status = match self.nodes.cluster().await {
             Ok(status) => status,
             Err(trouble) if [Exit::UNREACHABLE, Exit::UNKNOWN].contains(&trouble.exit()) => {
                 return self.local_status(trouble).await;
@@ -84,11 +65,10 @@ impl Asking<'_> {
             Err(trouble) => return Err(trouble),
         };
         for other in self.nodes.look().await.other_lives() {
-            self.console.note(&other, &json!({ "event": "other-life", "message": other }));
+            self.console.remark("other-life", &other);
         }
-        let mut table = Table::new(&["NAME", "ROLE", "LEADS", "ADDRESS", "REACHABLE", "BEHIND", "SNAPSHOT"]);
-        for member in &status.members {
-            table.row(vec![
+        let row = |member: &Member| {
+            [
                 member.name.clone(),
                 member.role.clone(),
                 if member.leader { "*" } else { "-" }.to_owned(),
@@ -96,22 +76,19 @@ impl Asking<'_> {
                 if member.reachable { "yes" } else { "NO" }.to_owned(),
                 shown_behind(member),
                 if member.receiving_snapshot { "under way" } else { "-" }.to_owned(),
-            ]);
-        }
-        let mut head = format!(
-            "cluster {} epoch {} term {} committed {} led by {}",
-            status.incarnation,
-            status.epoch,
-            status.term.0,
-            status.committed.0,
-            status.leader.as_deref().unwrap_or("nobody"),
-        );
+            ]
+        };
+        let columns = ["NAME", "ROLE", "LEADS", "ADDRESS", "REACHABLE", "BEHIND", "SNAPSHOT"];
+        let table = Table::new(columns, status.members.iter().map(row));
+        let Cluster { incarnation, epoch, term, committed, leader, .. } = &status;
+        let (term, committed, leader) = (term.0, committed.0, leader.as_deref().unwrap_or("nobody"));
+        let mut head =
+            format!("cluster {incarnation} epoch {epoch} term {term} committed {committed} led by {leader}");
         if let Some(left) = status.restore_wait_ms {
             head.push('\n');
             head.push_str(&words::restore_wait(Millis::new(left)));
         }
-        self.console.headed_table(&head, &table, &status)?;
-        Ok(Exit::OK)
+        self.console.framed_table(&head, &table, "", &status)
     }
 
     /// Nobody leads: what each node that answers knows by itself.
@@ -120,11 +97,9 @@ impl Asking<'_> {
         if looks.anybody().is_none() {
             return Err(trouble);
         }
-        let mut table = Table::new(&["NODE", "NAME", "ROLE", "APPLIED", "SEES LEADING", "MEMBERS"]);
-        let mut nodes = Vec::new();
-        for look in looks.0 {
-            let asked = look.asked;
-            let (row, json) = match look.found {
+        let (mut rows, mut nodes) = (Vec::new(), Vec::new());
+        for Look { asked, found } in looks.0 {
+            let (row, json) = match found {
                 Ok(local) if local.members.is_empty() => {
                     let why = self.nodes.not_ready(&asked).await.unwrap_or_else(|| "none yet".to_owned());
                     let json = json!({ "asked": asked, "local": local, "why": why });
@@ -134,17 +109,17 @@ impl Asking<'_> {
                     (row(&local, &asked, members(&local)), json!({ "asked": asked, "local": local }))
                 }
                 Err(why) => {
-                    let nothing = |_| "-".to_owned();
-                    let row =
-                        [vec![asked.clone()], (0..4).map(nothing).collect(), vec![why.clone()]].concat();
-                    (row, json!({ "asked": asked, "why": why }))
+                    let json = json!({ "asked": asked, "why": why });
+                    let [name, role, applied, leader] = ["-"; 4].map(str::to_owned);
+                    ([asked, name, role, applied, leader, why], json)
                 }
             };
-            table.row(row);
+            rows.push(row);
             nodes.push(json);
         }
+        let table = Table::new(["NODE", "NAME", "ROLE", "APPLIED", "SEES LEADING", "MEMBERS"], rows);
         let head = "no leader: nothing is granted or confirmed. What each node knows by itself:";
-        self.console.headed_table(head, &table, &json!({ "leader": null, "nodes": nodes }))?;
+        self.console.framed_table(head, &table, "", &json!({ "leader": null, "nodes": nodes }))?;
         // As everything else that needs a leader ends.
         Ok(Exit::UNREACHABLE)
     }
@@ -160,17 +135,13 @@ impl Asking<'_> {
             self.wait_for(name, wait).await?;
         }
         if args.promote {
-            return self.promote_within(name, wait.unwrap_or(CATCH_UP_TIME)).await;
+            return self.promote(name, wait.unwrap_or(CATCH_UP_TIME)).await;
         }
         let text = format!("{name} at {address} is a learner from revision {} on", revision.0);
         self.changed(&text, name, "learner", revision)
     }
 
-    async fn promote(&self, args: &PromoteArgs) -> Result<Exit, Trouble> {
-        self.promote_within(&args.name, args.wait.unwrap_or(Duration::ZERO)).await
-    }
-
-    async fn promote_within(&self, name: &str, wait: Duration) -> Result<Exit, Trouble> {
+    async fn promote(&self, name: &str, wait: Duration) -> Result<Exit, Trouble> {
         let again: &[&str] = if wait.is_zero() { &[] } else { &["not-caught-up"] };
         let (limit, body) = (wait.max(self.timeout), json!({ "name": name }));
         let votes = |status: &Cluster| named(status, name).is_some_and(|member| member.role == "voter");
@@ -200,12 +171,11 @@ impl Asking<'_> {
             Some(leader) => leader.clone(),
             // A node that was asked may not know the name of a new one.
             None => {
-                let looked = self.look().await.ok().and_then(|status| status.leader);
+                let looked = self.nodes.cluster().await.ok().and_then(|status| status.leader);
                 looked.unwrap_or_else(|| transferred.leader_id.clone())
             }
         };
-        self.console.result(format_args!("{leader} leads"), &transferred)?;
-        Ok(Exit::OK)
+        self.console.result(format_args!("{leader} leads"), &transferred)
     }
 
     /// Says it better, if the node that was meant is out of reach: the service's own words are about all the others.
@@ -215,7 +185,7 @@ impl Asking<'_> {
         if !unknown && !["not-caught-up", "nobody-to-take-over"].contains(&code) {
             return trouble;
         }
-        let status = self.look().await.ok();
+        let status = self.nodes.cluster().await.ok();
         let member =
             status.as_ref().and_then(|status| named(status, name?)).filter(|member| !member.reachable);
         match member.map(out_of_reach) {
@@ -229,8 +199,7 @@ impl Asking<'_> {
     }
 
     fn changed(&self, text: &str, name: &str, role: &'static str, revision: Number) -> Result<Exit, Trouble> {
-        self.console.result(text, &ChangedJson { name, role, revision })?;
-        Ok(Exit::OK)
+        self.console.result(text, &object! { name, role, revision })
     }
 
     /// Asks for a change, and asks again while another one is under way or one of these codes is the answer. The node that was asked may
@@ -251,7 +220,7 @@ impl Asking<'_> {
                 Err(trouble) => trouble,
             };
             let repeats = match trouble.code() {
-                (_, Kind::Unknown) => match self.look().await {
+                (_, Kind::Unknown) => match self.nodes.cluster().await {
                     Ok(status) if is_so(&status) => return Ok(status.committed),
                     looked => looked.is_ok(),
                 },
@@ -264,10 +233,6 @@ impl Asking<'_> {
         }
     }
 
-    async fn look(&self) -> Result<Cluster, Trouble> {
-        look(&self.nodes).await
-    }
-
     /// Waits until a learner has nearly all of the log.
     async fn wait_for(&self, name: &str, limit: Duration) -> Result<(), Trouble> {
         let began = leasehold_clock::read();
@@ -277,37 +242,24 @@ impl Asking<'_> {
             self.console.note(format_args!("waiting until {name} has caught up"), &event);
         }
         loop {
-            let status = self.look().await?;
+            let status = self.nodes.cluster().await?;
             let member = named(&status, name)
                 .ok_or_else(|| Trouble::answered("no-such-member", format!("{name} was removed")))?;
             let done = member.matched.0 != 0 && member.behind <= CAUGHT_UP && !member.receiving_snapshot;
-            if self.console.can_animate() {
-                let mark = wheel.next().unwrap_or(&' ');
-                let how = if member.receiving_snapshot { "receives a snapshot" } else { "catches up" };
-                match done {
-                    true => self.console.clear_progress(),
-                    false => {
-                        self.console
-                            .progress(format_args!("{mark} {name} {how}: {} entries behind", member.behind));
-                    }
-                }
-            }
             if done {
+                self.console.clear_progress();
                 return Ok(());
             }
+            let (mark, behind) = (wheel.next().unwrap_or(&' '), member.behind);
+            let how = if member.receiving_snapshot { "receives a snapshot" } else { "catches up" };
+            self.console.progress(format_args!("{mark} {name} {how}: {behind} entries behind"));
             if passed(began) >= limit {
-                let message =
-                    format!("{name} is {} entries behind after {limit:?}; it is a learner", member.behind);
+                let message = format!("{name} is {behind} entries behind after {limit:?}; it is a learner");
                 return Err(Trouble::answered("not-caught-up", message));
             }
             sleep(ASK_EVERY).await;
         }
     }
-}
-
-/// How the nodes stand, as their leader sees it.
-pub(super) async fn look(nodes: &Nodes) -> Result<Cluster, Trouble> {
-    nodes.look_up(STATUS).await
 }
 
 /// What to do about a node that its leader does not hear of.
@@ -329,21 +281,11 @@ fn members(local: &LocalCluster) -> String {
 }
 
 /// One line of what a node knows by itself.
-fn row(local: &LocalCluster, asked: &str, members: String) -> Vec<String> {
+fn row(local: &LocalCluster, asked: &str, members: String) -> [String; 6] {
     let role = local.members.iter().find(|member| member.id == local.id).map(|member| member.role.clone());
     let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
-    vec![
-        asked.to_owned(),
-        or_none(&local.name),
-        or_none(&role),
-        local.applied.0.to_string(),
-        or_none(&local.leader),
-        members,
-    ]
-}
-
-fn passed(since: Reading) -> Duration {
-    leasehold_clock::read().since(since).greater()
+    let (name, role, leader) = (or_none(&local.name), or_none(&role), or_none(&local.leader));
+    [asked.to_owned(), name, role, local.applied.0.to_string(), leader, members]
 }
 
 #[cfg(test)]

@@ -24,12 +24,8 @@ use crate::trouble::Trouble;
 
 use told::{Asked, Known, Report};
 
-pub(super) async fn run(
-    console: &Console,
-    place: &Place,
-    args: &FenceCheckArgs,
-    patience: Duration,
-) -> Result<Exit, Trouble> {
+pub(super) async fn run(console: &Console, place: &Place, args: &FenceCheckArgs) -> Result<Exit, Trouble> {
+    let patience = place.timeout;
     // Nothing is asked before every URL is understood.
     let asked = receivers::open_all(&args.receivers, args.variable)?;
     let fence_name = &args.name;

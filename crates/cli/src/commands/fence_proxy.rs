@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use leasehold_fence::proxy::{FenceProxy, MAX_IN_FLIGHT, OpenError, Settings};
 use rustix::process::Signal;
-use serde::Serialize;
 use tokio::net::TcpListener;
+use tokio::runtime::Builder;
 
+use super::on_threads;
 use crate::args::FenceProxyArgs;
 use crate::console::Console;
 use crate::exit::Exit;
@@ -20,23 +21,6 @@ use crate::words;
 /// Of a URL that names none.
 const HTTP_PORT: u16 = 80;
 
-/// That it listens.
-#[derive(Serialize)]
-struct Listening<'a> {
-    event: &'static str,
-    address: String,
-    upstream: &'a str,
-    fence: String,
-    names: usize,
-}
-
-/// What is said while it runs.
-#[derive(Serialize)]
-struct Note {
-    event: &'static str,
-    message: String,
-}
-
 pub(super) fn run(console: &Console, args: &FenceProxyArgs) -> Result<Exit, Trouble> {
     if !args.insecure && !args.listen.ip().to_canonical().is_loopback() {
         return Err(Trouble::Misuse(format!(
@@ -47,13 +31,7 @@ pub(super) fn run(console: &Console, args: &FenceProxyArgs) -> Result<Exit, Trou
         )));
     }
     must_be_elsewhere(&args.upstream, args.listen)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|source| Trouble::System { what: "cannot start", source })?;
-    let done = runtime.block_on(serve(console, args));
-    runtime.shutdown_background();
-    done
+    on_threads(Builder::new_multi_thread(), serve(console, args))
 }
 
 async fn serve(console: &Console, args: &FenceProxyArgs) -> Result<Exit, Trouble> {
@@ -79,15 +57,12 @@ async fn serve(console: &Console, args: &FenceProxyArgs) -> Result<Exit, Trouble
     };
     let listener = TcpListener::bind(args.listen).await.map_err(cannot)?;
     let address = listener.local_addr().map_err(cannot)?;
-    if let Some(path) = &args.port_file {
-        port_file::write(path, address)?;
-    }
+    port_file::write(args.port_file.as_deref(), address)?;
     let (upstream, names) = (proxy.upstream().to_owned(), proxy.known_names());
     let fence = args.fence.display().to_string();
-    console.result(
-        format!("listening on {address} for {upstream}; {fence} knows {names} fence names"),
-        &Listening { event: "listening", address: address.to_string(), upstream: &upstream, fence, names },
-    )?;
+    let text = format!("listening on {address} for {upstream}; {fence} knows {names} fence names");
+    let event = object! { event: "listening", address: address.to_string(), upstream, fence, names };
+    console.result(text, &event)?;
     notify::ready(address);
     let stop = stopped(console, signals, args.timeout);
     let served = proxy.serve(listener, stop).await;
@@ -98,11 +73,10 @@ async fn serve(console: &Console, args: &FenceProxyArgs) -> Result<Exit, Trouble
 /// Comes back when a signal asks to stop; the next one ends this process at once, which is as safe as a crash.
 async fn stopped(console: &Console, mut signals: Signals, timeout: Duration) {
     while signals.next().await == Signal::HUP {
-        let message = "SIGHUP is ignored: there is nothing to read again".to_owned();
-        console.note(&message, &Note { event: "ignored", message: message.clone() });
+        console.remark("ignored", "SIGHUP is ignored: there is nothing to read again");
     }
     let message = format!("finishing what is under way; each request has at most {} ms", timeout.as_millis());
-    console.note(&message, &Note { event: "stopping", message: message.clone() });
+    console.remark("stopping", &message);
     notify::stopping();
     tokio::spawn(async move {
         loop {

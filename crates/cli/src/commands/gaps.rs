@@ -38,8 +38,7 @@ struct Asked {
 }
 
 pub(super) async fn run(console: &Console, place: &Place, args: &GapsArgs) -> Result<Exit, Trouble> {
-    let found = place.ask(async |store| find(store, args).await).await;
-    let (names, outages) = found?;
+    let (names, outages) = place.ask(async |store| find(store, args).await).await?;
     let asked = Asked {
         last: args.last,
         min: args.min,

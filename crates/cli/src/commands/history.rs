@@ -3,9 +3,8 @@
 use leasehold::core::Millis;
 use leasehold::core::gap::{GapCause, GapView};
 use leasehold::core::table::{HolderView, HoldingState, LeaseView, PastView, ReadinessView};
-use leasehold::{Error, Store, Token};
+use leasehold::{Error, Label, Store, Token};
 use leasehold_api::view;
-use serde::Serialize;
 
 use crate::args::NameArgs;
 use crate::console::{Console, Table};
@@ -13,21 +12,6 @@ use crate::exit::Exit;
 use crate::place::Place;
 use crate::trouble::Trouble;
 use crate::words;
-
-#[derive(Serialize)]
-struct History<'a> {
-    resource: &'a str,
-    holders: Vec<view::Holder>,
-    history: Vec<Past>,
-}
-
-/// A lease of the past, and how long after its grant its holder was ready.
-#[derive(Serialize)]
-struct Past {
-    #[serde(flatten)]
-    past: view::Past,
-    ready_after_ms: Option<u64>,
-}
 
 /// What the store knows of a name.
 struct Known {
@@ -39,21 +23,12 @@ struct Known {
 }
 
 pub(super) async fn run(console: &Console, place: &Place, args: &NameArgs) -> Result<Exit, Trouble> {
-    let known = place.ask(async |store| look(store, args).await).await;
-    let known = known?;
-    let mut table = Table::new(&["SINCE", "AGO", "HELD", "TOKEN", "READY AFTER", "HOLDER", "HOW"]);
-    let mut row = |ago: Millis, held: Millis, token: Token, ready: String, label, how: String| {
-        table.row(vec![
-            words::moment_ago(ago.duration()),
-            words::millis(ago),
-            words::millis(held),
-            token.to_string(),
-            ready,
-            words::somebody(label).to_owned(),
-            how,
-        ]);
+    let known = place.ask(async |store| look(store, args).await).await?;
+    let row = |ago: Millis, held: Millis, token: Token, ready: String, label: &Label, how: String| {
+        let (since, label) = (words::moment_ago(ago.duration()), words::somebody(label).to_owned());
+        [since, words::millis(ago), words::millis(held), token.to_string(), ready, label, how]
     };
-    for holder in &known.holders {
+    let present = known.holders.iter().map(|holder| {
         let ready = match holder.readiness {
             None => "-".to_owned(),
             Some(ReadinessView::WarmingUp) => "not yet".to_owned(),
@@ -64,29 +39,27 @@ pub(super) async fn run(console: &Console, place: &Place, args: &NameArgs) -> Re
             HoldingState::Overdue => "held now, overdue",
             HoldingState::Revoked => "revoked, and may not know yet",
         };
-        row(holder.held_for, holder.held_for, holder.token, ready, &holder.label, how.to_owned());
-    }
-    for lease in &known.past {
+        row(holder.held_for, holder.held_for, holder.token, ready, &holder.label, how.to_owned())
+    });
+    let past = known.past.iter().map(|lease| {
         let ready = known.ready_after(lease.token);
         let ready = ready.map_or_else(|| "-".to_owned(), |length| words::three_digits(length.duration()));
         let ago = lease.ended_ago.saturating_add(lease.held_for);
-        row(ago, lease.held_for, lease.token, ready, &lease.label, words::ending(&lease.how));
-    }
-    let past = |past: &PastView| Past {
-        past: view::Past::new(past),
-        ready_after_ms: known.ready_after(past.token).map(Millis::get),
-    };
-    let json = History {
-        resource: args.name.as_str(),
-        holders: known.holders.iter().map(view::Holder::new).collect(),
-        history: known.past.iter().map(past).collect(),
-    };
+        row(ago, lease.held_for, lease.token, ready, &lease.label, words::ending(&lease.how))
+    });
+    let head = ["SINCE", "AGO", "HELD", "TOKEN", "READY AFTER", "HOLDER", "HOW"];
+    let table = Table::new(head, present.chain(past));
+    let holders: Vec<_> = known.holders.iter().map(view::Holder::new).collect();
+    let history = known.past.iter().map(|past| {
+        let ready_after_ms = known.ready_after(past.token).map(Millis::get);
+        object! { #[serde(flatten)] past: view::Past::new(past), ready_after_ms }
+    });
+    let json = object! { resource: args.name.as_str(), holders, history: history.collect::<Vec<_>>() };
     if !known.name {
         console.result(format!("{}: nothing is known of it", args.name), &json)?;
         return Ok(Exit::FAILURE);
     }
-    console.table(&table, &json)?;
-    Ok(Exit::OK)
+    console.table(&table, &json)
 }
 
 async fn look(store: &Store, args: &NameArgs) -> Result<Known, Error> {

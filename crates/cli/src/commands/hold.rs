@@ -1,10 +1,10 @@
 //! `hold`: a lease without a command, for scripts and for people.
 
-use std::future::pending;
 use std::io::Read;
 use std::time::Duration;
 
-use leasehold::{Broken, LeaseState, ReleaseRequest, Warnings};
+use futures_util::future::OptionFuture;
+use leasehold::{LeaseState, ReleaseRequest, Warnings};
 use rustix::fs::{FileType, fstat};
 use serde::Serialize;
 use tokio::sync::oneshot;
@@ -25,29 +25,6 @@ use crate::words;
 /// How often is looked how the lease stands when nothing is heard.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// One line of output: what has happened to the lease.
-#[derive(Debug, Clone, Serialize)]
-struct Line {
-    event: &'static str,
-    resource: String,
-    token: String,
-    fence_token: String,
-    slot: Option<u32>,
-    session: String,
-    remaining_ms: Option<u64>,
-    by: Option<String>,
-    ended: Option<&'static str>,
-}
-
-/// Something worth saying beside the lines.
-#[derive(Serialize)]
-struct Note<'a> {
-    event: &'static str,
-    resource: String,
-    token: String,
-    message: &'a str,
-}
-
 pub(super) async fn run(console: &Console, place: &Place, args: &HoldArgs) -> Result<Exit, Trouble> {
     let mut signals = Signals::listen()?;
     let label = words::own_label(None);
@@ -60,21 +37,20 @@ pub(super) async fn run(console: &Console, place: &Place, args: &HoldArgs) -> Re
         Err(trouble) => return acquire::without_a_lease(&args.acquire, trouble, "nothing is held"),
     };
     // Before anybody knows that it is held, so that no warning is missed.
-    let warnings = (!args.acquire.quiet).then(|| holding.keeper.store.warnings());
-    line("granted", &holding, None).say(console)?;
-    match watch(console, &holding, &mut signals, warnings).await? {
+    let warnings = holding.keeper.store.warnings();
+    say(console, line("granted", &holding, None))?;
+    match watch(console, args, &holding, &mut signals, warnings).await? {
         Over::Asked { drained } => {
-            let released = line("released", &holding, None);
+            let (name, released) = (holding.first().fence_name(), line("released", &holding, None));
             holding.give_back(drained).await.map_err(|error| {
-                let message = not_released(&released.resource, &args.acquire, &error);
+                let message = not_released(&name, &args.acquire, &error);
                 Trouble::NotReleased { error, message }
             })?;
-            released.say(console)?;
-            Ok(Exit::OK)
+            say(console, released)
         }
         Over::Lost(trouble) => {
-            line("ended", &holding, None).say(console)?;
-            let _ = holding.close().await;
+            say(console, line("ended", &holding, None))?;
+            let _ = holding.keeper.close().await;
             Err(trouble)
         }
     }
@@ -90,9 +66,10 @@ enum Over {
 
 async fn watch(
     console: &Console,
+    args: &HoldArgs,
     holding: &Holding,
     signals: &mut Signals,
-    mut warnings: Option<Warnings>,
+    mut warnings: Warnings,
 ) -> Result<Over, Trouble> {
     let lease = holding.first();
     let mut input_ended = end_of_input();
@@ -102,17 +79,18 @@ async fn watch(
             _ = lease.changed() => None,
             request = lease.release_requested() => {
                 let ReleaseRequest { by, .. } = request;
-                line("release-requested", holding, Some(by.to_string())).say(console)?;
+                say(console, line("release-requested", holding, Some(by.to_string())))?;
                 Some(Over::Asked { drained: true })
             }
-            warning = next(&mut warnings) => {
+            Some(warning) = warnings.next(), if !args.acquire.quiet => {
                 let (resource, token) = (lease.fence_name(), lease.granted().fence.to_string());
-                let message = &warning.to_string();
-                console.note(message, &Note { event: "numbers", resource, token, message });
+                let message = warning.to_string();
+                console.note(&message, &object! { event: "numbers", resource, token, message: &message });
                 None
             }
             _ = signals.next() => Some(Over::Asked { drained: false }),
-            () = ended(&mut input_ended) => Some(Over::Asked { drained: false }),
+            // An error is the end of the thread, which is the end of what it reads.
+            Some(_) = OptionFuture::from(input_ended.as_mut()) => Some(Over::Asked { drained: false }),
             () = sleep(LOOK_EVERY) => None,
         };
         let state = lease.state();
@@ -126,45 +104,46 @@ async fn watch(
         let word = words::state_code(&state);
         if word != shown {
             shown = word;
-            line(word, holding, None).say(console)?;
+            say(console, line(word, holding, None))?;
         }
     }
 }
 
-fn line(event: &'static str, holding: &Holding, by: Option<String>) -> Line {
+/// One line of output, for people and for programs: what has happened to the lease.
+fn line(event: &'static str, holding: &Holding, by: Option<String>) -> (String, impl Serialize + use<>) {
     let lease = holding.first();
     let state = lease.state();
     let remaining = match &state {
         LeaseState::Held { remaining } | LeaseState::Retrying { remaining, .. } => Some(*remaining),
         _ => None,
     };
-    Line {
+    let ended = match &state {
+        LeaseState::Ended { why, .. } => Some(words::ended_code(why)),
+        _ => None,
+    };
+    let (resource, fence_token) = (lease.fence_name(), lease.granted().fence.to_string());
+    let asked = by.as_deref().map(|by| format!(" by {by}")).unwrap_or_default();
+    let how = ended.map(|how| format!(" {how}")).unwrap_or_default();
+    let text = format!("{event} {resource} token {fence_token}{asked}{how}");
+    let json = object! {
         event,
-        resource: lease.fence_name(),
+        resource,
         token: lease.granted().token.to_string(),
-        fence_token: lease.granted().fence.to_string(),
+        fence_token,
         slot: lease.slot(),
         session: holding.keeper.session.id().to_string(),
-        remaining_ms: remaining.map(|left| u64::try_from(left.as_millis()).unwrap_or(u64::MAX)),
+        remaining_ms: remaining.map(words::whole_millis),
         by,
-        ended: match &state {
-            LeaseState::Ended { why, .. } => Some(words::ended_code(why)),
-            _ => None,
-        },
-    }
+        ended,
+    };
+    (text, json)
 }
 
-impl Line {
-    fn say(&self, console: &Console) -> Result<(), Trouble> {
-        let by = self.by.as_deref().map(|by| format!(" by {by}")).unwrap_or_default();
-        let how = self.ended.map(|how| format!(" {how}")).unwrap_or_default();
-        let text = format!("{} {} token {}{by}{how}", self.event, self.resource, self.fence_token);
-        let said = console.result(text, self);
-        match said {
-            // Whoever has read the first line and closed the pipe still wants the lease to be held.
-            Err(trouble) if trouble.is_closed_output() => Ok(()),
-            said => said,
-        }
+fn say(console: &Console, (text, json): (String, impl Serialize)) -> Result<Exit, Trouble> {
+    match console.result(text, &json) {
+        // Whoever has read the first line and closed the pipe still wants the lease to be held.
+        Err(trouble) if trouble.is_closed_output() => Ok(Exit::OK),
+        said => said,
     }
 }
 
@@ -182,22 +161,4 @@ fn end_of_input() -> Option<oneshot::Receiver<()>> {
         let _ = tell.send(());
     });
     thread.is_ok().then_some(told)
-}
-
-async fn next(warnings: &mut Option<Warnings>) -> Broken {
-    match warnings {
-        Some(warnings) => match warnings.next().await {
-            Some(warning) => warning,
-            None => pending().await,
-        },
-        None => pending().await,
-    }
-}
-
-async fn ended(input: &mut Option<oneshot::Receiver<()>>) {
-    match input {
-        // An error is the end of the thread, which is the end of what it reads.
-        Some(told) => drop(told.await),
-        None => pending().await,
-    }
 }

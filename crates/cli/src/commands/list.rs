@@ -6,41 +6,40 @@ use leasehold::core::protocol::MAX_PAGE;
 use leasehold::core::table::{HolderView, LeaseView, ReadinessView};
 use leasehold_api::view::Lease;
 use leasehold_api::word;
-use serde::Serialize;
 
-use crate::args::ListArgs;
+use crate::args::{FenceName, ListArgs};
 use crate::console::{Console, Table};
 use crate::exit::Exit;
 use crate::place::Place;
 use crate::trouble::Trouble;
 use crate::words;
 
-#[derive(Serialize)]
-struct Leases {
-    leases: Vec<Lease>,
-}
-
 pub(super) async fn run(console: &Console, place: &Place, args: &ListArgs) -> Result<Exit, Trouble> {
     if args.sessions {
         return sessions::run(console, place).await;
     }
-    let found = place.ask(async |store| pages(store, &args.prefix).await).await;
+    let found = place.ask(async |store| {
+        pages(async |last: Option<&LeaseView>| {
+            store.leases(&args.prefix, last.map(|view| view.resource.clone()), MAX_PAGE).await
+        })
+        .await
+    });
     let stopped = |view: &LeaseView| view.cool_down.is_some() || view.alarm.is_some();
     let in_use = |view: &LeaseView| !view.holders.is_empty() || view.waiting > 0 || stopped(view);
-    let views: Vec<LeaseView> = found?.into_iter().filter(|view| args.all || in_use(view)).collect();
-    let mut table = Table::new(&["NAME", "STATE", "TOKEN", "HELD", "REMAINING", "WAITING", "HOLDER"]);
-    for view in &views {
-        add_rows(&mut table, view);
-    }
-    console.table(&table, &Leases { leases: views.iter().map(Lease::new).collect() })?;
-    Ok(Exit::OK)
+    let views: Vec<LeaseView> = found.await?.into_iter().filter(|view| args.all || in_use(view)).collect();
+    let head = ["NAME", "STATE", "TOKEN", "HELD", "REMAINING", "WAITING", "HOLDER"];
+    let table = Table::new(head, views.iter().flat_map(rows));
+    let leases: Vec<_> = views.iter().map(Lease::new).collect();
+    console.table(&table, &object! { leases })
 }
 
-async fn pages(store: &leasehold::Store, prefix: &str) -> Result<Vec<LeaseView>, leasehold::Error> {
-    let mut all: Vec<LeaseView> = Vec::new();
+/// Everything that a list has, page by page; a page is asked for with the last that is known, and says whether there are more.
+async fn pages<T>(
+    ask: impl AsyncFn(Option<&T>) -> Result<(Vec<T>, bool), leasehold::Error>,
+) -> Result<Vec<T>, leasehold::Error> {
+    let mut all = Vec::new();
     loop {
-        let after = all.last().map(|view| view.resource.clone());
-        let (page, more) = store.leases(prefix, after, MAX_PAGE).await?;
+        let (page, more) = ask(all.last()).await?;
         let empty = page.is_empty();
         all.extend(page);
         if !more || empty {
@@ -49,7 +48,7 @@ async fn pages(store: &leasehold::Store, prefix: &str) -> Result<Vec<LeaseView>,
     }
 }
 
-fn add_rows(table: &mut Table, view: &LeaseView) {
+fn rows(view: &LeaseView) -> Vec<[String; 7]> {
     let waiting = view.waiting.to_string();
     let none = || "-".to_owned();
     if view.holders.is_empty() {
@@ -60,39 +59,22 @@ fn add_rows(table: &mut Table, view: &LeaseView) {
             (None, None, None) => "free",
         };
         let remaining = view.restore_wait.max(view.cool_down).map_or_else(none, words::millis);
-        table.row(vec![
-            view.resource.to_string(),
-            state.to_owned(),
-            none(),
-            none(),
-            remaining,
-            waiting,
-            none(),
-        ]);
-        return;
+        let name = view.resource.to_string();
+        return vec![[name, state.to_owned(), none(), none(), remaining, waiting, none()]];
     }
-    for holder in &view.holders {
-        table.row(vec![
-            fence_name(view, holder),
-            format!(
-                "{}{}{}{}",
-                word::holding(holder.state),
-                if holder.readiness == Some(ReadinessView::WarmingUp) { ", warming up" } else { "" },
-                if holder.draining.is_some() { ", draining" } else { "" },
-                if view.alarm.is_some() { ", alarm" } else { "" }
-            ),
+    let row = |holder: &HolderView| {
+        let warming = if holder.readiness == Some(ReadinessView::WarmingUp) { ", warming up" } else { "" };
+        let draining = if holder.draining.is_some() { ", draining" } else { "" };
+        let alarm = if view.alarm.is_some() { ", alarm" } else { "" };
+        [
+            FenceName { resource: view.resource.clone(), slot: holder.slot }.to_string(),
+            format!("{}{warming}{draining}{alarm}", word::holding(holder.state)),
             holder.token.to_string(),
             words::millis(holder.held_for),
             words::millis(holder.remaining),
             waiting.clone(),
             words::somebody(&holder.label).to_owned(),
-        ]);
-    }
-}
-
-fn fence_name(view: &LeaseView, holder: &HolderView) -> String {
-    match holder.slot {
-        Some(slot) => format!("{}#{slot}", view.resource),
-        None => view.resource.to_string(),
-    }
+        ]
+    };
+    view.holders.iter().map(row).collect()
 }

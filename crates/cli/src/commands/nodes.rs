@@ -10,13 +10,14 @@ mod looks;
 use std::fmt::Display;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use leasehold::core::Millis;
 use leasehold::core::holder::Reading;
 use leasehold::{DEFAULT_PORT, Error, Unreachable};
 use leasehold_api::code::Kind;
+use leasehold_api::view::Cluster;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use self::http::{Attempt, Request, exchange};
@@ -46,7 +47,7 @@ pub(super) struct Nodes {
 
 impl Nodes {
     /// The nodes that an address names.
-    pub(super) fn of(place: &Place, timeout: Duration) -> Result<Self, Trouble> {
+    pub(super) fn of(place: &Place) -> Result<Self, Trouble> {
         let url = place.url().to_owned();
         let Some(hosts) = url.strip_prefix("leasehold://") else {
             return Err(Trouble::Misuse(format!(
@@ -54,7 +55,7 @@ impl Nodes {
             )));
         };
         let addresses = hosts.trim_end_matches('/').split(',').map(with_port).collect();
-        Ok(Self { url, addresses, timeout, silence: place.silence().clone() })
+        Ok(Self { url, addresses, timeout: place.timeout, silence: place.silence.clone() })
     }
 
     /// The answer to a call, of whichever node can ask its leader.
@@ -63,9 +64,9 @@ impl Nodes {
         serde_json::from_slice(&body).map_err(|error| unsettled(&not_understood(&error.to_string())))
     }
 
-    /// What is only looked at, of whichever node can ask its leader. A look can be repeated elsewhere, whatever became of it.
-    pub(super) async fn look_up<T: DeserializeOwned>(&self, path: &str) -> Result<T, Trouble> {
-        let body = self.get(path).await?;
+    /// How the nodes stand, as their leader sees it. A look can be repeated elsewhere, whatever became of it.
+    pub(super) async fn cluster(&self) -> Result<Cluster, Trouble> {
+        let body = self.get("/v1/cluster/status").await?;
         serde_json::from_slice(&body).map_err(|error| not_understood(&error.to_string()))
     }
 
@@ -133,14 +134,8 @@ impl Nodes {
     }
 
     async fn look_at_all(&self, addresses: &[String]) -> Looks {
-        let mut looking = JoinSet::new();
-        for (place, address) in addresses.iter().cloned().enumerate() {
-            let patience = LOOK_TIME.min(self.timeout);
-            looking.spawn(async move { (place, look_at(address, patience).await) });
-        }
-        let mut looks = looking.join_all().await;
-        looks.sort_by_key(|(place, _)| *place);
-        Looks(looks.into_iter().map(|(_, look)| look).collect())
+        let patience = LOOK_TIME.min(self.timeout);
+        Looks(join_all(addresses.iter().map(|address| look_at(address, patience))).await)
     }
 
     /// The time is over: either nobody answers, or nobody knows a leader, or it is as was said last. A leader that has lost the others notices it after a
@@ -152,17 +147,15 @@ impl Nodes {
         if let (Some(last), true) = (last, best.iter().any(|(_, local)| has_leader(local))) {
             return last;
         }
+        let no_leader = |place: &str| {
+            let place = place.to_owned();
+            Trouble::from(Error::Unreachable(Unreachable::NoLeader { place, waited, missing: None }))
+        };
         match (best.first(), looks.anybody()) {
-            (Some((place, _)), _) => {
-                let place = (*place).to_owned();
-                Error::Unreachable(Unreachable::NoLeader { place, waited, missing: None }).into()
-            }
+            (Some((place, _)), _) => no_leader(place),
             (None, Some(place)) => match self.not_ready(place).await {
                 Some(why) => Trouble::answered("unavailable", format!("{place}: {why}")),
-                None => {
-                    let place = place.to_owned();
-                    Error::Unreachable(Unreachable::NoLeader { place, waited, missing: None }).into()
-                }
+                None => no_leader(place),
             },
             (None, None) => self.no_connection(began, looks.troubles()),
         }
@@ -198,19 +191,20 @@ fn not_understood(why: &str) -> Trouble {
     Error::Unreachable(Unreachable::Protocol(format!("the answer is not understood: {why}"))).into()
 }
 
-fn passed(since: Reading) -> Duration {
+/// How long it is since then.
+pub(super) fn passed(since: Reading) -> Duration {
     leasehold_clock::read().since(since).greater()
 }
 
-async fn look_at(asked: String, patience: Duration) -> Look {
-    let found = match exchange(&asked, Request::Get("/v1/cluster/local"), patience).await {
+async fn look_at(asked: &str, patience: Duration) -> Look {
+    let found = match exchange(asked, Request::Get("/v1/cluster/local"), patience).await {
         Attempt::Answer(200, body) => {
             serde_json::from_slice(&body).map_err(|error| format!("its answer is not understood: {error}"))
         }
         Attempt::Answer(status, body) => Err(refused(status, &body).to_string()),
         Attempt::Lost(why) | Attempt::NotSent(why) | Attempt::Broken(why) => Err(why),
     };
-    Look { asked, found }
+    Look { asked: asked.to_owned(), found }
 }
 
 fn with_port(node: &str) -> String {

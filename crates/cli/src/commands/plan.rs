@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use leasehold::core::limits::DEFAULT_MAX_TTL;
 use leasehold::core::numbers::{Ask, DEFAULT_TTL};
-use leasehold::core::plan::{Plan, nearest};
+use leasehold::core::plan::{Changed, Plan, nearest};
 use leasehold::core::{Millis, Policies};
 
 use crate::args::PlanArgs;
@@ -33,22 +33,22 @@ pub(super) fn run(console: &Console, args: &PlanArgs) -> Result<Exit, Trouble> {
         let drawn = std::fs::write(path, svg::draw(&plan));
         drawn.map_err(|error| Trouble::Files(format!("cannot write {}: {error}", path.display())))?;
     }
-    let closest = if plan.is_accepted() { None } else { nearest(plan.ask) };
-    let text = text_of(console, &plan, args);
+    let closest = closest(&plan);
+    let text = text::report(console, &plan, closest.as_ref(), args.leases, args.preset);
     console.result(text, &json::report(&plan, closest.as_ref(), args.leases))?;
     Ok(if plan.is_accepted() { Exit::OK } else { Exit::FAILURE })
 }
 
-fn text_of(console: &Console, plan: &Plan, args: &PlanArgs) -> String {
-    let closest = if plan.is_accepted() { None } else { nearest(plan.ask) };
-    text::report(console, plan, closest.as_ref(), args.leases, args.preset)
+/// The nearest numbers that are accepted, of those that are not.
+fn closest(plan: &Plan) -> Option<(Ask, Vec<Changed>)> {
+    if plan.is_accepted() { None } else { nearest(plan.ask) }
 }
 
 /// What the command line asks for, with everything that follows.
 fn plan_of(args: &PlanArgs) -> Result<Plan, Trouble> {
     let (start, given) = match args.preset {
         Some(preset) => (preset.ask, preset.policies),
-        None => (Ask { max_ttl: DEFAULT_MAX_TTL, ..Ask::for_ttl(DEFAULT_TTL) }, none()),
+        None => (Ask { max_ttl: DEFAULT_MAX_TTL, ..Ask::for_ttl(DEFAULT_TTL) }, Policies::default()),
     };
     let ask = Ask {
         ttl: args.ttl.map_or(start.ttl, Millis::from_duration),
@@ -68,10 +68,6 @@ fn plan_of(args: &PlanArgs) -> Result<Plan, Trouble> {
     let policies = Policies { grace, hard: given.hard.max(grace), delay };
     policies.check().map_err(|error| Trouble::Misuse(error.to_string()))?;
     Ok(Plan::of(ask, args.leases, policies))
-}
-
-const fn none() -> Policies {
-    Policies { grace: Millis::ZERO, hard: Millis::ZERO, delay: Millis::ZERO }
 }
 
 /// A bound is rounded up: what is shorter than it says is not bounded by it.

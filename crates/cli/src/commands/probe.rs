@@ -8,7 +8,6 @@ mod measuring;
 mod report;
 
 use leasehold::core::numbers::{Ask, MIN_ROUND_TRIP, Numbers};
-use serde::Serialize;
 
 use crate::args::ProbeArgs;
 use crate::console::Console;
@@ -18,16 +17,7 @@ use crate::signals::Signals;
 use crate::trouble::Trouble;
 use crate::words;
 
-use report::Report;
-pub(super) use report::fine;
-
-/// Said where no line can move.
-#[derive(Serialize)]
-struct Begun<'a> {
-    event: &'static str,
-    store: &'a str,
-    message: &'a str,
-}
+pub(super) use report::{fine, micros};
 
 pub(super) async fn run(console: &Console, place: &Place, args: &ProbeArgs) -> Result<Exit, Trouble> {
     // Numbers that could not hold at any store are refused before anything is made or opened.
@@ -35,11 +25,10 @@ pub(super) async fn run(console: &Console, place: &Place, args: &ProbeArgs) -> R
     let mut signals = Signals::listen()?;
     if !console.can_animate() {
         let message = format!("measuring for {}", words::length(args.length));
-        console.note(&message, &Begun { event: "measuring", store: place.url(), message: &message });
+        console.note(&message, &object! { event: "measuring", store: place.url(), message: &message });
     }
     let taken = measuring::measure(console, place, args.length, &mut signals).await?;
     let advice = advice::advise(&taken.measured(), args.ask())?;
-    let holds = advice.holds();
-    Report::new(place.url(), &taken, &advice).say(console)?;
-    Ok(if holds { Exit::OK } else { Exit::FAILURE })
+    report::say(console, place.url(), &taken, &advice)?;
+    Ok(if advice.holds() { Exit::OK } else { Exit::FAILURE })
 }

@@ -6,35 +6,12 @@ use std::path::Path;
 use leasehold::core::Millis;
 use leasehold::core::protocol::{Member, MemberError};
 use leasehold_host::{Begun, Choices, Contradiction, FilesError};
-use serde::Serialize;
 
 use crate::args::{LifeArgs, RestoreArgs};
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::trouble::Trouble;
 use crate::words;
-
-#[derive(Serialize)]
-struct BegunJson {
-    data: String,
-    member: Option<String>,
-    name: Option<String>,
-    address: Option<String>,
-    incarnation: String,
-    epoch: u16,
-    revision: u64,
-    wait_ms: u64,
-    kept: Option<String>,
-}
-
-/// What is said beside the result.
-#[derive(Serialize)]
-struct Warning<'a> {
-    event: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    epoch: Option<u16>,
-    message: &'a str,
-}
 
 pub(super) fn run(console: &Console, args: &RestoreArgs) -> Result<Exit, Trouble> {
     let choices = choices(&args.life, args.first_restore);
@@ -94,19 +71,18 @@ pub(super) fn say(console: &Console, what: &str, begun: &Begun) -> Result<Exit, 
             serve_command(directory, member)
         ));
     }
-    let json = BegunJson {
+    let json = object! {
         data: directory.display().to_string(),
         member: member.as_ref().map(|member| member.id.to_string()),
-        name: member.as_ref().map(|member| member.name.clone()),
-        address: member.as_ref().map(|member| member.address.clone()),
+        name: member.as_ref().map(|member| &member.name),
+        address: member.as_ref().map(|member| &member.address),
         incarnation: incarnation.to_string(),
-        epoch: *epoch,
-        revision: *index,
+        epoch,
+        revision: index,
         wait_ms: wait.get(),
         kept: kept.as_ref().map(|kept| kept.display().to_string()),
     };
-    console.result(text, &json)?;
-    Ok(Exit::OK)
+    console.result(text, &json)
 }
 
 /// What should be looked at before it is served.
@@ -117,10 +93,7 @@ fn warn(console: &Console, begun: &Begun) {
              stop what goes on from it; if anything else may have gone on, begin again with --above and the greatest token that any receiver has seen",
             note.display()
         );
-        console.note(
-            &message,
-            &Warning { event: "note-says-otherwise", epoch: Some(*epoch), message: &message },
-        );
+        console.note(&message, &object! { event: "note-says-otherwise", epoch, message: &message });
     }
     if let (Some(Member { name, address, .. }), true) = (&begun.member, begun.address_is_guessed) {
         let message = format!(
@@ -128,7 +101,7 @@ fn warn(console: &Console, begun: &Begun) {
              remove {} and begin again with --name NAME and --listen-address HOST:PORT",
             begun.directory.display()
         );
-        console.note(&message, &Warning { event: "address-guessed", epoch: None, message: &message });
+        console.remark("address-guessed", &message);
     }
 }
 

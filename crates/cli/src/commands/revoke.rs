@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use leasehold::core::table::{HolderView, HoldingState, LeaseView};
 use leasehold::{Refusal, Store, Token};
-use serde::Serialize;
 
 use super::asking;
 use crate::args::RevokeArgs;
@@ -14,24 +13,14 @@ use crate::place::Place;
 use crate::trouble::Trouble;
 use crate::words;
 
-#[derive(Serialize)]
-struct Revoked<'a> {
-    resource: &'a str,
-    token: String,
-    holder: &'a str,
-    now: bool,
-    held_back_ms: u64,
-}
-
 pub(super) async fn run(console: &Console, place: &Place, args: &RevokeArgs) -> Result<Exit, Trouble> {
-    let outcome = place.ask(async |store| revoke(store, args).await).await;
-    let (token, holder, held_back) = outcome?;
-    let json = Revoked {
+    let (token, holder, held_back) = place.ask(async |store| revoke(store, args).await).await?;
+    let json = object! {
         resource: args.name.as_str(),
         token: token.to_string(),
         holder: &holder,
         now: args.now,
-        held_back_ms: u64::try_from(held_back.as_millis()).unwrap_or(u64::MAX),
+        held_back_ms: words::whole_millis(held_back),
     };
     let after = match (args.now, held_back.is_zero()) {
         (true, _) => "it may be granted now: only tokens protect against the old holder".to_owned(),
@@ -40,8 +29,7 @@ pub(super) async fn run(console: &Console, place: &Place, args: &RevokeArgs) -> 
             format!("it goes to nobody until the holder has stopped, at most {}", words::length(held_back))
         }
     };
-    console.result(format!("{}: token {token} of {holder} is revoked; {after}", args.name), &json)?;
-    Ok(Exit::OK)
+    console.result(format!("{}: token {token} of {holder} is revoked; {after}", args.name), &json)
 }
 
 async fn revoke(store: &Store, args: &RevokeArgs) -> Result<(Token, String, Duration), Trouble> {

@@ -11,7 +11,6 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use leasehold::{Lease, LeaseState, Token};
-use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::timeout;
 
@@ -21,10 +20,10 @@ use crate::console::Console;
 use crate::exit::Exit;
 use crate::guardian::clock::Point;
 use crate::holding::Holding;
-use crate::loss::{lost, not_released, point};
+use crate::loss::{lost, not_released};
 use crate::place::Place;
 use crate::record::Record;
-use crate::signals::Signals;
+use crate::signals::{CANNOT_LISTEN, Signals};
 use crate::supervise::{Launch, Leads, Rules, Supervised};
 use crate::trouble::Trouble;
 use crate::words;
@@ -32,15 +31,6 @@ use crate::words;
 use farewell::Drained;
 use readiness::Readiness;
 use watched::{End, LOOK_EVERY, Started};
-
-/// Something worth saying while the command runs, or at its end.
-#[derive(Serialize)]
-struct Note<'a> {
-    event: &'static str,
-    resource: &'a str,
-    token: String,
-    message: &'a str,
-}
 
 pub(super) async fn run(console: &Console, place: &Place, args: &RunArgs) -> Result<Exit, Trouble> {
     let mut signals = Signals::listen()?;
@@ -50,7 +40,7 @@ pub(super) async fn run(console: &Console, place: &Place, args: &RunArgs) -> Res
         ReadyWord::Granted => None,
         ReadyWord::Notify => {
             let what = "cannot make a socket for the command to say that it is ready";
-            Some(Readiness::listen().map_err(|source| Trouble::System { what, source })?)
+            Some(Readiness::listen().map_err(Trouble::system(what))?)
         }
     };
     let mut record = Record::open(args.history.as_deref(), &client, &args.acquire)?;
@@ -78,7 +68,7 @@ pub(super) async fn run(console: &Console, place: &Place, args: &RunArgs) -> Res
         .collect();
     let (told, next) = match until {
         // A lease that is lost needs no giving back; closing the session tells the store that nobody acts under it.
-        _ if is_lost => (holding.close().await, None),
+        _ if is_lost => (holding.keeper.close().await, None),
         Some(until) => {
             let (told, next) = Drained::give_back(holding, until, drained).await;
             (told, Some(next))
@@ -88,9 +78,8 @@ pub(super) async fn run(console: &Console, place: &Place, args: &RunArgs) -> Res
     for token in given_back {
         record.gave_back(token, told.as_ref().err().map(ToString::to_string));
     }
-    let note = |event, message: &str| {
-        let (resource, token) = (fence_names.as_str(), token.clone());
-        console.note(message, &Note { event, resource, token, message });
+    let note = |event: &str, message: &str| {
+        console.note(message, &object! { event, resource: &fence_names, token: &token, message });
     };
     if let Some(message) = record.trouble() {
         note("history-not-whole", &message);
@@ -116,8 +105,7 @@ async fn under_lease(
 ) -> End {
     let started = async {
         // Before the start: the command may be at its end at once.
-        let children = signal(SignalKind::child())
-            .map_err(|source| Trouble::System { what: "cannot listen to signals", source })?;
+        let children = signal(SignalKind::child()).map_err(Trouble::system(CANNOT_LISTEN))?;
         let supervised = start(place, args, holding, readiness).await?;
         Ok(Started { supervised, children, readiness })
     };
@@ -149,7 +137,7 @@ async fn start(
     let launch = Launch {
         command: args.command.clone(),
         environment,
-        rules: Rules { leads, on_loss: args.on_loss.into(), kill_after: args.patience() },
+        rules: Rules { leads, on_loss: args.on_loss, kill_after: args.patience() },
         deadline,
     };
     Ok(Supervised::start(&launch)?)
@@ -177,7 +165,7 @@ async fn believed(holding: &Holding, leads: Leads, ttl: Duration) -> Result<Poin
                 return Err(lost(lease, &state));
             }
             if let (true, Some(deadline)) = (holding.leases.iter().all(enough), holding.deadline()) {
-                return Ok(point(deadline));
+                return Ok(deadline.into());
             }
             // The change may have come between the look and here; a nap makes up for it.
             let _ = timeout(LOOK_EVERY, holding.changed()).await;

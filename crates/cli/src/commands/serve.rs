@@ -12,21 +12,12 @@ use crate::serve::stopping::Stopping;
 use crate::serve::{descriptors, log, notify, port_file, settings};
 use crate::trouble::Trouble;
 
-/// One key of the printed configuration.
-#[derive(Serialize)]
-struct SettingJson {
-    key: &'static str,
-    value: serde_json::Value,
-    source: String,
-}
-
 pub(super) fn run(console: &Console, args: &ServeArgs, json: bool) -> Result<Exit, Trouble> {
     let mut effective = settings::resolve(args, json)?;
     // Before anything is made or bound: what would not be understood then is refused now.
     let filter = log::filter(&effective)?;
     if args.print_config {
-        console.result(effective.to_toml(), &printed(&effective))?;
-        return Ok(Exit::OK);
+        return console.result(effective.to_toml(), &printed(&effective));
     }
     let lowered = descriptors::fit(&mut effective)?;
     let style = log::start(&effective.config.log, filter);
@@ -67,9 +58,7 @@ fn serve(args: &ServeArgs, effective: &mut Effective, style: log::Style) -> Resu
              end every lease"
         );
     }
-    if let Some(path) = &args.port_file {
-        port_file::write(path, address)?;
-    }
+    port_file::write(args.port_file.as_deref(), address)?;
     info!("listening on {address}");
     info!("for clients: export LEASEHOLD_STORE={}", config.store_url(address));
     notify::ready(address);
@@ -78,15 +67,12 @@ fn serve(args: &ServeArgs, effective: &mut Effective, style: log::Style) -> Resu
     Ok(Exit::OK)
 }
 
-fn printed(effective: &Effective) -> Vec<SettingJson> {
-    let settings = effective.settings();
-    settings
-        .map(|(key, value, source): (_, _, &Source)| SettingJson {
-            key: key.name,
-            value: typed(value),
-            source: source.to_string(),
-        })
-        .collect()
+/// Every key of the configuration.
+fn printed(effective: &Effective) -> Vec<impl Serialize> {
+    let setting = effective.settings().map(|(key, value, source): (_, _, &Source)| {
+        object! { key: key.name, value: typed(value), source: source.to_string() }
+    });
+    setting.collect()
 }
 
 /// Numbers as numbers: none of the keys is large enough to lose digits.

@@ -2,13 +2,10 @@
 //!
 //! A store that cannot be reached is a result here and no error: that is what was asked.
 
-use std::time::Duration;
-
 use leasehold::core::table::AlarmView;
 use leasehold_api::view;
 use serde::Serialize;
 
-use super::cluster;
 use super::nodes::Nodes;
 use crate::console::Console;
 use crate::exit::Exit;
@@ -31,10 +28,10 @@ struct StatusJson {
     alarms: Option<Vec<view::Alarm>>,
 }
 
-pub(super) async fn run(console: &Console, place: &Place, timeout: Duration) -> Result<Exit, Trouble> {
+pub(super) async fn run(console: &Console, place: &Place) -> Result<Exit, Trouble> {
     let mut status = StatusJson { store: place.url().to_owned(), ..StatusJson::default() };
     let mut lines = vec![format!("store: {}", place.url())];
-    let found = look(place, timeout, &mut status, &mut lines).await;
+    let found = look(place, &mut status, &mut lines).await;
     let exit = match found {
         Ok(()) => {
             let members = status.members.iter().flatten();
@@ -59,14 +56,9 @@ pub(super) async fn run(console: &Console, place: &Place, timeout: Duration) -> 
 }
 
 /// Asks for everything, and notes what is known until the first thing that is not answered.
-async fn look(
-    place: &Place,
-    timeout: Duration,
-    status: &mut StatusJson,
-    lines: &mut Vec<String>,
-) -> Result<(), Trouble> {
+async fn look(place: &Place, status: &mut StatusJson, lines: &mut Vec<String>) -> Result<(), Trouble> {
     if place.directory().is_none() {
-        of_nodes(place, timeout, status, lines).await?;
+        of_nodes(place, status, lines).await?;
     }
     let alarms = place.ask(async |store| store.alarms().await).await?;
     if !status.reachable {
@@ -78,26 +70,15 @@ async fn look(
     Ok(())
 }
 
-async fn of_nodes(
-    place: &Place,
-    timeout: Duration,
-    status: &mut StatusJson,
-    lines: &mut Vec<String>,
-) -> Result<(), Trouble> {
-    let nodes = Nodes::of(place, timeout)?;
-    let cluster = match cluster::look(&nodes).await {
-        Ok(cluster) => cluster,
-        Err(trouble) => {
-            if nodes.look().await.anybody().is_some() {
-                status.reachable = true;
-                lines.extend(["reachable: yes".to_owned(), "leader: none".to_owned()]);
-            }
-            return Err(trouble);
-        }
-    };
-    status.reachable = true;
-    lines.push("reachable: yes".to_owned());
-    lines.push(format!("leader: {}", cluster.leader.as_deref().unwrap_or("none")));
+async fn of_nodes(place: &Place, status: &mut StatusJson, lines: &mut Vec<String>) -> Result<(), Trouble> {
+    let nodes = Nodes::of(place)?;
+    let cluster = nodes.cluster().await;
+    status.reachable = cluster.is_ok() || nodes.look().await.anybody().is_some();
+    if status.reachable {
+        let leader = cluster.as_ref().ok().and_then(|cluster| cluster.leader.as_deref());
+        lines.extend(["reachable: yes".to_owned(), format!("leader: {}", leader.unwrap_or("none"))]);
+    }
+    let cluster = cluster?;
     lines.push(format!("members: {}", members_in_words(&cluster.members)));
     if let Some(left) = cluster.restore_wait_ms {
         lines.push(format!("restore: {}", words::restore_wait(leasehold::core::Millis::new(left))));

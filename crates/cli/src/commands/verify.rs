@@ -10,61 +10,6 @@ use crate::exit::Exit;
 use crate::trouble::Trouble;
 use crate::words;
 
-#[derive(Serialize)]
-struct VerifiedJson {
-    path: String,
-    kind: &'static str,
-    good: bool,
-    member: Option<String>,
-    members: Vec<MemberJson>,
-    incarnation: Option<String>,
-    epoch: Option<u16>,
-    newest: Option<String>,
-    revision: Option<u64>,
-    term: Option<u64>,
-    segments: Vec<SegmentJson>,
-    snapshot: Option<SnapshotJson>,
-    entries: u64,
-    never_synced_bytes: u64,
-    damage: Vec<ProblemJson>,
-}
-
-#[derive(Serialize)]
-struct MemberJson {
-    id: String,
-    name: String,
-    address: String,
-}
-
-#[derive(Serialize)]
-struct SegmentJson {
-    file: String,
-    bytes: u64,
-    used_bytes: u64,
-    batches: u64,
-}
-
-#[derive(Serialize)]
-struct SnapshotJson {
-    revision: u64,
-    term: u64,
-    bytes: u64,
-}
-
-#[derive(Serialize)]
-struct ProblemJson {
-    file: String,
-    offset: Option<u64>,
-    what: String,
-}
-
-/// What is said beside the table when something would be given up.
-#[derive(Serialize)]
-struct LostJson {
-    lost_after_revision: Option<u64>,
-    yes: bool,
-}
-
 pub(super) fn run(console: &Console, args: &VerifyArgs) -> Result<Exit, Trouble> {
     let found = leasehold_host::verify(&args.path).map_err(trouble)?;
     let is_good = found.problems.is_empty();
@@ -74,7 +19,7 @@ pub(super) fn run(console: &Console, args: &VerifyArgs) -> Result<Exit, Trouble>
     match (is_good, args.cut) {
         (true, _) => Ok(Exit::OK),
         (false, false) => {
-            console.note(next_step(&found), &LostJson { lost_after_revision: found.index, yes: false });
+            console.note(next_step(&found), &object! { lost_after_revision: found.index, yes: false });
             Ok(Exit::FAILURE)
         }
         (false, true) => cut(console, args, &found),
@@ -107,7 +52,7 @@ fn cut(console: &Console, args: &VerifyArgs, found: &Verified) -> Result<Exit, T
     };
     if !args.yes || found.index.is_none() {
         let next = if found.index.is_some() { "; nothing was changed yet: say --yes to go on" } else { "" };
-        let json = LostJson { lost_after_revision: found.index, yes: args.yes };
+        let json = object! { lost_after_revision: found.index, yes: args.yes };
         console.note(format!("{lost}{next}"), &json);
         return Ok(Exit::FAILURE);
     }
@@ -117,8 +62,8 @@ fn cut(console: &Console, args: &VerifyArgs, found: &Verified) -> Result<Exit, T
 }
 
 fn table(found: &Verified) -> Table {
-    let mut table = Table::new(&["WHAT", "FOUND"]);
-    let mut row = |what: String, found: String| table.row(vec![what, found]);
+    let mut rows = Vec::new();
+    let mut row = |what: String, found: String| rows.push([what, found]);
     let who = found.member.map_or_else(String::new, |id| {
         let name =
             found.members.iter().find(|member| member.id == id).map(|member| format!(" ({})", member.name));
@@ -131,10 +76,8 @@ fn table(found: &Verified) -> Table {
             row(format!("log/{}", segment.file), format!("{batches} batches, {used} of {bytes} bytes used"));
         }
         if let Some(meta) = log.snapshot {
-            row(
-                "snapshot".into(),
-                format!("revision {}, term {}, {} bytes", meta.index, meta.term.0, meta.len),
-            );
+            let (index, term, bytes) = (meta.index, meta.term.0, meta.len);
+            row("snapshot".into(), format!("revision {index}, term {term}, {bytes} bytes"));
         }
         if let (Some((first, last)), Some((from, to))) = (log.entries, found.terms) {
             row("entries".into(), format!("{first} to {last}, terms {from} to {to}"));
@@ -145,20 +88,13 @@ fn table(found: &Verified) -> Table {
         }
     }
     if let (Some(index), Some(epoch), Some((sessions, resources))) = (found.index, found.epoch, found.sizes) {
-        row(
-            "state".into(),
-            format!(
-                "revision {index}, epoch {epoch}, {}, {}",
-                words::count(sessions, "session"),
-                words::count(resources, "resource")
-            ),
-        );
+        let (sessions, resources) = (words::count(sessions, "session"), words::count(resources, "resource"));
+        row("state".into(), format!("revision {index}, epoch {epoch}, {sessions}, {resources}"));
     }
     if let Some(newest) = known_newest(found) {
-        let until = if found.problems.is_empty() {
-            ""
-        } else {
-            " before the damage: behind it there may be greater ones"
+        let until = match found.problems.is_empty() {
+            true => "",
+            false => " before the damage: behind it there may be greater ones",
         };
         row("newest".into(), format!("{newest}, the greatest token or session id drawn{until}"));
     }
@@ -175,7 +111,7 @@ fn table(found: &Verified) -> Table {
     if found.problems.is_empty() {
         row("damage".into(), "none".into());
     }
-    table
+    Table::new(["WHAT", "FOUND"], rows)
 }
 
 /// Before damage a zero says that nothing was read, not that nothing was drawn.
@@ -183,53 +119,33 @@ fn known_newest(found: &Verified) -> Option<u64> {
     found.newest.filter(|newest| *newest > 0 || found.problems.is_empty())
 }
 
-fn json(found: &Verified) -> VerifiedJson {
+fn json(found: &Verified) -> impl Serialize {
     let log = found.log.as_ref();
-    VerifiedJson {
+    let members = found.members.iter().map(|member| {
+        object! { id: member.id.to_string(), name: &member.name, address: &member.address }
+    });
+    let segments = log.into_iter().flat_map(|log| &log.segments).map(|segment| {
+        let (file, used_bytes) = (format!("log/{}", segment.file), segment.used_bytes);
+        object! { file, bytes: segment.bytes, used_bytes, batches: segment.batches }
+    });
+    let snapshot = log.and_then(|log| log.snapshot);
+    let damage = found.problems.iter().map(|Problem { file, offset, what }| object! { file, offset, what });
+    object! {
         path: found.path.display().to_string(),
         kind: found.kind,
         good: found.problems.is_empty(),
         member: found.member.map(|id| id.to_string()),
-        members: found
-            .members
-            .iter()
-            .map(|member| MemberJson {
-                id: member.id.to_string(),
-                name: member.name.clone(),
-                address: member.address.clone(),
-            })
-            .collect(),
+        members: members.collect::<Vec<_>>(),
         incarnation: found.incarnation.map(|incarnation| incarnation.to_string()),
         epoch: found.epoch,
         newest: known_newest(found).map(|newest| newest.to_string()),
         revision: found.index,
         term: log.map(|log| log.hard_state.term.0),
-        segments: log
-            .into_iter()
-            .flat_map(|log| &log.segments)
-            .map(|segment| SegmentJson {
-                file: format!("log/{}", segment.file),
-                bytes: segment.bytes,
-                used_bytes: segment.used_bytes,
-                batches: segment.batches,
-            })
-            .collect(),
-        snapshot: log.and_then(|log| log.snapshot).map(|meta| SnapshotJson {
-            revision: meta.index.0,
-            term: meta.term.0,
-            bytes: meta.len,
-        }),
+        segments: segments.collect::<Vec<_>>(),
+        snapshot: snapshot.map(|meta| object! { revision: meta.index.0, term: meta.term.0, bytes: meta.len }),
         entries: found.entries,
         never_synced_bytes: log.and_then(|log| log.cut.as_ref()).map_or(0, |cut| cut.bytes),
-        damage: found
-            .problems
-            .iter()
-            .map(|problem| ProblemJson {
-                file: problem.file.clone(),
-                offset: problem.offset,
-                what: problem.what.clone(),
-            })
-            .collect(),
+        damage: damage.collect::<Vec<_>>(),
     }
 }
 
@@ -259,10 +175,11 @@ mod tests {
 
     #[test]
     fn before_damage_nothing_read_is_not_shown_as_nothing_drawn() {
-        assert_eq!(json(&damaged(0, 1)).newest, None);
-        assert_eq!(json(&damaged(5, 1)).newest, Some("5".to_owned()));
+        let newest = |found: &Verified| serde_json::to_value(json(found)).unwrap()["newest"].take();
+        assert_eq!(newest(&damaged(0, 1)), serde_json::Value::Null);
+        assert_eq!(newest(&damaged(5, 1)), "5");
         let good = Verified { problems: Vec::new(), ..damaged(0, 1) };
-        assert_eq!(json(&good).newest, Some("0".to_owned()));
+        assert_eq!(newest(&good), "0");
     }
 
     #[test]

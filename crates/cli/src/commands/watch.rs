@@ -6,8 +6,6 @@ use std::time::Duration;
 use leasehold::core::Value;
 use leasehold::{Change, Changes, Error, Store};
 use leasehold_api::view;
-use serde::Serialize;
-use serde_json::json;
 use tokio::time::{sleep, timeout};
 
 use crate::args::WatchArgs;
@@ -25,13 +23,6 @@ const LONGEST_VALUE: usize = 80;
 const ASK_EVERY: Duration = Duration::from_secs(1);
 /// An answer that takes longer is worth a word. An election takes less.
 const SILENT_AFTER: Duration = Duration::from_secs(2);
-
-/// Said once, beside the results: from here on nothing is missed.
-#[derive(Serialize)]
-struct Started {
-    event: &'static str,
-    revision: String,
-}
 
 pub(super) async fn run(console: &Console, place: &Place, args: &WatchArgs) -> Result<Exit, Trouble> {
     let mut signals = Signals::listen()?;
@@ -63,10 +54,10 @@ async fn ask_for_leader(console: &Console, store: &Store) -> Infallible {
             if answered {
                 let text =
                     "no leader answers: changes are shown when one does; see `leasehold cluster status`";
-                console.note(text, &json!({ "event": "no-leader" }));
+                console.note(text, &object! { event: "no-leader" });
             }
             asked.await;
-            console.note("a leader answers", &json!({ "event": "leader-answers" }));
+            console.note("a leader answers", &object! { event: "leader-answers" });
         }
         answered = true;
         sleep(ASK_EVERY).await;
@@ -80,9 +71,9 @@ async fn watch(console: &Console, store: &Store, args: &WatchArgs) -> Result<(),
         Some(after) => watch.after(after).await?,
         None => watch.await?,
     };
+    // From here on nothing is missed.
     let revision = watch.revision().to_string();
-    let text = format!("watching after revision {revision}");
-    console.note(text, &Started { event: "started", revision });
+    console.note(format!("watching after revision {revision}"), &object! { event: "started", revision });
     loop {
         let changes = match watch.next().await {
             Ok(changes) => changes,

@@ -1,6 +1,6 @@
 //! Rows and columns: aligned for a terminal, two spaces between fields otherwise.
 
-use super::{BOLD, PLAIN};
+use super::BOLD;
 
 /// A table of text. Fields never contain tabs or line ends: names and labels are checked where they enter.
 #[derive(Debug)]
@@ -10,13 +10,11 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    pub(crate) fn new(head: &[&'static str]) -> Self {
-        Self { head: head.to_vec(), rows: Vec::new() }
-    }
-
-    pub(crate) fn row(&mut self, fields: Vec<String>) {
-        debug_assert_eq!(fields.len(), self.head.len(), "a row has a field for every column");
-        self.rows.push(fields);
+    pub(crate) fn new<const N: usize>(
+        head: [&'static str; N],
+        rows: impl IntoIterator<Item = [String; N]>,
+    ) -> Self {
+        Self { head: head.to_vec(), rows: rows.into_iter().map(Vec::from).collect() }
     }
 
     /// The table as text, one line a row, each ended.
@@ -33,7 +31,8 @@ impl Table {
             padded.join("  ").trim_end().to_owned()
         };
         let head = line(&self.head);
-        let mut text = if marked { format!("{BOLD}{head}{PLAIN}\n") } else { format!("{head}\n") };
+        let mut text = if marked { BOLD.on(&head) } else { head };
+        text.push('\n');
         for row in &self.rows {
             let fields: Vec<&str> = row.iter().map(String::as_str).collect();
             text.push_str(&line(&fields));
@@ -48,10 +47,8 @@ mod tests {
     use super::*;
 
     fn table() -> Table {
-        let mut table = Table::new(&["NAME", "TOKEN"]);
-        table.row(vec!["jobs/nightly".into(), "7".into()]);
-        table.row(vec!["a".into(), "12".into()]);
-        table
+        let rows = [["jobs/nightly", "7"], ["a", "12"]];
+        Table::new(["NAME", "TOKEN"], rows.map(|row| row.map(String::from)))
     }
 
     #[test]

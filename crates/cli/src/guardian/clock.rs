@@ -9,9 +9,10 @@
 use std::time::Duration;
 
 use leasehold::core::holder::Reading;
+use serde::{Deserialize, Serialize};
 
 /// One moment, as both clocks show it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Point {
     boot: Duration,
     raw: Duration,

@@ -5,6 +5,9 @@
 
 use std::time::Duration;
 
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
 use super::clock::Point;
 
 /// SIGTERM goes out at most this long before the deadline: with a ttl of hours nobody wants to be asked to
@@ -19,7 +22,7 @@ const LONGEST_KILL_LEAD: Duration = Duration::from_secs(1);
 const EXACT_SLEEP: Duration = Duration::from_millis(20);
 
 /// How long before the deadline each of the two signals is sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Leads {
     term: Duration,
     kill: Duration,
@@ -51,18 +54,18 @@ impl Leads {
     }
 }
 
-/// What becomes of the command when its lease may not be kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// What becomes of the command when its lease may not be kept. The words on the variants are those of `run --help`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ValueEnum)]
 pub enum OnLoss {
-    /// It is asked to end.
+    /// SIGTERM, then SIGKILL at the deadline
     #[default]
     Stop,
-    /// It is stopped until the lease is confirmed again.
+    /// SIGSTOP; SIGCONT once confirmed
     Freeze,
 }
 
 /// By what a command is ended: given once, at its start, so that it does not matter who lives later.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rules {
     /// How long before the deadline.
     pub leads: Leads,

@@ -1,18 +1,19 @@
 //! What wrapper and guardian say to each other: orders one way, reports the other.
 //!
-//! One message is one packet of a SOCK_SEQPACKET pair, at most [`LONGEST`] bytes: a tag, then numbers in little
-//! endian. Both ends are the same binary on the same machine, so there is no version and no compatibility: a
-//! packet that cannot be read is a bug, reported as `None` and never guessed at.
+//! One message is one packet of a SOCK_SEQPACKET pair, at most [`LONGEST`] bytes of JSON. Both ends are the same
+//! binary on the same machine, so there is no version and no compatibility: a packet that cannot be read is a
+//! bug, reported as `None` and never guessed at.
 
-use std::time::Duration;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use super::clock::Point;
 
 /// No message is longer. A packet that is longer was not written by us.
-pub const LONGEST: usize = 32;
+pub const LONGEST: usize = 160;
 
 /// What the wrapper tells the guardian.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Order {
     /// Start the command now, with this deadline. The packet carries its stdin, stdout and stderr.
     Start(Point),
@@ -29,7 +30,7 @@ pub enum Order {
 }
 
 /// How a process ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Ending {
     /// It called exit with this code.
     Code(i32),
@@ -48,7 +49,7 @@ impl Ending {
 }
 
 /// Why the command is being ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Cause {
     /// The deadline is near.
     Deadline,
@@ -61,7 +62,7 @@ pub enum Cause {
 }
 
 /// What the guardian tells the wrapper.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Report {
     /// The command runs, as this process and process group.
     Started(i32),
@@ -85,130 +86,34 @@ pub enum Report {
     AllGone,
 }
 
-impl Order {
-    /// The packet for this order.
-    pub fn encode(self) -> Vec<u8> {
-        match self {
-            Self::Start(point) => with_point(1, point),
-            Self::Deadline(point) => with_point(2, point),
-            Self::Signal(signal) => with_number(3, signal),
-            Self::Terminate(signal) => with_number(4, signal),
-            Self::Kill => vec![5],
-            Self::Doubt => vec![6],
-        }
+/// What is sent as one packet.
+pub trait Message: Serialize + DeserializeOwned {
+    /// The packet for this message.
+    fn encode(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("numbers and words are JSON, and memory takes all of it")
     }
 
-    /// The order in this packet.
-    pub fn decode(packet: &[u8]) -> Option<Self> {
-        let (tag, body) = packet.split_first()?;
-        match tag {
-            1 => Some(Self::Start(point(body)?)),
-            2 => Some(Self::Deadline(point(body)?)),
-            3 => Some(Self::Signal(number(body)?)),
-            4 => Some(Self::Terminate(number(body)?)),
-            5 if body.is_empty() => Some(Self::Kill),
-            6 if body.is_empty() => Some(Self::Doubt),
-            _ => None,
-        }
+    /// The message in this packet.
+    fn decode(packet: &[u8]) -> Option<Self> {
+        serde_json::from_slice(packet).ok()
     }
 }
 
-impl Report {
-    /// The packet for this report.
-    pub fn encode(self) -> Vec<u8> {
-        match self {
-            Self::Started(pid) => with_number(1, pid),
-            Self::FailedToStart(errno) => with_number(2, errno),
-            Self::Stopped(signal) => with_number(3, signal),
-            Self::Continued => vec![4],
-            Self::Terminating(cause) => vec![5, cause_tag(cause)],
-            Self::Killing(cause) => vec![6, cause_tag(cause)],
-            Self::Exited(Ending::Code(code)) => with_number(7, code),
-            Self::Exited(Ending::Signal(signal)) => with_number(8, signal),
-            Self::AllGone => vec![9],
-            Self::Frozen => vec![10],
-            Self::Thawed => vec![11],
-        }
-    }
-
-    /// The report in this packet.
-    pub fn decode(packet: &[u8]) -> Option<Self> {
-        let (tag, body) = packet.split_first()?;
-        match (tag, body) {
-            (1, _) => Some(Self::Started(number(body)?)),
-            (2, _) => Some(Self::FailedToStart(number(body)?)),
-            (3, _) => Some(Self::Stopped(number(body)?)),
-            (4, []) => Some(Self::Continued),
-            (5, [tag]) => Some(Self::Terminating(cause(*tag)?)),
-            (6, [tag]) => Some(Self::Killing(cause(*tag)?)),
-            (7, _) => Some(Self::Exited(Ending::Code(number(body)?))),
-            (8, _) => Some(Self::Exited(Ending::Signal(number(body)?))),
-            (9, []) => Some(Self::AllGone),
-            (10, []) => Some(Self::Frozen),
-            (11, []) => Some(Self::Thawed),
-            _ => None,
-        }
-    }
-}
-
-fn with_point(tag: u8, point: Point) -> Vec<u8> {
-    let mut packet = vec![tag];
-    packet.extend(nanoseconds(point.boot()).to_le_bytes());
-    packet.extend(nanoseconds(point.raw()).to_le_bytes());
-    packet
-}
-
-fn with_number(tag: u8, number: i32) -> Vec<u8> {
-    let mut packet = vec![tag];
-    packet.extend(number.to_le_bytes());
-    packet
-}
-
-/// A reading beyond 584 years of uptime is cut to that.
-fn nanoseconds(reading: Duration) -> u64 {
-    u64::try_from(reading.as_nanos()).unwrap_or(u64::MAX)
-}
-
-fn point(body: &[u8]) -> Option<Point> {
-    let (boot, raw) = body.split_first_chunk::<8>()?;
-    let raw: &[u8; 8] = raw.try_into().ok()?;
-    Some(Point::new(
-        Duration::from_nanos(u64::from_le_bytes(*boot)),
-        Duration::from_nanos(u64::from_le_bytes(*raw)),
-    ))
-}
-
-fn number(body: &[u8]) -> Option<i32> {
-    Some(i32::from_le_bytes(body.try_into().ok()?))
-}
-
-fn cause_tag(cause: Cause) -> u8 {
-    match cause {
-        Cause::Deadline => 1,
-        Cause::WrapperGone => 2,
-        Cause::Order => 3,
-        Cause::TooSlow => 4,
-    }
-}
-
-fn cause(tag: u8) -> Option<Cause> {
-    match tag {
-        1 => Some(Cause::Deadline),
-        2 => Some(Cause::WrapperGone),
-        3 => Some(Cause::Order),
-        4 => Some(Cause::TooSlow),
-        _ => None,
-    }
-}
+impl Message for Order {}
+impl Message for Report {}
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
     fn every_order_reads_back_as_written_and_never_when_cut() {
-        let point = Point::new(Duration::from_nanos(1), Duration::from_nanos(u64::MAX));
+        let point = Point::new(Duration::from_nanos(1), Duration::MAX);
         for order in [
+            Order::Start(Point::new(Duration::MAX, Duration::MAX)),
+            Order::Deadline(Point::new(Duration::MAX, Duration::MAX)),
             Order::Start(point),
             Order::Deadline(point),
             Order::Signal(15),
@@ -241,6 +146,7 @@ mod tests {
             Report::AllGone,
         ] {
             let packet = report.encode();
+            assert!(packet.len() <= LONGEST);
             assert_eq!(Report::decode(&packet), Some(report));
             assert_eq!(Report::decode(&packet[..packet.len() - 1]), None);
         }

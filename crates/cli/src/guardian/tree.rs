@@ -46,10 +46,15 @@ impl Stat {
 
 /// The direct children of `parent`, dead ones that are not reaped included.
 pub fn children(parent: Pid) -> Vec<Pid> {
-    if has_children_files() {
-        listed_children(parent)
-    } else {
-        parents_of_all().remove(&parent).unwrap_or_default()
+    children_of()(parent)
+}
+
+/// Finds the children of one process after the other, each once.
+fn children_of() -> impl FnMut(Pid) -> Vec<Pid> {
+    let mut by_scan = if has_children_files() { None } else { Some(parents_of_all()) };
+    move |parent| match &mut by_scan {
+        Some(by_scan) => by_scan.remove(&parent).unwrap_or_default(),
+        None => listed_children(parent),
     }
 }
 
@@ -67,26 +72,20 @@ pub fn signal_descendants(root: Pid, signal: Signal, mut wanted: impl FnMut(Pid,
 }
 
 /// The same, children before their parents: for a tree that stands still, because who appears meanwhile is not told.
-pub fn signal_from_below(root: Pid, signal: Signal, mut wanted: impl FnMut(Pid, &Stat) -> bool) -> usize {
+pub fn signal_from_below(root: Pid, signal: Signal, mut wanted: impl FnMut(Pid, &Stat) -> bool) {
     let mut found = Vec::new();
     each_descendant(root, |parent, pid, _, _| found.push((parent, pid)));
-    let mut heard = 0;
     for (parent, pid) in found.into_iter().rev() {
         let Some((pinned, stat)) = pin(root, parent, pid) else { continue };
-        if !stat.is_dead() && wanted(pid, &stat) && pidfd_send_signal(&pinned, signal).is_ok() {
-            heard += 1;
+        if !stat.is_dead() && wanted(pid, &stat) {
+            let _ = pidfd_send_signal(&pinned, signal);
         }
     }
-    heard
 }
 
 /// Looks at every descendant of `root`, parents before their children: its parent, itself, pinned, and what is known of it.
 fn each_descendant(root: Pid, mut look: impl FnMut(Pid, Pid, &OwnedFd, &Stat)) {
-    let by_files = has_children_files();
-    let mut by_scan = if by_files { HashMap::new() } else { parents_of_all() };
-    let mut children = |parent: Pid| {
-        if by_files { listed_children(parent) } else { by_scan.remove(&parent).unwrap_or_default() }
-    };
+    let mut children = children_of();
     let mut seen = HashSet::from([root]);
     let mut found: VecDeque<(Pid, Pid)> = children(root).into_iter().map(|child| (root, child)).collect();
     while let Some((parent, pid)) = found.pop_front() {

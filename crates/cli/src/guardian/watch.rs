@@ -16,6 +16,7 @@ use rustix::process::Signal;
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
 };
+use signal_hook::SigId;
 use signal_hook::consts::SIGCHLD;
 
 use super::clock::Point;
@@ -23,12 +24,12 @@ use super::countdown::{Countdown, Due, nap};
 use super::errno;
 use super::family::Family;
 use super::link::{Link, Received, Sent};
-use super::message::{Cause, Order, Report};
+use super::message::{Cause, Message, Order, Report};
 
 /// While killing, look again at least this often: a descendant below a living one that was forked during the
 /// last look sends no signal when it appears. Doubled up to the second value for what cannot be killed.
-const FIRST_SWEEP: Duration = Duration::from_millis(1);
-const LAST_SWEEP: Duration = Duration::from_millis(20);
+pub(crate) const FIRST_SWEEP: Duration = Duration::from_millis(1);
+pub(crate) const LAST_SWEEP: Duration = Duration::from_millis(20);
 
 /// While frozen, look this often for somebody who runs: anybody may continue a stopped process.
 const FROZEN_LOOK: Duration = Duration::from_millis(20);
@@ -45,9 +46,7 @@ pub(super) struct Ends {
 
 impl Ends {
     pub(super) fn subscribe() -> Result<Self, Errno> {
-        let (signals, write) = UnixStream::pair().map_err(|error| errno(&error))?;
-        signals.set_nonblocking(true).map_err(|error| errno(&error))?;
-        signal_hook::low_level::pipe::register(SIGCHLD, write).map_err(|error| errno(&error))?;
+        let (signals, _) = subscribe(SIGCHLD).map_err(|error| errno(&error))?;
         let timer = timerfd_create(TimerfdClockId::Boottime, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
         Ok(Self { signals, timer })
     }
@@ -63,9 +62,26 @@ impl Ends {
         fds.extend(link.map(|link| PollFd::new(link, PollFlags::IN)));
         // An interrupted sleep is a short one, and every turn of the loop looks at everything.
         let _ = poll(&mut fds, Some(&timeout));
-        let mut waste = [0_u8; 64];
-        while matches!(self.signals.read(&mut waste), Ok(count) if count > 0) {}
+        drain(&mut self.signals);
     }
+}
+
+/// A stream in which there is something to read when the signal has come.
+pub(crate) fn subscribe(signal: i32) -> std::io::Result<(UnixStream, SigId)> {
+    let (read, write) = UnixStream::pair()?;
+    read.set_nonblocking(true)?;
+    let id = signal_hook::low_level::pipe::register(signal, write)?;
+    Ok((read, id))
+}
+
+/// Reads away what signals wrote; says whether there was anything.
+pub(crate) fn drain(signals: &mut UnixStream) -> bool {
+    let mut waste = [0_u8; 64];
+    let mut any = false;
+    while matches!(signals.read(&mut waste), Ok(count) if count > 0) {
+        any = true;
+    }
+    any
 }
 
 /// Watches over the family until nothing of it is left.
@@ -253,6 +269,6 @@ impl Watch {
     }
 }
 
-fn timespec(length: Duration) -> Timespec {
+pub(crate) fn timespec(length: Duration) -> Timespec {
     Timespec::try_from(length).expect("lengths here are far below the 2^63 seconds that fit")
 }

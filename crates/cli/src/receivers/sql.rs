@@ -112,8 +112,7 @@ impl Dialect {
 
 pub(super) fn postgres(url: &str) -> Result<Arc<dyn Receiver>, String> {
     POSTGRES.must_be_whole(url)?;
-    let fence = leasehold_fence::postgres::Fence::at(url).map_err(|error| error.to_string())?;
-    Ok(Arc::new(fence))
+    super::receiver(leasehold_fence::postgres::Fence::at(url))
 }
 
 /// MySQL, or MariaDB, which speaks the same.

@@ -8,6 +8,7 @@ use tracing::level_filters::LevelFilter;
 use tracing::{info, warn};
 use tracing_subscriber::EnvFilter;
 
+use crate::console::no_color;
 use crate::trouble::Trouble;
 use crate::words;
 
@@ -49,21 +50,14 @@ pub(crate) fn start(config: &LogConfig, filter: EnvFilter) -> Style {
     let style = match config.format {
         LogFormat::Human => Style::Human,
         LogFormat::Json => Style::Json,
-        LogFormat::Auto => {
-            if terminal {
-                Style::Human
-            } else {
-                Style::Json
-            }
-        }
+        LogFormat::Auto if terminal => Style::Human,
+        LogFormat::Auto => Style::Json,
     };
-    // See no-color.org: set to anything but nothing.
-    let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     // A standard error that nobody reads any more is no reason to end a service.
     let lines =
         tracing_subscriber::fmt().with_env_filter(filter).with_writer(stderr).log_internal_errors(false);
     match style {
-        Style::Human => lines.with_target(false).with_ansi(terminal && !no_color).init(),
+        Style::Human => lines.with_target(false).with_ansi(terminal && !no_color()).init(),
         Style::Json => lines.json().flatten_event(true).with_current_span(false).init(),
     }
     style

@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 
 use crate::trouble::Trouble;
 
-/// Writes the address and a line end.
-pub(crate) fn write(path: &Path, address: SocketAddr) -> Result<(), Trouble> {
+/// Writes the address and a line end, if a file is wanted.
+pub(crate) fn write(path: Option<&Path>, address: SocketAddr) -> Result<(), Trouble> {
+    let Some(path) = path else { return Ok(()) };
     let aside = aside(path);
     std::fs::write(&aside, format!("{address}\n"))
         .and_then(|()| std::fs::rename(&aside, path))
@@ -31,10 +32,11 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("port");
         for address in ["127.0.0.1:1", "[::1]:2"] {
-            write(&path, address.parse().unwrap()).unwrap();
+            write(Some(&path), address.parse().unwrap()).unwrap();
             assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("{address}\n"));
         }
         assert_eq!(directory.path().read_dir().unwrap().count(), 1);
-        assert!(write(&directory.path().join("no/port"), "127.0.0.1:1".parse().unwrap()).is_err());
+        let nowhere = directory.path().join("no/port");
+        assert!(write(Some(&nowhere), "127.0.0.1:1".parse().unwrap()).is_err());
     }
 }

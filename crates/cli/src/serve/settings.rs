@@ -10,10 +10,7 @@ use crate::trouble::Trouble;
 
 /// The configuration that all places together come to.
 pub(crate) fn resolve(args: &ServeArgs, json: bool) -> Result<Effective, Trouble> {
-    let file = match &args.config {
-        Some(path) => Some((path.clone(), read(path)?)),
-        None => None,
-    };
+    let file = args.config.as_ref().map(|path| Ok::<_, Trouble>((path.clone(), read(path)?))).transpose()?;
     let layers = Layers { file, variables: variables()?, flags: flags(args, json) };
     let data = place::service_data();
     layers.resolve(data.as_deref()).map_err(|error| Trouble::Misuse(error.to_string()))

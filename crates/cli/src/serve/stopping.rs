@@ -13,7 +13,7 @@ use tracing::{error, info, warn};
 
 use crate::exit::Exit;
 use crate::serve::notify;
-use crate::signals::is_ignored;
+use crate::signals::{CANNOT_LISTEN, is_ignored};
 use crate::trouble::Trouble;
 
 /// How often it is looked whether the service has ended by itself.
@@ -34,8 +34,7 @@ impl Stopping {
     pub(crate) fn listen() -> Result<Self, Trouble> {
         let heard =
             [Signal::TERM, Signal::INT, Signal::HUP].into_iter().filter(|signal| !is_ignored(*signal));
-        let cannot = |source| Trouble::System { what: "cannot listen to signals", source };
-        let mut signals = Signals::new(heard.map(Signal::as_raw)).map_err(cannot)?;
+        let mut signals = Signals::new(heard.map(Signal::as_raw)).map_err(Trouble::system(CANNOT_LISTEN))?;
         let (ask, asked) = channel();
         std::thread::Builder::new()
             .name("leasehold-signals".into())
@@ -45,7 +44,7 @@ impl Stopping {
                     hear(signal, &mut ask);
                 }
             })
-            .map_err(cannot)?;
+            .map_err(Trouble::system(CANNOT_LISTEN))?;
         Ok(Self { asked })
     }
 

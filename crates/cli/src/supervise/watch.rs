@@ -3,16 +3,13 @@
 //! It is a thread of its own because the process stops itself on it (Ctrl-Z) and must find out from it that it
 //! was continued, and because whoever renews the lease must not wait for any of this.
 
-use std::io::Read;
 use std::os::unix::net::UnixStream;
 use std::process::Child;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
-use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, getpid, kill_process, waitid};
-use signal_hook::SigId;
 use signal_hook::consts::{SIGCHLD, SIGCONT};
 
 use super::terminal::{Next, Terminal};
@@ -21,12 +18,9 @@ use crate::guardian::clock::Point;
 use crate::guardian::countdown::nap;
 use crate::guardian::family::Family;
 use crate::guardian::link::Received;
-use crate::guardian::message::{Order, Report};
+use crate::guardian::message::{Message, Order, Report};
 use crate::guardian::tree;
-
-/// How often to look again while killing in the guardian's place, at first and for what cannot be killed.
-const FIRST_SWEEP: Duration = Duration::from_millis(1);
-const LAST_SWEEP: Duration = Duration::from_millis(20);
+use crate::guardian::watch::{FIRST_SWEEP, LAST_SWEEP, drain, subscribe, timespec};
 
 /// Starts the thread. It ends when everything is gone, and drops `events` then.
 pub(super) fn spawn(
@@ -60,9 +54,7 @@ pub(super) fn bury(mut guardian: Child) {
 /// Ends a guardian whose first report did not come, and everything that it may have started already: what it leaves behind falls
 /// to this process, which has no other children.
 pub(super) fn end_all(mut guardian: Child) {
-    tree::signal_descendants(Pid::from_child(&guardian), Signal::KILL, |_, _| true);
-    let _ = guardian.kill();
-    let _ = guardian.wait();
+    kill(&mut guardian);
     loop {
         tree::signal_descendants(getpid(), Signal::KILL, |_, _| true);
         match rustix::process::wait(WaitOptions::NOHANG) {
@@ -73,11 +65,12 @@ pub(super) fn end_all(mut guardian: Child) {
     }
 }
 
-fn subscribe(signal: i32) -> std::io::Result<(UnixStream, SigId)> {
-    let (read, write) = UnixStream::pair()?;
-    read.set_nonblocking(true)?;
-    let id = signal_hook::low_level::pipe::register(signal, write)?;
-    Ok((read, id))
+/// Ends a guardian. While it lives its descendants are its own; what it leaves behind falls to us when it goes.
+fn kill(guardian: &mut Child) {
+    tree::signal_descendants(Pid::from_child(guardian), Signal::KILL, |_, _| true);
+    let _ = guardian.kill();
+    // Its children are ours only after its end, of which the closed link is no proof.
+    let _ = guardian.wait();
 }
 
 struct Watch {
@@ -162,8 +155,7 @@ impl Watch {
     }
 
     fn sleep(&mut self) {
-        let timeout = nap(self.overdue_at().remaining(Point::now()));
-        let timeout = Timespec::try_from(timeout).expect("a nap is far below 2^63 seconds");
+        let timeout = timespec(nap(self.overdue_at().remaining(Point::now())));
         let mut fds = [
             PollFd::new(&self.shared.link, PollFlags::IN),
             PollFd::new(&self.continued, PollFlags::IN),
@@ -192,12 +184,7 @@ impl Watch {
 
     fn kill_in_its_place(&mut self) {
         tell(&self.events, Event::GuardianLost);
-        let guardian = Pid::from_child(&self.guardian);
-        // While it lives its descendants are its own; what it leaves behind falls to us when it goes.
-        tree::signal_descendants(guardian, Signal::KILL, |_, _| true);
-        let _ = self.guardian.kill();
-        // Its children are ours only after its end, of which the closed link is no proof.
-        let _ = self.guardian.wait();
+        kill(&mut self.guardian);
         let mut family = Family::of(self.command);
         let mut sweep = FIRST_SWEEP;
         loop {
@@ -211,22 +198,11 @@ impl Watch {
             if family.is_gone() {
                 return;
             }
-            let timeout = Timespec::try_from(sweep).expect("a sweep is far below 2^63 seconds");
-            let _ = poll(&mut [PollFd::new(&self.children, PollFlags::IN)], Some(&timeout));
+            let _ = poll(&mut [PollFd::new(&self.children, PollFlags::IN)], Some(&timespec(sweep)));
             drain(&mut self.children);
             sweep = (sweep * 2).min(LAST_SWEEP);
         }
     }
-}
-
-/// Reads away what signals wrote; says whether there was anything.
-fn drain(signals: &mut UnixStream) -> bool {
-    let mut waste = [0_u8; 64];
-    let mut any = false;
-    while matches!(signals.read(&mut waste), Ok(count) if count > 0) {
-        any = true;
-    }
-    any
 }
 
 fn tell(events: &Sender<Event>, event: Event) {

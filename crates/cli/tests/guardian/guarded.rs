@@ -8,7 +8,7 @@ use std::time::Duration;
 use leasehold_cli::guardian::clock::Point;
 use leasehold_cli::guardian::countdown::{Leads, Rules};
 use leasehold_cli::guardian::link::{Link, Received, Sent};
-use leasehold_cli::guardian::message::{Order, Report};
+use leasehold_cli::guardian::message::{Message, Order, Report};
 use leasehold_cli::guardian::tree::children;
 use leasehold_cli::guardian::{COMMAND_WORD, arguments};
 use rustix::process::{Pid, Signal};

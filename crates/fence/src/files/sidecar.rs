@@ -95,11 +95,7 @@ pub(super) struct Locked {
 /// What a sidecar knows, without its lock. Nothing if there is none.
 pub(super) fn look(path: &Path) -> io::Result<Names> {
     for attempt in 0.. {
-        let bytes = match std::fs::read(path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Names::new()),
-            Err(error) => return Err(error),
-        };
+        let Some(bytes) = super::contents(path)? else { return Ok(Names::new()) };
         match newest(&bytes) {
             Some(record) => return Ok(record.names),
             // Two records may have been written while this one read; that does not happen for ever.
@@ -229,14 +225,15 @@ fn clear(path: &Path) -> io::Result<()> {
 }
 
 /// Removes a file, unless somebody else was faster.
-fn remove(path: &Path) -> io::Result<()> {
+pub(super) fn remove(path: &Path) -> io::Result<()> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
 }
 
-fn directory_of(file: &Path) -> &Path {
+/// The directory that a file is in.
+pub(super) fn directory_of(file: &Path) -> &Path {
     file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 

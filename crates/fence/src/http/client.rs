@@ -19,7 +19,7 @@ use super::OWN_PATH;
 use super::problem::{ANSWER_HEADER, CODES};
 use super::stamps::stamped;
 use crate::counts::Counts;
-use crate::error::{Error, Stale};
+use crate::error::{Error, Stale, Trouble, causes};
 use crate::receiver::{Answer, Mark, Receiver, Refused, Seen};
 use crate::stamp::{Authority, Stamp};
 
@@ -33,7 +33,6 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const POOL_IDLE: Duration = Duration::from_secs(4);
 
 type Sending = Client<HttpConnector, Full<Bytes>>;
-type Why = Box<dyn StdError + Send + Sync>;
 
 /// An address that is none of a proxy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -226,7 +225,7 @@ impl Proxy {
         match code {
             Some(code) if code.name == "stale" => {
                 let highest = body["highest"].as_str().and_then(|token| token.parse().ok());
-                Stale { name: stamp.name().to_owned(), token: stamp.token(), highest }.into()
+                Stale::of(stamp, highest).into()
             }
             Some(code) if code.name == "name-differs" => Error::lasting(&self.place, words),
             Some(code) if code.kind != "unknown" => self.failed(words),
@@ -245,7 +244,7 @@ impl Proxy {
         Err(self.failed(format!("it answers {} and is no fence proxy; check the address", response.status())))
     }
 
-    fn failed(&self, why: impl Into<Why>) -> Error {
+    fn failed(&self, why: impl Into<Trouble>) -> Error {
         Error::failed(&self.place, why)
     }
 }
@@ -281,20 +280,14 @@ where
     builder.build(connector)
 }
 
-async fn text(response: Response<Incoming>) -> Result<String, Why> {
+async fn text(response: Response<Incoming>) -> Result<String, Trouble> {
     let body = Limited::new(response.into_body(), MAX_PROBLEM_BYTES).collect().await?;
     Ok(String::from_utf8(body.to_bytes().to_vec())?)
 }
 
 /// An error with its causes: the client's own words alone say little.
-pub(crate) fn in_words(error: &dyn StdError) -> String {
-    let mut words = error.to_string();
-    let mut cause = error.source();
-    while let Some(because) = cause {
-        words = format!("{words}: {because}");
-        cause = because.source();
-    }
-    words
+pub(crate) fn in_words(error: &(dyn StdError + 'static)) -> String {
+    causes(error).map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 /// What a proxy shows of a fence name.

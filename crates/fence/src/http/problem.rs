@@ -120,10 +120,8 @@ impl Problem {
 
     pub(crate) fn name_differs(given: &str, name: &str) -> Self {
         let next = "send the token of a lease on that";
-        Self::new(
-            "name-differs",
-            format!("{NAME_HEADER} is {given:?}, and this is fenced under {name:?}; {next}"),
-        )
+        let detail = format!("{NAME_HEADER} is {given:?}, and this is fenced under {name:?}; {next}");
+        Self::new("name-differs", detail)
     }
 
     /// The status to answer with.
@@ -178,25 +176,19 @@ impl Problem {
     }
 
     pub(crate) fn fence_unusable(why: &str) -> Self {
-        Self::new(
-            "fence-unusable",
-            format!("nothing was sent: the fence cannot be kept: {why}; mend its directory"),
-        )
+        let detail = format!("nothing was sent: the fence cannot be kept: {why}; mend its directory");
+        Self::new("fence-unusable", detail)
     }
 
     pub(crate) fn too_many_names(limit: usize) -> Self {
         let next = "use fewer names, or another proxy for some of them";
-        Self::new(
-            "too-many-fence-names",
-            format!("the limit of {limit} fence names is reached, and none is forgotten; {next}"),
-        )
+        let detail = format!("the limit of {limit} fence names is reached, and none is forgotten; {next}");
+        Self::new("too-many-fence-names", detail)
     }
 
     pub(crate) fn too_many_in_flight(limit: usize) -> Self {
-        Self::new(
-            "too-many-in-flight",
-            format!("the limit of {limit} requests at once is reached; ask again later"),
-        )
+        let detail = format!("the limit of {limit} requests at once is reached; ask again later");
+        Self::new("too-many-in-flight", detail)
     }
 
     pub(crate) fn upgrade_refused(what: &str) -> Self {
@@ -205,10 +197,8 @@ impl Problem {
     }
 
     pub(crate) fn target_refused(target: &str) -> Self {
-        Self::new(
-            "target-refused",
-            format!("the target {target:?} is no path; send one that begins with a slash"),
-        )
+        let detail = format!("the target {target:?} is no path; send one that begins with a slash");
+        Self::new("target-refused", detail)
     }
 
     pub(crate) fn version_refused() -> Self {
@@ -216,10 +206,8 @@ impl Problem {
     }
 
     pub(crate) fn no_such_path(path: &str) -> Self {
-        Self::new(
-            "no-such-path",
-            format!("nothing is at {path:?}; there are PUT seal, GET fence?name= and GET metrics"),
-        )
+        let detail = format!("nothing is at {path:?}; there are PUT seal, GET fence?name= and GET metrics");
+        Self::new("no-such-path", detail)
     }
 
     pub(crate) fn wrong_method(allow: &'static str) -> Self {

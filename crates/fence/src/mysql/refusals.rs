@@ -2,7 +2,8 @@
 
 use sqlx::{Executor as _, MySqlConnection};
 
-use crate::receiver::{KEPT_REFUSALS, Mark, Refused, Seen};
+use crate::receiver::Seen;
+use crate::sql::{kept, seen};
 use crate::stamp::Stamp;
 
 const KEEP: &str = "INSERT INTO leasehold_refusal (name, token, highest, holder, refused_at)
@@ -39,16 +40,5 @@ pub(super) async fn look(conn: &mut MySqlConnection, name: &str) -> Result<Seen,
         sqlx::query_as(MARK).bind(name).fetch_optional(&mut *conn).await?;
     // A row with 0 was made and not yet raised.
     let mark = mark.filter(|(token, _)| *token > 0);
-    let highest = mark.map(|(token, holder)| Mark { token: token.cast_unsigned(), holder });
-    let rows: Vec<(i64, i64, Option<String>, Option<String>)> =
-        sqlx::query_as(KEPT).bind(name).bind(kept()).fetch_all(conn).await?;
-    let refusals = rows.into_iter().map(|(token, highest, holder, at)| {
-        let (token, highest) = (token.cast_unsigned(), highest.cast_unsigned());
-        Refused { token, highest, holder, at }
-    });
-    Ok(Seen { highest, refusals: Some(refusals.collect()) })
-}
-
-fn kept() -> u32 {
-    u32::try_from(KEPT_REFUSALS).expect("few are kept")
+    Ok(seen(mark, sqlx::query_as(KEPT).bind(name).bind(kept()).fetch_all(conn).await?))
 }

@@ -8,8 +8,8 @@ use std::time::Duration;
 use sqlx::mysql::MySqlRow;
 use sqlx::{Executor as _, MySqlConnection, Row as _};
 
-use crate::error::Cause;
-use crate::reach::is_for_good;
+use crate::error::{Cause, Trouble};
+use crate::reach;
 use crate::receiver::Hazard;
 
 /// A seal that waited in vain is followed by one that waits twice as long, and so on, at most so many times. Whoever waits has a place in the queue of
@@ -165,7 +165,7 @@ fn text(row: &MySqlRow, column: &str) -> String {
 }
 
 /// The error, or what to do about it where that is known.
-pub(super) fn with_advice(source: Box<dyn StdError + Send + Sync>) -> Box<dyn StdError + Send + Sync> {
+pub(super) fn with_advice(source: Trouble) -> Trouble {
     match source.downcast_ref::<sqlx::Error>() {
         Some(error) if number(error) == Some(NO_TABLE) && error.to_string().contains("leasehold_") => {
             BadTable::Missing.into()
@@ -180,16 +180,12 @@ const LASTING: [u16; 4] = [1044, 1045, 1049, 1142];
 /// Whether trying again may help, where that is known.
 pub(super) fn cause(source: &(dyn StdError + Send + Sync + 'static)) -> Option<Cause> {
     let error = match source.downcast_ref::<BadTable>() {
-        Some(BadTable::Asked(error)) => Some(error),
+        Some(BadTable::Asked(error)) => error,
         Some(_) => return Some(Cause::Lasting),
-        None => source.downcast_ref(),
+        None => source.downcast_ref()?,
     };
-    match error? {
-        // Whoever waits for a connection of the pool waits for the server.
-        sqlx::Error::PoolTimedOut => Some(Cause::Away),
-        error if is_for_good(error) => Some(Cause::Lasting),
-        error => number(error).filter(|number| LASTING.contains(number)).map(|_| Cause::Lasting),
-    }
+    let lasting = || number(error).filter(|number| LASTING.contains(number)).map(|_| Cause::Lasting);
+    reach::cause(error).or_else(lasting)
 }
 
 /// The server's number of an error, if it is the server's.

@@ -8,11 +8,11 @@
 use std::error::Error as StdError;
 use std::time::Duration;
 
-use sqlx::pool::PoolConnection;
 use sqlx::{Connection as _, Executor as _, MySql, MySqlConnection, Transaction};
 
 use super::refusals;
 use super::schema::number;
+use crate::error::causes;
 use crate::stamp::Stamp;
 
 /// `ER_SP_DOES_NOT_EXIST`, which is also said of savepoints.
@@ -31,32 +31,6 @@ const BEGIN: &str = "SET @leasehold_autocommit = @@SESSION.autocommit; SET autoc
 const OPEN: &str = "START TRANSACTION; SAVEPOINT leasehold_fence";
 const RESTORE: &str = "SET autocommit = @leasehold_autocommit";
 const RESTORE_WAIT: &str = "SET SESSION innodb_lock_wait_timeout = @leasehold_wait; SET SESSION lock_wait_timeout = @leasehold_table_wait";
-
-/// A connection whose session is not as others expect it, until it is restored. One that was not is closed, not given back to the
-/// pool; the server then rolls back whatever was open.
-pub(super) struct Held {
-    conn: Option<PoolConnection<MySql>>,
-    is_restored: bool,
-}
-
-impl Held {
-    pub(super) const fn new(conn: PoolConnection<MySql>) -> Self {
-        Self { conn: Some(conn), is_restored: false }
-    }
-
-    /// The connection, and where to say that its session is as it was.
-    pub(super) fn parts(&mut self) -> (&mut MySqlConnection, &mut bool) {
-        (self.conn.as_mut().expect("it is there until it is dropped"), &mut self.is_restored)
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        if let Some(conn) = self.conn.take().filter(|_| !self.is_restored) {
-            drop(conn.detach());
-        }
-    }
-}
 
 /// A connection that is in no transaction, where the check would be over before the write.
 #[derive(Debug, thiserror::Error)]
@@ -163,15 +137,8 @@ pub(super) fn is_rolled_back(error: &sqlx::Error) -> bool {
 
 /// Whether a statement that failed so explains that the transaction is over and nothing of it was written.
 pub(super) fn has_rolled_back(error: &(dyn StdError + 'static)) -> bool {
-    let mut next = Some(error);
-    while let Some(error) = next {
-        let number = error.downcast_ref::<sqlx::Error>().and_then(number);
-        if number.is_some_and(|number| ROLLS_BACK.contains(&number)) {
-            return true;
-        }
-        next = error.source();
-    }
-    false
+    let mut numbers = causes(error).filter_map(|error| number(error.downcast_ref()?));
+    numbers.any(|number| ROLLS_BACK.contains(&number))
 }
 
 /// What is said of a transaction that was not the same any more.

@@ -1,6 +1,5 @@
 //! The write: read the head, put a body, put a head on condition, and find out what became of it.
 
-use std::error::Error as StdError;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
@@ -8,8 +7,8 @@ use object_store::path::Path;
 use object_store::{Error as StoreError, ObjectStoreExt as _, PutMode, PutPayload, UpdateVersion};
 
 use super::head::{Body, Found, Head, Sent, Told};
-use super::{Fence, MAX_TRIES, Trouble, token};
-use crate::error::{Error, Stale};
+use super::{Fence, MAX_TRIES, says, token};
+use crate::error::{Error, Stale, Trouble};
 use crate::stamp::Stamp;
 
 /// How often the store may fail to answer. Its client has tried again by itself each time.
@@ -63,8 +62,7 @@ impl Fence {
                 Ok(true) => return Ok(()),
                 Ok(false) => {}
                 Err(Stop::Stale(highest)) if write.doubts.is_empty() => {
-                    let (name, token) = (stamp.name().to_owned(), stamp.token());
-                    return Err(Stale { name, token, highest: Some(highest) }.into());
+                    return Err(Stale::of(stamp, Some(highest)).into());
                 }
                 // A head that is older than the put in doubt, and has a greater token: it was removed and made again.
                 Err(Stop::Stale(highest)) => {
@@ -123,13 +121,13 @@ impl Fence {
         self.honours_conditions().await?;
         let id = identity()?;
         let before = found.as_ref().map(|found| &found.head);
-        let mut head = Head::after(before, &id, stamp.name(), stamp.token(), stamp.holder());
+        let mut head = Head::after(before, &id, stamp);
         if let Some(body) = self.contents(write, before, &head).await? {
             head.body = Some(body);
         }
         let mode = found.map_or(PutMode::Create, |found| PutMode::Update(found.version));
         let sent = Sent { id, sequence: head.sequence };
-        match self.put(&self.path, serde_json::to_vec(&head)?.into(), mode).await {
+        match self.store.put_opts(&self.path, serde_json::to_vec(&head)?.into(), mode.into()).await {
             Ok(_) => Ok(true),
             Err(error) if is_turned_away(&error) => Err(error.into()),
             Err(error) => {
@@ -169,7 +167,7 @@ impl Fence {
         let key = Path::parse(format!("{}/{:0>20}-{:020}-{id}", self.bodies, head.token, head.sequence))?;
         let body = Body { key: key.to_string(), size: contents.len() as u64 };
         // Nobody else has this key, so it may be sent as often as it takes.
-        self.put(&key, contents.into(), PutMode::Overwrite).await?;
+        self.store.put_opts(&key, contents.into(), PutMode::Overwrite.into()).await?;
         // What was made of other contents before cannot be used again. If no put names it, it need not stay.
         if let Some(unused) = write.body.replace(body.clone())
             && write.doubts.is_empty()
@@ -190,13 +188,13 @@ impl Fence {
             || PutPayload::from_static(b"leasehold-fence tries here whether the store honours conditions.\n");
         let nowhere = UpdateVersion { e_tag: Some("\"nowhere\"".to_owned()), version: Some("1".to_owned()) };
         let mut must_be_refused = vec![PutMode::Update(nowhere)];
-        match self.put(&probe, words(), PutMode::Create).await {
+        match self.store.put_opts(&probe, words(), PutMode::Create.into()).await {
             Ok(_) => must_be_refused.push(PutMode::Create),
             Err(StoreError::AlreadyExists { .. }) => {}
             Err(error) => return Err(self.no_conditions(error)),
         }
         for mode in must_be_refused {
-            match self.put(&probe, words(), mode).await {
+            match self.store.put_opts(&probe, words(), mode.into()).await {
                 Err(error) if is_conflict(&error) => {}
                 Err(error) => return Err(self.no_conditions(error)),
                 Ok(_) => {
@@ -255,13 +253,10 @@ fn is_turned_away(error: &StoreError) -> bool {
 /// Whether the client had sent it before, and was given an error of the server that says nothing: then a key that has expired since says
 /// nothing either. The client tells this in words alone.
 fn was_sent_again(error: &StoreError) -> bool {
-    let causes = std::iter::successors(Some(error as &dyn StdError), |error| (*error).source());
-    causes.map(ToString::to_string).any(|words| words.contains(" retries"))
+    says(error, " retries")
 }
 
 /// Letters that nobody else has at the same number.
 fn identity() -> Result<String, Trouble> {
-    let mut bytes = [0; 8];
-    getrandom::fill(&mut bytes)?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(format!("{:016x}", getrandom::u64()?))
 }

@@ -3,6 +3,8 @@
 use object_store::UpdateVersion;
 use serde::{Deserialize, Serialize};
 
+use crate::stamp::Stamp;
+
 /// So many of the last puts are listed in a head, which makes it a kilobyte long. A put without an answer is looked up there, and in a
 /// store behind a network no more heads than that pass between a request and its answer.
 pub(super) const RECENT: usize = 64;
@@ -61,19 +63,13 @@ pub(super) enum Told {
 
 impl Head {
     /// The head after this one, if there is one.
-    pub(super) fn after(
-        before: Option<&Self>,
-        id: &str,
-        name: &str,
-        token: u64,
-        holder: Option<&str>,
-    ) -> Self {
+    pub(super) fn after(before: Option<&Self>, id: &str, stamp: &Stamp) -> Self {
         let older = before.map(|head| head.recent.as_slice()).unwrap_or_default();
         let recent = std::iter::once(id.to_owned()).chain(older.iter().cloned()).take(RECENT).collect();
         Self {
-            name: name.to_owned(),
-            token: token.to_string(),
-            holder: holder.map(ToOwned::to_owned),
+            name: stamp.name().to_owned(),
+            token: stamp.token().to_string(),
+            holder: stamp.holder().map(ToOwned::to_owned),
             sequence: before.map_or(1, |head| head.sequence + 1),
             body: before.and_then(|head| head.body.clone()),
             recent,
@@ -96,9 +92,9 @@ mod tests {
     use super::*;
 
     fn heads(count: usize) -> Vec<Head> {
-        let mut heads: Vec<Head> = Vec::new();
+        let (mut heads, stamp) = (Vec::new(), Stamp::new("a", 34).unwrap());
         for nth in 1..=count {
-            heads.push(Head::after(heads.last(), &format!("id-{nth}"), "a", 34, None));
+            heads.push(Head::after(heads.last(), &format!("id-{nth}"), &stamp));
         }
         heads
     }

@@ -18,33 +18,27 @@ impl Fence {
     /// it was sent and no answer came.
     pub async fn batch(&self, authority: &impl Authority, statements: &str) -> Result<(), Error> {
         let mut pending = Pending::new(&self.counts, &self.place);
-        let result = self.sent(authority, statements, &mut pending).await;
+        let result: Result<(), Error> = async {
+            let mut lent = Lent::new(self.acquired().await?);
+            // After the wait for a connection, right before it is sent.
+            let stamp = authority.stamp()?;
+            // Without the BEGIN and COMMIT they would be one transaction too, but a BEGIN among the statements would leave it open.
+            let (entry, still) = (self.entry(&stamp, true), self.still(&stamp));
+            let script = format!("BEGIN; {entry};\n{statements}\n; {still}; COMMIT");
+            pending.sent();
+            lent.is_clear = false;
+            let done = text::send(&mut lent.connection, &script).await;
+            lent.is_clear = done.is_ok();
+            let result = done.map_err(|error| ends::of_commit(error, &stamp, &self.place));
+            if result.is_err() {
+                lent.clear().await;
+            }
+            if let Err(Error::Stale(_)) = &result {
+                self.note(&mut lent.connection, &stamp).await;
+            }
+            result
+        }
+        .await;
         pending.ended(result)
-    }
-
-    async fn sent(
-        &self,
-        authority: &impl Authority,
-        statements: &str,
-        pending: &mut Pending<'_>,
-    ) -> Result<(), Error> {
-        let mut lent = Lent::new(self.acquired().await?);
-        // After the wait for a connection, right before it is sent.
-        let stamp = authority.stamp()?;
-        // Without the BEGIN and COMMIT they would be one transaction too, but a BEGIN among the statements would leave it open.
-        let (entry, still) = (self.entry(&stamp, true), self.still(&stamp));
-        let script = format!("BEGIN; {entry};\n{statements}\n; {still}; COMMIT");
-        pending.sent();
-        lent.is_clear = false;
-        let done = text::send(&mut lent.connection, &script).await;
-        lent.is_clear = done.is_ok();
-        let result = done.map_err(|error| ends::of_commit(error, &stamp, &self.place));
-        if result.is_err() {
-            lent.clear().await;
-        }
-        if let Err(Error::Stale(_)) = &result {
-            self.note(&mut lent.connection, &stamp).await;
-        }
-        result
     }
 }

@@ -53,28 +53,21 @@ impl Fence {
         fence: impl FnOnce() -> QueryScalar<'q, Postgres, i64, PgArguments>,
     ) -> Result<(), Error> {
         let mut pending = Pending::new(&self.counts, &self.place);
-        let updated = self.row_updated(authority, update, fence, &mut pending).await;
-        pending.ended(updated)
-    }
-
-    async fn row_updated<'q>(
-        &self,
-        authority: &impl Authority,
-        update: impl FnOnce(i64) -> Query<'q, Postgres, PgArguments>,
-        fence: impl FnOnce() -> QueryScalar<'q, Postgres, i64, PgArguments>,
-        pending: &mut Pending<'_>,
-    ) -> Result<(), Error> {
-        let mut connection = self.acquired().await?;
-        let stamp = authority.stamp()?;
-        pending.sent();
-        let done = update(stamp.signed_token()).execute(&mut *connection).await;
-        let rows = done.map_err(|error| ends::of_commit(error, &stamp, &self.place))?.rows_affected();
-        if rows > 0 {
-            let on_disk = sqlx::query(ON_DISK).execute(&mut *connection).await;
-            return on_disk.map(drop).map_err(|error| Error::unknown(&self.place, error));
+        let updated: Result<(), Error> = async {
+            let mut connection = self.acquired().await?;
+            let stamp = authority.stamp()?;
+            pending.sent();
+            let done = update(stamp.signed_token()).execute(&mut *connection).await;
+            let rows = done.map_err(|error| ends::of_commit(error, &stamp, &self.place))?.rows_affected();
+            if rows > 0 {
+                let on_disk = sqlx::query(ON_DISK).execute(&mut *connection).await;
+                return on_disk.map(drop).map_err(|error| Error::unknown(&self.place, error));
+            }
+            let seen = fence().fetch_optional(&mut *connection).await;
+            Err(self.why_not(seen.map_err(|error| self.failed(error))?, &stamp))
         }
-        let seen = fence().fetch_optional(&mut *connection).await;
-        Err(self.why_not(seen.map_err(|error| self.failed(error))?, &stamp))
+        .await;
+        pending.ended(updated)
     }
 
     /// Why no row was updated.
@@ -87,8 +80,7 @@ impl Fence {
             Some(highest) => highest.unwrap_or(0),
         };
         if highest > stamp.token() {
-            return Stale { name: stamp.name().to_owned(), token: stamp.token(), highest: Some(highest) }
-                .into();
+            return Stale::of(stamp, Some(highest)).into();
         }
         let why = format!(
             "the row has token {highest}, which lets {stamp} in; another condition of the statement did not hold"

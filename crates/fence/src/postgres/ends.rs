@@ -5,11 +5,9 @@ use std::fmt;
 
 use sqlx::postgres::{PgDatabaseError, PgSeverity};
 
-use crate::error::{Error, Stale};
-use crate::reach::is_for_good;
+use crate::error::{Cause, Error, Stale};
+use crate::reach;
 use crate::stamp::Stamp;
-
-use super::Trouble;
 
 /// A token below the highest, by `leasehold_enter` and `leasehold_seal`.
 const STALE: &str = "LH001";
@@ -63,31 +61,22 @@ const HOW_TO_MIGRATE: &str = "run the migration in this database and schema: Fen
 /// The end of something that was not a commit, and no matter of tokens.
 pub(super) fn failed(error: sqlx::Error, place: &str) -> Error {
     let Some(said) = server_said(&error) else {
-        return match &error {
-            // Whoever waits for a connection of the pool waits for the server.
-            sqlx::Error::PoolTimedOut => Error::away(place, error),
-            lasting if is_for_good(lasting) => Error::lasting(place, error),
-            _ => Error::failed(place, error),
-        };
+        return Error::because(reach::cause(&error), place, error);
     };
     let missing = ["42883", "42P01"].contains(&said.code()) && said.message().contains("leasehold_");
     let hint = if missing { Some(HOW_TO_MIGRATE.to_owned()) } else { said.hint().map(str::to_owned) };
-    let is_lasting = missing || LASTING.contains(&said.code());
-    let end = if is_lasting { Error::lasting } else { Error::failed };
+    let cause = (missing || LASTING.contains(&said.code())).then_some(Cause::Lasting);
     match (said.detail().map(str::to_owned), hint) {
-        (None, None) => end(place, error.into()),
-        (detail, hint) => end(place, Trouble::from(Said { error, detail, hint })),
+        (None, None) => Error::because(cause, place, error),
+        (detail, hint) => Error::because(cause, place, Said { error, detail, hint }),
     }
 }
 
 /// Whether the server refused this very stamp: a transaction may have entered under another.
 fn stale(error: &sqlx::Error, stamp: &Stamp) -> Option<Stale> {
     let said = server_said(error).filter(|said| said.code() == STALE)?;
-    said.message().starts_with(&format!("{stamp} is stale")).then(|| Stale {
-        name: stamp.name().to_owned(),
-        token: stamp.token(),
-        highest: said.detail().and_then(|highest| highest.parse().ok()),
-    })
+    let highest = || said.detail().and_then(|highest| highest.parse().ok());
+    said.message().starts_with(&format!("{stamp} is stale")).then(|| Stale::of(stamp, highest()))
 }
 
 fn server_said(error: &sqlx::Error) -> Option<&PgDatabaseError> {

@@ -31,25 +31,17 @@ impl Fence {
     ) -> Result<(), Error> {
         let pending = (!Inside::has(connection)).then(|| Pending::new(&self.counts, &self.place));
         let entered = self.entered(connection, authority).await;
-        if let Err((Error::Stale(_), Some(stamp))) = &entered {
-            self.note_elsewhere(stamp).await;
-        }
-        let entered = entered.map_err(|(error, _)| error);
         match pending {
             Some(pending) => pending.ended(entered),
             None => entered,
         }
     }
 
-    async fn entered(
-        &self,
-        connection: &mut PgConnection,
-        authority: &impl Authority,
-    ) -> Result<(), (Error, Option<Stamp>)> {
-        let stamp = authority.stamp().map_err(|error| (error.into(), None))?;
+    async fn entered(&self, connection: &mut PgConnection, authority: &impl Authority) -> Result<(), Error> {
+        let stamp = authority.stamp()?;
         if !connection.is_in_transaction() {
             let why = "the connection is in no transaction, so the lock would be gone before the write; begin one with sqlx";
-            return Err((Error::failed(&self.place, why), None));
+            return Err(Error::failed(&self.place, why));
         }
         let enter = match self.write_patience {
             None => format!("CALL {}leasehold_entry($1, $2, $3)", self.schema),
@@ -65,8 +57,17 @@ impl Fence {
         }
         match enter.execute(connection).await {
             Ok(_) => Ok(()),
-            Err(error) => Err((ends::refused(error, &stamp, &self.place), Some(stamp))),
+            Err(error) => Err(self.not_let_in(error, &stamp).await),
         }
+    }
+
+    /// The end of an entry that did not come in. A refusal is noted.
+    async fn not_let_in(&self, error: sqlx::Error, stamp: &Stamp) -> Error {
+        let end = ends::refused(error, stamp, &self.place);
+        if let Error::Stale(_) = &end {
+            self.note_elsewhere(stamp).await;
+        }
+        end
     }
 
     /// Begins a transaction in the fence: BEGIN and the entry are one message, so it costs no round trip more than a BEGIN. From there on it is
@@ -79,17 +80,11 @@ impl Fence {
     pub async fn begin(&self, authority: &impl Authority) -> Result<Transaction<'static, Postgres>, Error> {
         let pending = Pending::new(&self.counts, &self.place);
         let begun = self.begun(authority).await;
-        if let Err((Error::Stale(_), Some(stamp))) = &begun {
-            self.note_elsewhere(stamp).await;
-        }
-        pending.ended(begun.map_err(|(error, _)| error))
+        pending.ended(begun)
     }
 
-    async fn begun(
-        &self,
-        authority: &impl Authority,
-    ) -> Result<Transaction<'static, Postgres>, (Error, Option<Stamp>)> {
-        let stamp = authority.stamp().map_err(|error| (error.into(), None))?;
+    async fn begun(&self, authority: &impl Authority) -> Result<Transaction<'static, Postgres>, Error> {
+        let stamp = authority.stamp()?;
         // What stands before a BEGIN in the same message becomes part of its transaction. In this order an entry that is refused leaves no
         // transaction open of which the driver does not know.
         let begin = format!("{}; BEGIN", self.entry(&stamp, false));
@@ -97,10 +92,10 @@ impl Fence {
         let begun = Completed::new(async move { pool.begin_with(begin).await });
         let tx = match reach(&self.pool, begun).await {
             Ok(tx) => tx,
-            Err(error) => return Err((ends::refused(error, &stamp, &self.place), Some(stamp))),
+            Err(error) => return Err(self.not_let_in(error, &stamp).await),
         };
         // It may have waited for a connection, and at the gate.
-        authority.stamp().map_err(|lapsed| (Error::failed(&self.place, lapsed), None))?;
+        authority.stamp().map_err(|lapsed| Error::failed(&self.place, lapsed))?;
         Ok(tx)
     }
 

@@ -7,30 +7,25 @@ use tokio::time::timeout;
 
 use super::Fence;
 use crate::reach::reach;
-use crate::receiver::{KEPT_REFUSALS, Mark, Refused, Seen};
+use crate::receiver::Seen;
+use crate::sql::{kept, seen};
 use crate::stamp::Stamp;
 
 /// How long a refusal may take to be noted: whoever was refused waits for it.
 const NOTE_PATIENCE: Duration = Duration::from_millis(500);
 
-type Refusal = (i64, i64, Option<String>, String);
-
 impl Fence {
     pub(super) async fn looked(&self, name: &str) -> Result<Seen, sqlx::Error> {
         let mut connection = reach(&self.pool, self.pool.acquire()).await?;
-        let highest = format!("SELECT token, holder FROM {}leasehold_fence WHERE name = $1", self.schema);
-        let highest: Option<(i64, Option<String>)> =
-            sqlx::query_as(&highest).bind(name).fetch_optional(&mut *connection).await?;
+        let mark = format!("SELECT token, holder FROM {}leasehold_fence WHERE name = $1", self.schema);
+        let mark = sqlx::query_as(&mark).bind(name).fetch_optional(&mut *connection).await?;
         let refusals = format!(
             "SELECT token, highest, holder, to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"') \
-             FROM {}leasehold_refusal WHERE name = $1 ORDER BY id DESC LIMIT {KEPT_REFUSALS}",
+             FROM {}leasehold_refusal WHERE name = $1 ORDER BY id DESC LIMIT $2",
             self.schema
         );
-        let refusals: Vec<Refusal> = sqlx::query_as(&refusals).bind(name).fetch_all(&mut *connection).await?;
-        Ok(Seen {
-            highest: highest.map(|(token, holder)| Mark { token: token.cast_unsigned(), holder }),
-            refusals: Some(refusals.into_iter().map(refused).collect()),
-        })
+        let refusals = sqlx::query_as(&refusals).bind(name).bind(kept());
+        Ok(seen(mark, refusals.fetch_all(&mut *connection).await?))
     }
 
     /// Notes a refusal on a connection that is in no transaction. If that is not possible it is not noted.
@@ -54,8 +49,4 @@ impl Fence {
             self.note(&mut connection, stamp).await;
         }
     }
-}
-
-fn refused((token, highest, holder, at): Refusal) -> Refused {
-    Refused { token: token.cast_unsigned(), highest: highest.cast_unsigned(), holder, at: Some(at) }
 }

@@ -3,7 +3,6 @@
 //! It costs no round trip more than a transaction without a fence: BEGIN and the entry travel together, and the COMMIT brings the
 //! question whether there is anything to commit.
 
-use std::error::Error as StdError;
 use std::time::Duration;
 
 use sqlx::pool::PoolConnection;
@@ -13,15 +12,13 @@ use tokio::time::timeout;
 
 use super::inside::Inside;
 use super::{Fence, ends, text};
-use crate::error::Error;
+use crate::error::{Error, Trouble};
 use crate::pending::Pending;
+use crate::sql::troubled;
 use crate::stamp::{Authority, Stamp};
 
 /// For how long work that returned an error is asked about: its caller waits, and a statement that it gave up on may still be under way.
 const ASK_PATIENCE: Duration = Duration::from_millis(500);
-
-/// Whatever goes wrong in the work of a transaction: errors of the driver, of a second fence, or your own.
-pub type Trouble = Box<dyn StdError + Send + Sync>;
 
 impl Fence {
     /// Begins a transaction, enters the fence, does the work and commits: all of it is written before any greater token is let in,
@@ -41,41 +38,37 @@ impl Fence {
         work: impl AsyncFnOnce(&mut PgConnection) -> Result<T, Trouble>,
     ) -> Result<T, Error> {
         let mut pending = Pending::new(&self.counts, &self.place);
-        let result = self.carried_out(authority, work, &mut pending).await;
-        pending.ended(result)
-    }
-
-    async fn carried_out<T>(
-        &self,
-        authority: &impl Authority,
-        work: impl AsyncFnOnce(&mut PgConnection) -> Result<T, Trouble>,
-        pending: &mut Pending<'_>,
-    ) -> Result<T, Error> {
-        let mut lent = Lent::new(self.acquired().await?);
-        let stamp = authority.stamp()?;
-        let refused = match self.opened(&mut lent, &stamp).await {
-            Ok(mut tx) => {
-                let inside = Inside::new(&tx);
-                let worked = work(&mut tx).await;
-                drop(inside);
-                let done = match worked {
-                    Ok(value) => self.committed(&mut tx, authority, &stamp, pending).await.map(|()| value),
-                    Err(trouble) if self.has_left(&mut tx, &stamp).await => {
-                        Err(ends::left(&self.place, trouble))
-                    }
-                    Err(trouble) => Err(self.troubled(trouble, &stamp)),
-                };
-                // Here the driver rolls back whatever is still open.
-                drop(tx);
-                return done;
+        let result: Result<T, Error> = async {
+            let mut lent = Lent::new(self.acquired().await?);
+            let stamp = authority.stamp()?;
+            let refused = match self.opened(&mut lent, &stamp).await {
+                Ok(mut tx) => {
+                    let inside = Inside::new(&tx);
+                    let worked = work(&mut tx).await;
+                    drop(inside);
+                    let done = match worked {
+                        Ok(value) => {
+                            self.committed(&mut tx, authority, &stamp, &mut pending).await.map(|()| value)
+                        }
+                        Err(trouble) if self.has_left(&mut tx, &stamp).await => {
+                            Err(ends::left(&self.place, trouble))
+                        }
+                        Err(trouble) => Err(self.troubled(trouble, &stamp)),
+                    };
+                    // Here the driver rolls back whatever is still open.
+                    drop(tx);
+                    return done;
+                }
+                Err(error) => ends::refused(error, &stamp, &self.place),
+            };
+            lent.clear().await;
+            if let Error::Stale(_) = &refused {
+                self.note(&mut lent.connection, &stamp).await;
             }
-            Err(error) => ends::refused(error, &stamp, &self.place),
-        };
-        lent.clear().await;
-        if let Error::Stale(_) = &refused {
-            self.note(&mut lent.connection, &stamp).await;
+            Err(refused)
         }
-        Err(refused)
+        .await;
+        pending.ended(result)
     }
 
     async fn opened<'c>(
@@ -115,15 +108,9 @@ impl Fence {
 
     /// What the work returned, as an end of the write: it was not committed.
     fn troubled(&self, trouble: Trouble, stamp: &Stamp) -> Error {
-        let trouble = match trouble.downcast::<sqlx::Error>() {
-            Ok(error) => return ends::refused(*error, stamp, &self.place),
-            Err(trouble) => trouble,
-        };
-        match trouble.downcast::<Error>() {
-            // Whatever is not known about something else, this transaction was rolled back.
-            Ok(error) if matches!(*error, Error::Unknown { .. }) => Error::failed(&self.place, error),
-            Ok(error) => *error,
-            Err(trouble) => Error::failed(&self.place, trouble),
+        match trouble.downcast::<sqlx::Error>() {
+            Ok(error) => ends::refused(*error, stamp, &self.place),
+            Err(trouble) => troubled(trouble, |trouble| Error::failed(&self.place, trouble)),
         }
     }
 }

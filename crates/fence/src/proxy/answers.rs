@@ -44,11 +44,11 @@ pub(super) async fn answer<B>(service: &Service, path: &str, request: &Request<B
 
 /// Raises without forwarding anything, and answers when nothing with a smaller token is under way any more.
 async fn seal<B>(service: &Service, request: &Request<B>) -> Result<(&'static str, String), Problem> {
-    let stamp = read(request.headers(), service.name())?.ok_or_else(Problem::token_missing)?;
+    let stamp = read(request.headers(), service.name.as_deref())?.ok_or_else(Problem::token_missing)?;
     let passage = service.enter(&stamp).await;
     // Its end is told by the answer; the counters have it too.
     let counted = passage.as_ref().map(|_| ()).map_err(|problem| error_of(service, problem, &stamp));
-    let _ = service.counts().seal(service.place(), counted);
+    let _ = service.counts.seal(service.place(), counted);
     drop(passage?);
     let sealed = json!({ "name": stamp.name(), "token": stamp.token().to_string() });
     Ok(("application/json", sealed.to_string()))
@@ -57,7 +57,7 @@ async fn seal<B>(service: &Service, request: &Request<B>) -> Result<(&'static st
 /// The error that a problem stands for, for the counters.
 pub(super) fn error_of(service: &Service, problem: &Problem, stamp: &crate::Stamp) -> Error {
     match problem.code() {
-        "stale" => Stale { name: stamp.name().to_owned(), token: stamp.token(), highest: None }.into(),
+        "stale" => Stale::of(stamp, None).into(),
         _ => Error::failed(service.place(), problem.detail()),
     }
 }
@@ -69,7 +69,7 @@ fn look<B>(service: &Service, request: &Request<B>) -> Result<(&'static str, Str
     let name = name.map(|name| name.replace(',', "%2C").replace('+', "%20"));
     let name = name.and_then(|name| String::from_utf8(decoded(name.as_bytes())?).ok());
     let name = name.filter(|name| !name.is_empty()).ok_or_else(Problem::query_malformed)?;
-    Ok(("application/json", shown(&name, &service.look(&name)).to_string()))
+    Ok(("application/json", shown(&name, &service.gate.look(&name)).to_string()))
 }
 
 fn shown(name: &str, seen: &Seen) -> Value {

@@ -117,7 +117,7 @@ impl Gate {
         let name = state.names.get_mut(stamp.name()).expect("it was there or was made");
         if token < name.seen {
             let highest = name.seen;
-            let stale = Stale { name: stamp.name().to_owned(), token, highest: Some(highest) };
+            let stale = Stale::of(stamp, Some(highest));
             let holder = stamp.holder().map(str::to_owned);
             let refused = Refused { token, highest, holder, at: self.at.map(|at| at()) };
             state.refusals.truncate(MAX_REFUSALS - 1);

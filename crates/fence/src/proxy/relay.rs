@@ -3,7 +3,6 @@
 //! A fenced request has a task of its own, which stays with it until the upstream has answered whole or the time is over, whether the
 //! caller is still there or not: a greater token must not pass while the upstream may be at work. Only then its passage ends.
 
-use std::error::Error as StdError;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,10 +23,9 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use super::gate::Passage;
 use super::headers::leave_behind;
 use crate::counts::Counts;
-use crate::error::Error;
+use crate::error::{Error, Trouble};
 use crate::http::{A_SERVICE, Problem, base, client, in_words};
 
-pub(super) type Trouble = Box<dyn StdError + Send + Sync>;
 /// What is answered with.
 pub(super) type Body = UnsyncBoxBody<Bytes, Trouble>;
 

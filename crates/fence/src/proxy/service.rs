@@ -27,7 +27,6 @@ use super::{
 };
 use crate::counts::Counts;
 use crate::http::{Problem, is_write, read};
-use crate::receiver::Seen;
 use crate::stamp::Stamp;
 
 /// A caller has so long to send the head of a request; a connection that nobody uses is closed after it.
@@ -40,14 +39,14 @@ const HTTP2_PREFACE: &[u8] = b"PRI ";
 /// Everything that requests share.
 #[derive(Debug)]
 pub(super) struct Service {
-    gate: Arc<Gate>,
+    pub(super) gate: Arc<Gate>,
     upstream: Arc<Upstream>,
     slots: Arc<Semaphore>,
     max_in_flight: usize,
-    name: Option<String>,
+    pub(super) name: Option<String>,
     all: bool,
     drain: Duration,
-    counts: Counts,
+    pub(super) counts: Counts,
     registry: Registry,
 }
 
@@ -71,22 +70,6 @@ impl Service {
 
     pub(super) fn place(&self) -> &str {
         self.upstream.place()
-    }
-
-    pub(super) fn name(&self) -> Option<&str> {
-        self.name.as_deref()
-    }
-
-    pub(super) fn counts(&self) -> &Counts {
-        &self.counts
-    }
-
-    pub(super) fn known_names(&self) -> usize {
-        self.gate.known_names()
-    }
-
-    pub(super) fn look(&self, name: &str) -> Seen {
-        self.gate.look(name)
     }
 
     pub(super) fn metrics(&self) -> String {
@@ -124,7 +107,7 @@ impl Service {
             return Ok(answers::answer(self, path, &request).await);
         }
         let stamp = match self.all || is_write(request.method()) {
-            true => Some(read(request.headers(), self.name())?.ok_or_else(Problem::token_missing)?),
+            true => Some(read(request.headers(), self.name.as_deref())?.ok_or_else(Problem::token_missing)?),
             false => None,
         };
         self.upstream.aim(&mut request)?;

@@ -4,7 +4,9 @@ use std::error::Error as StdError;
 
 use sqlx::{Connection as _, SqliteConnection};
 
-use crate::receiver::{KEPT_REFUSALS, Mark, Refused, Seen};
+use crate::error::Trouble;
+use crate::receiver::Seen;
+use crate::sql::{kept, seen};
 use crate::stamp::Stamp;
 
 /// Makes or raises the row, or leaves it as it is. In any case it takes the write lock, if the transaction has not got it.
@@ -136,20 +138,8 @@ pub(super) async fn keep(
 }
 
 pub(super) async fn look(conn: &mut SqliteConnection, name: &str) -> Result<Seen, sqlx::Error> {
-    let mark: Option<(i64, Option<String>)> =
-        sqlx::query_as(MARK).bind(name).fetch_optional(&mut *conn).await?;
-    let highest = mark.map(|(token, holder)| Mark { token: token.cast_unsigned(), holder });
-    let rows: Vec<(i64, i64, Option<String>, String)> =
-        sqlx::query_as(KEPT).bind(name).bind(kept()).fetch_all(conn).await?;
-    let refusals = rows.into_iter().map(|(token, highest, holder, at)| {
-        let (token, highest) = (token.cast_unsigned(), highest.cast_unsigned());
-        Refused { token, highest, holder, at: Some(at) }
-    });
-    Ok(Seen { highest, refusals: Some(refusals.collect()) })
-}
-
-fn kept() -> i64 {
-    i64::try_from(KEPT_REFUSALS).expect("few are kept")
+    let mark = sqlx::query_as(MARK).bind(name).fetch_optional(&mut *conn).await?;
+    Ok(seen(mark, sqlx::query_as(KEPT).bind(name).bind(kept()).fetch_all(conn).await?))
 }
 
 /// The extended result code.
@@ -176,7 +166,7 @@ pub(super) fn is_lasting(source: &(dyn StdError + Send + Sync + 'static)) -> boo
 }
 
 /// The error, or what to do about it where that is known.
-pub(super) fn with_advice(source: Box<dyn StdError + Send + Sync>) -> Box<dyn StdError + Send + Sync> {
+pub(super) fn with_advice(source: Trouble) -> Trouble {
     let source = match source.downcast::<sqlx::Error>() {
         Ok(error) => *error,
         Err(other) => return other,

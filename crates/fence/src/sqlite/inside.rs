@@ -1,55 +1,12 @@
-//! A connection of the pool while it is in a fenced transaction.
+//! A connection while a fenced transaction is open on it.
 //!
-//! Two things would leave it in a state that nobody expects. A call that is given up while the driver begins leaves a transaction of which
-//! nobody knows: [`Held`] rolls it back. And SQLite ends a transaction by itself after some errors, behind which a program that goes on would
-//! commit statement by statement, without the fence: [`Inside`] is asked at every commit of the connection, and lets none through but that of the
-//! fence, of the transaction that was let in.
+//! SQLite ends a transaction by itself after some errors, behind which a program that goes on would commit statement by statement, without the
+//! fence: [`Inside`] is asked at every commit of the connection, and lets none through but that of the fence, of the transaction that was let in.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use sqlx::pool::PoolConnection;
-use sqlx::{Database, Sqlite, SqliteConnection, TransactionManager as _};
-
-/// What has to be done with a connection before others have it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum State {
-    /// It may be in a transaction that nobody will end.
-    Begins,
-    /// The driver knows what it is in, and ends it.
-    InOrder,
-    /// The driver takes it to be in a transaction that is over.
-    Lost,
-}
-
-/// A connection that is given back to the pool as others expect it, or not at all.
-pub(super) struct Held {
-    conn: Option<PoolConnection<Sqlite>>,
-    state: State,
-}
-
-impl Held {
-    pub(super) const fn new(conn: PoolConnection<Sqlite>) -> Self {
-        Self { conn: Some(conn), state: State::Begins }
-    }
-
-    /// The connection, and where to say what it is in.
-    pub(super) fn parts(&mut self) -> (&mut SqliteConnection, &mut State) {
-        (self.conn.as_mut().expect("it is there until it is dropped"), &mut self.state)
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        let Some(mut conn) = self.conn.take() else { return };
-        match self.state {
-            // It does nothing if there is nothing to roll back.
-            State::Begins => <Sqlite as Database>::TransactionManager::start_rollback(&mut conn),
-            State::InOrder => {}
-            State::Lost => drop(conn.detach()),
-        }
-    }
-}
+use sqlx::SqliteConnection;
 
 /// Asked at every commit of a connection, until it is dropped.
 #[derive(Debug)]

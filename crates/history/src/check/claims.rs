@@ -39,7 +39,7 @@ pub fn check(story: &Story) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::planted::{claimed, confirmed, granted, story};
+    use crate::tests::planted::{claimed, confirmed, granted, story};
 
     #[test]
     fn a_claim_beyond_the_promise_is_found() {

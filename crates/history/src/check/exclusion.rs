@@ -47,7 +47,7 @@ pub fn check(story: &Story, knowledge: Knowledge) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::planted::{confirmed, giving_back, granted, of_clock, shared, story};
+    use crate::tests::planted::{confirmed, giving_back, granted, of_clock, shared, story};
     use std::time::Duration;
 
     fn found(lines: &[String]) -> u64 {

@@ -89,7 +89,7 @@ fn unseen(story: &Story, knowledge: Knowledge, verdict: &mut Verdict) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::planted::{giving_back, granted, looked, lost, of_clock, restored, story};
+    use crate::tests::planted::{giving_back, granted, looked, lost, of_clock, restored, story};
     use std::time::Duration;
 
     fn found(lines: &[String]) -> u64 {

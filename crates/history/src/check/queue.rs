@@ -63,7 +63,7 @@ fn counts(grant: &Grant) -> Option<Moment> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::planted::{TTL, asked, granted, of_clock, promised, queued, story};
+    use crate::tests::planted::{TTL, asked, granted, of_clock, promised, queued, story};
     use std::time::Duration;
 
     fn found(lines: &[String]) -> u64 {

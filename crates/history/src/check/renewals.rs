@@ -51,7 +51,7 @@ pub fn check<'a>(story: &'a Story, knowledge: Knowledge) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::planted::{confirmed, giving_back, granted, lost, of_clock, restored, shared, story};
+    use crate::tests::planted::{confirmed, giving_back, granted, lost, of_clock, restored, shared, story};
     use std::time::Duration;
 
     fn found(lines: &[String]) -> u64 {

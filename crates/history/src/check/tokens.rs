@@ -83,7 +83,7 @@ fn twice(story: &Story, verdict: &mut Verdict) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::planted::{asked, granted, of_clock, story};
+    use crate::tests::planted::{asked, granted, of_clock, story};
     use std::time::Duration;
 
     fn found(lines: &[String]) -> u64 {

@@ -129,7 +129,7 @@ fn after_a_write(story: &Story, view: View<'_>, verdict: &mut Verdict) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::planted::{granted, shared, story, to_register, wrote};
+    use crate::tests::planted::{granted, shared, story, to_register, wrote};
 
     fn found(lines: &[String]) -> u64 {
         check(&story(lines), Knowledge::default()).found

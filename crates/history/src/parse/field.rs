@@ -24,6 +24,11 @@ pub(super) enum Field<'a> {
 const SHOWN: usize = 40;
 
 impl<'a> Field<'a> {
+    /// What is read from it, if anything stands in it.
+    pub(super) fn if_any<T>(self, read: impl FnOnce(Self) -> Result<T, String>) -> Result<Option<T>, String> {
+        if matches!(self, Self::Missing | Self::Null) { Ok(None) } else { read(self).map(Some) }
+    }
+
     /// A text, or a number taken for its digits.
     pub(super) fn name(self, name: &str) -> Result<Cow<'a, str>, String> {
         match self {
@@ -33,20 +38,11 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// The same, if it is there.
-    pub(super) fn optional_name(self, name: &str) -> Result<Option<Cow<'a, str>>, String> {
-        if self.is_nothing() { Ok(None) } else { self.name(name).map(Some) }
-    }
-
     pub(super) fn text(self, name: &str) -> Result<Cow<'a, str>, String> {
         match self {
             Self::Text(text) => Ok(text),
             other => Err(other.instead_of(name, "a text")),
         }
-    }
-
-    pub(super) fn optional_text(self, name: &str) -> Result<Option<Cow<'a, str>>, String> {
-        if self.is_nothing() { Ok(None) } else { self.text(name).map(Some) }
     }
 
     pub(super) fn whole(&self, name: &str, unit: &str) -> Result<u64, String> {
@@ -56,14 +52,10 @@ impl<'a> Field<'a> {
         }
     }
 
-    pub(super) fn optional_whole(&self, name: &str, unit: &str) -> Result<Option<u64>, String> {
-        if self.is_nothing() { Ok(None) } else { self.whole(name, unit).map(Some) }
-    }
-
     pub(super) fn flag(&self, name: &str) -> Result<bool, String> {
         match self {
             Self::Flag(flag) => Ok(*flag),
-            other if other.is_nothing() => Ok(false),
+            Self::Missing | Self::Null => Ok(false),
             other => Err(other.instead_of(name, "true or false")),
         }
     }
@@ -76,21 +68,13 @@ impl<'a> Field<'a> {
         }
     }
 
-    pub(super) fn optional_token(&self, name: &str) -> Result<Option<Token>, String> {
-        if self.is_nothing() { Ok(None) } else { self.token(name).map(Some) }
-    }
-
-    /// As [`optional_token`](Self::optional_token), but null must be said: a field that was forgotten is no answer.
+    /// A token or nothing, where null must be said: a field that was forgotten is no answer.
     pub(super) fn token_or_null(&self, name: &str) -> Result<Option<Token>, String> {
         match self {
             Self::Null => Ok(None),
             Self::Missing => Err(self.instead_of(name, "a token in quotes, or null,")),
             other => other.token(name).map(Some),
         }
-    }
-
-    const fn is_nothing(&self) -> bool {
-        matches!(self, Self::Missing | Self::Null)
     }
 
     /// What is wrong with it.

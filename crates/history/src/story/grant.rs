@@ -149,20 +149,8 @@ pub(super) struct Beginning {
 
 impl Grant {
     pub(super) fn new(beginning: &Beginning) -> Self {
-        let Beginning {
-            token,
-            fence,
-            client,
-            resource,
-            family,
-            clock,
-            shared,
-            handed_over,
-            asked,
-            queued,
-            granted,
-        } = *beginning;
-        let Moment { at, line } = granted;
+        let Beginning { token, fence, client, resource, family, clock, shared, handed_over, .. } = *beginning;
+        let Beginning { asked, queued, granted: Moment { at, line }, .. } = *beginning;
         let since = queued.map(|queued| queued.since);
         let at_queued = since.map_or(at, |since| since.at);
         Self {

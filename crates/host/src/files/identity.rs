@@ -4,18 +4,16 @@
 //! one, so a member that has forgotten its votes is nobody's voter. The file is whole or missing: it is written aside and renamed.
 //! A founded directory without it is damaged; it is never given a new id by itself.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io;
 use std::path::Path;
 
 use leasehold_core::protocol::MemberId;
 
 use super::recover;
-use crate::directory::DirectoryError;
+use super::whole::{replace, sealed_line};
+use crate::directory::{DirectoryError, failed};
 
 const NODE_FILE: &str = "node";
-const NODE_ASIDE: &str = "node.tmp";
 const WORD: &str = "leasehold-node";
 /// The version of the file.
 const FORMAT: u32 = 1;
@@ -46,10 +44,8 @@ pub(crate) fn member_id(directory: &Path, founded: bool) -> Result<MemberId, Dir
 
 /// Draws an id that nobody else has.
 pub(super) fn draw_id() -> io::Result<MemberId> {
-    let mut bytes = [0; 8];
     loop {
-        getrandom::fill(&mut bytes).map_err(io::Error::other)?;
-        let id = u64::from_le_bytes(bytes);
+        let id = getrandom::u64().map_err(io::Error::other)?;
         // Zero is nobody's.
         if id != 0 {
             return Ok(MemberId(id));
@@ -59,21 +55,12 @@ pub(super) fn draw_id() -> io::Result<MemberId> {
 
 /// Writes the id, whole and durable. Whatever was there is replaced.
 pub(super) fn write_member_id(directory: &Path, id: MemberId) -> Result<(), DirectoryError> {
-    let (path, aside) = (directory.join(NODE_FILE), directory.join(NODE_ASIDE));
-    let written = || {
-        let mut options = OpenOptions::new();
-        let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&aside)?;
-        file.write_all(text(id).as_bytes())?;
-        file.sync_all()?;
-        std::fs::rename(&aside, &path)?;
-        File::open(directory)?.sync_all()
-    };
-    written().map_err(failed("write", &path))
+    let path = directory.join(NODE_FILE);
+    replace(&path, text(id).as_bytes()).map_err(failed("write", &path))
 }
 
 fn text(id: MemberId) -> String {
-    let body = format!("{WORD} {FORMAT} {id}");
-    format!("{body} {:08x}\n", crc32c::crc32c(body.as_bytes()))
+    sealed_line(&format!("{WORD} {FORMAT} {id}"))
 }
 
 fn parse(found: &str) -> Result<MemberId, String> {
@@ -96,13 +83,11 @@ fn damaged(path: &Path, why: &str) -> DirectoryError {
     DirectoryError::Identity { path: path.to_owned(), why: why.to_owned() }
 }
 
-fn failed<'a>(action: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> DirectoryError + 'a {
-    move |source| DirectoryError::Io { action, path: path.to_owned(), source }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const NODE_ASIDE: &str = "node.tmp";
 
     #[test]
     fn an_id_is_drawn_once_and_found_again() {

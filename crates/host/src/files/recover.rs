@@ -4,7 +4,6 @@
 //! through by whoever comes next, this process or the next one that opens the directory. Before it, nothing has happened; the log of
 //! before is kept.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
 use leasehold_core::protocol::MemberId;
@@ -14,13 +13,13 @@ use leasehold_wal::salvage;
 use super::identity::{self, draw_id};
 use super::life::{Begun, Choices, Heir, State, heir, write_log};
 use super::note::{Notes, for_all_beside};
-use super::whole::{exists, make_empty, open_line, sealed_line, sync_directory, write_whole};
+use super::whole::{make_empty, open_line, sealed_line, sync_directory, write_whole};
 use super::{FilesError, failed};
-use crate::directory::{DirectoryError, Kind, Locked, lock_holder};
+use crate::directory::{
+    DirectoryError, Kind, LOCK_FILE, LOG_DIRECTORY as LOG, Locked, exists, if_found, lock_holder,
+};
 use crate::disk::FileDisk;
 
-const LOCK: &str = "lock";
-const LOG: &str = "log";
 const NEW_LOG: &str = "log.new";
 const NOTE: &str = "restores";
 /// Says that the new log and id count, and under which name the old log is kept.
@@ -108,11 +107,8 @@ pub fn recover(directory: &Path, extent: Extent, choices: &Choices) -> Result<Be
 /// Carries through a change that was decided and interrupted. To be called under the lock, before the log is opened.
 pub(super) fn finish(directory: &Path) -> Result<(), FilesError> {
     let marker = directory.join(MARKER);
-    let text = match std::fs::read_to_string(&marker) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(failed("read", &marker)(error)),
-    };
+    let text = if_found(std::fs::read_to_string(&marker)).map_err(failed("read", &marker))?;
+    let Some(text) = text else { return Ok(()) };
     let words = open_line(&text).unwrap_or_default();
     let [WORD, VERSION, kept, id] = words[..] else {
         let what = "it does not fit its checksum, or a later release wrote it".to_owned();
@@ -151,7 +147,7 @@ pub(super) fn lock(directory: &Path) -> Result<(Locked, Kind), FilesError> {
     if !exists(directory) {
         return Err(nothing("nothing is there"));
     }
-    if !exists(&directory.join(LOCK)) {
+    if !exists(&directory.join(LOCK_FILE)) {
         return Err(nothing("it has no lock file"));
     }
     const TRIES: usize = 25;
@@ -168,8 +164,13 @@ pub(super) fn lock(directory: &Path) -> Result<(Locked, Kind), FilesError> {
         }
         std::thread::sleep(PAUSE);
     }
+    Err(in_use(directory))
+}
+
+/// Another process has the lock of a directory.
+pub(super) fn in_use(directory: &Path) -> FilesError {
     let pid = lock_holder(directory).map_or(0, |holder| holder.pid);
-    Err(FilesError::InUse { path: directory.to_owned(), pid })
+    FilesError::InUse { path: directory.to_owned(), pid }
 }
 
 /// The note of the directory, and the one for all that lie beside it: nodes of one cluster may.

@@ -11,9 +11,10 @@ use super::backup::read_backup;
 use super::identity::{draw_id, write_member_id};
 use super::life::{Begun, Choices, Heir, State, heir, write_log};
 use super::note::{Notes, for_all_beside};
-use super::whole::{beside, exists, parent, sync_directory};
+use super::recover::in_use;
+use super::whole::{beside, parent, sync_directory};
 use super::{FilesError, failed};
-use crate::directory::{Kind, Locked, lock_holder};
+use crate::directory::{Kind, Locked, exists};
 
 /// Makes a directory of a backup, as a cluster of one with a greater epoch. Nothing is granted there until nobody can believe in a
 /// lease from before.
@@ -98,15 +99,12 @@ fn free_place(directory: &Path) -> Result<PathBuf, FilesError> {
 /// A place of its own beside the directory, on the same file system. What an interrupted restore left there is removed.
 fn lock_aside(directory: &Path) -> Result<Locked, FilesError> {
     let path = beside_hidden(directory);
-    let in_use = || {
-        let pid = lock_holder(&path).map_or(0, |holder| holder.pid);
-        FilesError::InUse { path: path.clone(), pid }
-    };
+    let lock = || Locked::try_lock(&path, Kind::Served, false)?.ok_or_else(|| in_use(&path));
     if exists(&path) {
-        let _left = Locked::try_lock(&path, Kind::Served, false)?.ok_or_else(in_use)?;
+        let _left = lock()?;
         std::fs::remove_dir_all(&path).map_err(failed("remove", &path))?;
     }
-    Locked::try_lock(&path, Kind::Served, false)?.ok_or_else(in_use)
+    lock()
 }
 
 fn beside_hidden(directory: &Path) -> PathBuf {

@@ -16,7 +16,7 @@ use crate::directory::Kind;
 use crate::disk::FileDisk;
 
 /// What was found.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Verified {
     /// The directory or file.
     pub path: PathBuf,
@@ -112,21 +112,7 @@ fn verify_backup(path: &Path) -> Result<Verified, FilesError> {
 
 impl Verified {
     fn new(path: &Path, kind: &'static str) -> Self {
-        Self {
-            path: path.to_owned(),
-            kind,
-            log: None,
-            entries: 0,
-            terms: None,
-            index: None,
-            member: None,
-            members: Vec::new(),
-            incarnation: None,
-            epoch: None,
-            newest: None,
-            sizes: None,
-            problems: Vec::new(),
-        }
+        Self { path: path.to_owned(), kind, ..Self::default() }
     }
 
     fn look_at_log(&mut self, disk: &mut FileDisk, lock_inode: u64, founded: bool) {

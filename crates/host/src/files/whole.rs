@@ -7,10 +7,16 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use super::{FilesError, failed};
+use crate::directory::{if_found, or_here};
 
 /// Writes a file aside, syncs it, and gives it its name; whatever had the name is replaced. Nobody else may read it: it may hold the
 /// nonces of sessions.
 pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), FilesError> {
+    replace(path, bytes).map_err(failed("write", path))
+}
+
+/// The same, for those who say in other words what went wrong.
+pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let aside = beside(path, ".tmp");
     let written = || {
         let mut options = OpenOptions::new();
@@ -20,19 +26,15 @@ pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), FilesError> {
         std::fs::rename(&aside, path)?;
         File::open(parent(path))?.sync_all()
     };
-    written().map_err(|error| {
+    written().inspect_err(|_| {
         // What is aside counts for nothing; without space it would only be in the way.
         let _ = std::fs::remove_file(&aside);
-        failed("write", path)(error)
     })
 }
 
 /// Makes an empty directory for its owner alone; one that an interrupted attempt has left is replaced.
 pub(super) fn make_empty(path: &Path) -> Result<(), FilesError> {
-    match std::fs::remove_dir_all(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed("remove", path)(error)),
-        _ => {}
-    }
+    if_found(std::fs::remove_dir_all(path)).map_err(failed("remove", path))?;
     DirBuilder::new().mode(0o700).create(path).map_err(failed("make", path))
 }
 
@@ -42,10 +44,7 @@ pub(super) fn sync_directory(path: &Path) -> Result<(), FilesError> {
 
 /// The directory that a path is in.
 pub(super) fn parent(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    }
+    path.parent().map_or(Path::new("."), or_here)
 }
 
 /// A path with something behind its last part.
@@ -53,11 +52,6 @@ pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(path.file_name().unwrap_or_default());
     name.push(suffix);
     path.with_file_name(name)
-}
-
-/// Whether anything has this name.
-pub(super) fn exists(path: &Path) -> bool {
-    std::fs::symlink_metadata(path).is_ok()
 }
 
 /// One line with a checksum at its end.

@@ -83,13 +83,7 @@ impl Lines {
 
     /// Each at once: a run that is ended in the middle has told what it knows.
     fn add(&mut self, outcome: &Outcome) -> Result<()> {
-        match &outcome.report {
-            Ok(report) => self.say(&report.to_string()),
-            Err(error) => self.say(&format!(
-                "{}  seed {}\n  could not be run to its end: {error}\n  FAILED",
-                outcome.scenario, outcome.seed
-            )),
-        }
+        self.say(&outcome.to_string());
         let line = outcome.json();
         if self.json {
             println!("{line}");
@@ -131,7 +125,9 @@ mod tests {
 
     #[test]
     fn the_command_line_lists_the_scenarios() {
-        let listed: Vec<_> = ALL.iter().map(|scenario| (scenario.name, scenario.about)).collect();
-        assert_eq!(listed, leasehold_args::nemesis::SCENARIOS);
+        assert_eq!(
+            ALL.map(|scenario| scenario.name),
+            leasehold_args::nemesis::SCENARIOS.map(|(name, _)| name)
+        );
     }
 }

@@ -5,25 +5,25 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::check::Verdict;
-use crate::history::{At, ClientId, Line, What};
+use crate::history::{At, Event, Line};
 
 /// Checks it. A history in which nothing was healed cannot have kept it.
-pub fn check(lines: &[Line], bound: Duration) -> Verdict {
+pub fn check(lines: &[Line<'_>], bound: Duration) -> Verdict {
     let name = "everybody is served after the healing";
-    let healed = lines.iter().rev().find(|line| line.what == What::AllHealed).map(|line| line.at);
+    let healed = lines.iter().rev().find(|line| line.event == Event::AllHealed).map(|line| line.at);
     let Some(healed) = healed else {
         let violations = vec!["the history does not say that everything was healed".to_owned()];
         return Verdict { name, compared: 0, violations };
     };
-    let mut clients: BTreeSet<ClientId> = BTreeSet::new();
-    let mut served: BTreeMap<ClientId, At> = BTreeMap::new();
+    let mut clients: BTreeSet<&str> = BTreeSet::new();
+    let mut served: BTreeMap<&str, At> = BTreeMap::new();
     for line in lines {
-        match &line.what {
-            What::Asked { client, .. } => {
-                clients.insert(*client);
+        match &line.event {
+            Event::Asked { client, .. } => {
+                clients.insert(client);
             }
-            What::Granted { client, .. } | What::Confirmed { client, .. } if line.at >= healed => {
-                served.entry(*client).or_insert(line.at);
+            Event::Granted { client, .. } | Event::Confirmed { client, .. } if line.at >= healed => {
+                served.entry(client).or_insert(line.at);
             }
             _ => {}
         }
@@ -31,13 +31,13 @@ pub fn check(lines: &[Line], bound: Duration) -> Verdict {
     let mut violations = Vec::new();
     for client in &clients {
         match served.get(client) {
-            None => violations.push(format!("client {} was never served after {}", client.0, healed)),
-            Some(first) if first.since(healed) > bound => violations.push(format!(
-                "client {} was served {:?} after {}, later than {bound:?}",
-                client.0,
-                first.since(healed),
-                healed
-            )),
+            None => violations.push(format!("client {client} was never served after {healed}")),
+            Some(first) if first.since(healed) > bound => {
+                let after = first.since(healed);
+                violations.push(format!(
+                    "client {client} was served {after:?} after {healed}, later than {bound:?}"
+                ));
+            }
             Some(_) => {}
         }
     }
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
     use crate::check::planted::{all_healed, asked, confirmed, granted};
 
-    fn found(lines: &[Line]) -> usize {
+    fn found(lines: &[Line<'_>]) -> usize {
         check(lines, Duration::from_millis(100)).violations.len()
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::Result;
 
 use crate::figures;
-use crate::history::{Line, What};
+use crate::history::{ClientId, Event, Line};
 use crate::report::{Figure, Report};
 use crate::stage::{HEALING, Options, Stage};
 use crate::workload::Shape;
@@ -17,8 +17,7 @@ pub(super) fn calm(options: &Options) -> Result<Report> {
     stage.pass(options.pick(Duration::from_secs(20), Duration::from_secs(3)));
     let lines = stage.heal()?;
     nobody_lost(&mut stage, &lines);
-    let rules = stage.rules();
-    Ok(stage.judged(&lines, rules))
+    Ok(stage.finished(&lines))
 }
 
 /// The leader is killed, again and again. No live holder may lose its lease: every outage is shorter than a ttl.
@@ -47,38 +46,30 @@ pub(super) fn kill(options: &Options) -> Result<Report> {
     let gaps = figures::gaps(&lines);
     // The short form runs beside other tests.
     let bound = options.pick(Duration::from_secs(1), Duration::from_secs(3));
-    let most = gaps.per_mille(990);
     stage.figure(Figure::main("a new grant after a kill", gaps.show()));
-    stage.figure(Figure::bounded("  of them, p99", format!("{most:?}"), most, bound));
-    let rules = stage.rules();
-    Ok(stage.judged(&lines, rules))
+    stage.figure(Figure::bounded("  of them, p99", gaps.per_mille(990), bound));
+    Ok(stage.finished(&lines))
 }
 
 /// No client loses a lease, and a client that keeps one has it from the beginning to the end.
-pub(super) fn nobody_lost(stage: &mut Stage, lines: &[Line]) {
+pub(super) fn nobody_lost(stage: &mut Stage, lines: &[Line<'_>]) {
     let mut violations = Vec::new();
     let mut kept = 0;
     for line in lines {
-        match &line.what {
-            What::Lost { client, token, why, .. } if !stage.shape.is_stranded(*client) => {
-                violations.push(format!(
-                    "client {} lost token {token} at {} ms: {why}",
-                    client.0,
-                    line.at.0 / 1_000_000
-                ));
+        match &line.event {
+            Event::Lost { client, token, why, .. } if !stage.shape.is_stranded(ClientId::of(client)) => {
+                let ms = line.at.0 / 1_000_000;
+                violations.push(format!("client {client} lost token {token} at {ms} ms: {why}"));
             }
-            What::Granted { client, token, .. } if stage.shape.is_keeper(*client) => {
+            Event::Granted { client, token, .. } if stage.shape.is_keeper(ClientId::of(client)) => {
                 kept += 1;
                 if kept > stage.shape.keepers {
-                    violations.push(format!("client {} had to ask again and got token {token}", client.0));
+                    violations.push(format!("client {client} had to ask again and got token {token}"));
                 }
             }
             _ => {}
         }
     }
-    stage.judge(
-        "no live holder loses its lease",
-        figures::count(lines, |what| matches!(what, What::Granted { .. })),
-        violations,
-    );
+    let granted = figures::count(lines, |event| matches!(event, Event::Granted { .. }));
+    stage.judge("no live holder loses its lease", granted, violations);
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use crate::history::{At, Now};
+use crate::cluster::until;
 use crate::report::{Figure, Report};
 use crate::scenario::leader::nobody_lost;
 use crate::stage::{HEALING, Options, Stage};
@@ -46,8 +46,7 @@ pub(super) fn grow(options: &Options) -> Result<Report> {
     let lines = stage.heal()?;
     nobody_lost(&mut stage, &lines);
     stage.figure(Figure::main("kills of the first node", kills.to_string()));
-    let rules = stage.rules();
-    Ok(stage.judged(&lines, rules))
+    Ok(stage.finished(&lines))
 }
 
 /// Asks for a step, kills the first node while it is on its way, and asks again until it is done.
@@ -80,47 +79,38 @@ pub(super) fn join(stage: &mut Stage, node: usize) -> Result<()> {
 fn add(stage: &mut Stage, node: usize) -> Result<()> {
     let (name, address) = (stage.cluster.nodes[node].name.clone(), stage.cluster.nodes[node].address.clone());
     stage.fault(&format!("{name} joins"));
-    again(stage, &["cluster", "add", &format!("{name}={address}")], |status_name, role| {
-        status_name == name && role.is_some()
-    })
+    again(stage, &["cluster", "add", &format!("{name}={address}")], |role| role.is_some())
 }
 
 /// Makes a learner a voter.
 pub(super) fn promote(stage: &mut Stage, node: usize) -> Result<()> {
     let name = stage.cluster.nodes[node].name.clone();
     stage.fault(&format!("{name} becomes a voter"));
-    again(stage, &["cluster", "promote", &name], |status_name, role| {
-        status_name == name && role == Some("voter")
-    })
+    again(stage, &["cluster", "promote", &name], |role| role == Some("voter"))
 }
 
 /// Removes a member; if it runs, it is left to stop by itself.
 pub(super) fn remove(stage: &mut Stage, node: usize) -> Result<()> {
     let name = stage.cluster.nodes[node].name.clone();
     stage.fault(&format!("{name} is removed"));
-    again(stage, &["cluster", "remove", &name], |status_name, role| status_name == name && role.is_none())?;
+    again(stage, &["cluster", "remove", &name], |role| role.is_none())?;
     stage.cluster.nodes[node].idle = true;
     Ok(())
 }
 
-/// Asks until the status says that it is done: an answer may be lost, or tell to ask again. `done` is given a name and its role;
-/// no role is no member.
-fn again(stage: &mut Stage, words: &[&str], done: impl Fn(&str, Option<&str>) -> bool) -> Result<()> {
+/// Asks until the status says that it is done: an answer may be lost, or tell to ask again. `done` is given the role of the node that the
+/// words name; no role is no member.
+fn again(stage: &Stage, words: &[&str], done: fn(Option<&str>) -> bool) -> Result<()> {
     let name = words[2].split('=').next().unwrap_or_default();
-    let end = At::now().plus(CHANGE);
-    loop {
+    until(CHANGE, Duration::from_millis(100), || {
         let asked = stage.cluster.operate(words);
         if let Ok(status) = stage.cluster.status() {
-            let role =
-                status.members.iter().find(|member| member.name == name).map(|member| member.role.as_str());
-            if done(name, role) {
+            let member = status.members.iter().find(|member| member.name == name);
+            if done(member.map(|member| member.role.as_str())) {
                 return Ok(());
             }
         }
-        if At::now() > end {
-            asked.with_context(|| format!("not within {CHANGE:?}"))?;
-            bail!("leasehold {} says it is done, and the status says it is not", words.join(" "));
-        }
-        stage.pass(Duration::from_millis(100));
-    }
+        asked?;
+        bail!("leasehold {} says it is done, and the status says it is not", words.join(" "));
+    })
 }

@@ -3,11 +3,12 @@
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, ensure};
 use leasehold::Token;
 
 use crate::check::Rules;
-use crate::history::{At, Line, Now, What};
+use crate::cluster::until;
+use crate::history::{At, Event, Line};
 use crate::node::Beginning;
 use crate::pile::{Pile, SESSION_ENDED};
 use crate::report::{Figure, Report};
@@ -17,6 +18,8 @@ use crate::workload::Shape;
 
 /// How long the grants after the backup may take.
 const GRANTS: Duration = Duration::from_secs(300);
+/// How soon the history is looked at again.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// Sessions of each kind that try to renew after the restore.
 const OLD_HOLDERS: usize = 5;
 
@@ -102,8 +105,8 @@ pub(super) fn begin_again(stage: &mut Stage, backup: &Path, words: &[&str], life
 /// The greatest token that anybody was granted.
 fn greatest(stage: &Stage) -> Result<String> {
     let lines = stage.recorder.lines()?;
-    let tokens = lines.iter().filter_map(|line| match &line.what {
-        What::Granted { token, .. } => Some(*token),
+    let tokens = lines.iter().filter_map(|line| match &line.event {
+        Event::Granted { token, .. } => Some(*token),
         _ => None,
     });
     let greatest = tokens.max().context("nothing was granted")?;
@@ -121,14 +124,12 @@ pub(super) fn grow_again(stage: &mut Stage) -> Result<()> {
 
 /// Waits for so many more grants.
 fn grants_after(stage: &Stage, wanted: usize) -> Result<()> {
-    let (already, end) = (stage.recorder.grants(), At::now().plus(GRANTS));
-    while stage.recorder.grants() - already < wanted {
-        if At::now() > end {
-            bail!("there were not {wanted} grants within {GRANTS:?}");
-        }
-        stage.pass(Duration::from_millis(100));
-    }
-    Ok(())
+    let already = stage.recorder.grants();
+    until(GRANTS, LOOK_AGAIN, || {
+        let granted = stage.recorder.grants() - already;
+        ensure!(granted >= wanted, "there were {granted} grants and not {wanted}");
+        Ok(())
+    })
 }
 
 /// A restore that says neither that it is the first nor above which token must be refused, and leave nothing behind.
@@ -154,22 +155,12 @@ fn without_the_word(stage: &mut Stage, backup: &Path) -> Result<()> {
 
 /// Waits for the first grant of the new life, which may not come before the longest ttl has passed.
 fn waited(stage: &mut Stage, restored: At, max_ttl: Duration) -> Result<String> {
-    let end = restored.plus(max_ttl * 3 + HEALING);
-    let first = loop {
-        let granted = stage.recorder.lines()?.iter().rev().take_while(|line| line.at > restored).fold(
-            None,
-            |first, line| {
-                if matches!(line.what, What::Granted { .. }) { Some(line.at) } else { first }
-            },
-        );
-        if let Some(first) = granted {
-            break first;
-        }
-        if At::now() > end {
-            bail!("nothing was granted within {:?} of the restore", At::now().since(restored));
-        }
-        stage.pass(Duration::from_millis(100));
-    };
+    let first = until(max_ttl * 3 + HEALING, LOOK_AGAIN, || {
+        let lines = stage.recorder.lines()?;
+        let behind = &lines[lines.partition_point(|line| line.at <= restored)..];
+        let granted = behind.iter().find(|line| matches!(line.event, Event::Granted { .. }));
+        granted.map(|line| line.at).context("nothing was granted after the restore")
+    })?;
     let (took, least) = (first.since(restored), stretched(max_ttl));
     let early =
         (took < least).then(|| format!("the first grant came {took:?} after the restore, before {least:?}"));
@@ -190,23 +181,23 @@ fn cannot_renew(stage: &mut Stage, statuses: &[u16]) {
 
 /// Every token of a life is greater than every one of the lives before, and no lease of a life before is confirmed in it. Gives how
 /// many grants were compared, tokens that fell, and leases that were renewed.
-fn lives(lines: &[Line], begins: &[At]) -> (usize, Vec<String>, Vec<String>) {
+fn lives(lines: &[Line<'_>], begins: &[At]) -> (usize, Vec<String>, Vec<String>) {
     let (mut compared, mut fell, mut renewed) = (0, Vec::new(), Vec::new());
     let mut greatest: Option<Token> = None;
     for (life, begin) in [At(0)].iter().chain(begins).enumerate() {
         let end = begins.get(life).copied().unwrap_or(At(u64::MAX));
         let known = greatest;
         for line in lines.iter().filter(|line| line.at >= *begin && line.at < end) {
-            match &line.what {
-                What::Granted { client, token, .. } => {
+            match &line.event {
+                Event::Granted { client, token, .. } => {
                     compared += 1;
                     if known.is_some_and(|known| *token <= known) {
-                        fell.push(format!("client {} got token {token} in life {life}", client.0));
+                        fell.push(format!("client {client} got token {token} in life {life}"));
                     }
                     greatest = greatest.max(Some(*token));
                 }
-                What::Confirmed { client, token, .. } if known.is_some_and(|known| *token <= known) => {
-                    renewed.push(format!("client {} renewed token {token} in life {life}", client.0));
+                Event::Confirmed { client, token, .. } if known.is_some_and(|known| *token <= known) => {
+                    renewed.push(format!("client {client} renewed token {token} in life {life}"));
                 }
                 _ => {}
             }
@@ -222,7 +213,7 @@ mod tests {
 
     #[test]
     fn a_token_or_a_renewal_of_a_life_before_is_found() {
-        let found = |lines: &[Line]| {
+        let found = |lines: &[Line<'_>]| {
             let (_, fell, renewed) = lives(lines, &[ms(100), ms(200)]);
             (fell.len(), renewed.len())
         };

@@ -103,10 +103,9 @@ fn finish(mut stage: Stage, found: Found, longest: Duration) -> Result<Report> {
     // The short form runs beside other tests.
     let slack = stage.options.pick(1, 3);
     let handovers = Lengths::of(found.handovers);
-    let most = handovers.longest();
-    stage.figure(Figure::bounded("another leads after", handovers.show(), most, HANDOVER * slack));
-    let gap = figures::gaps(&lines).longest();
-    stage.figure(Figure::bounded("grants again, longest", format!("{gap:?}"), gap, longest));
+    let bounded = Figure::bounded("another leads after", handovers.longest(), HANDOVER * slack);
+    stage.figure(Figure { value: handovers.show(), ..bounded });
+    stage.figure(Figure::bounded("grants again, longest", figures::gaps(&lines).longest(), longest));
     stage.figure(Figure::main("renewals sent to it meanwhile", found.piled.to_string()));
     stage.judge("what reached it while it stood still is not confirmed", found.piled, found.acknowledged);
     let lost = found.fates.iter().filter_map(|fate| match fate {
@@ -118,13 +117,10 @@ fn finish(mut stage: Stage, found: Found, longest: Duration) -> Result<Report> {
     if kept == 0 {
         lost.push("no lease was renewed elsewhere all the time: nothing was shown".to_owned());
     }
-    stage.figure(Figure::main(
-        "leases renewed elsewhere and kept",
-        format!("{kept} of {}", found.fates.len()),
-    ));
-    stage.judge("no lease that was renewed elsewhere is lost", found.fates.len(), lost);
-    let rules = stage.rules();
-    Ok(stage.judged(&lines, rules))
+    let all = found.fates.len();
+    stage.figure(Figure::main("leases renewed elsewhere and kept", format!("{kept} of {all}")));
+    stage.judge("no lease that was renewed elsewhere is lost", all, lost);
+    Ok(stage.finished(&lines))
 }
 
 /// What was confirmed and may not be.
@@ -173,7 +169,7 @@ impl Piles {
             if At::now() >= next && At::now() < last {
                 next = next.plus(every);
                 self.there.send(stage.runtime(), &node);
-                found.piled += self.there.len();
+                found.piled += self.there.count();
             }
             let leads = |node: &String| numbers::ask(node).is_ok_and(|numbers| numbers.serving);
             if handover.is_none() && self.others.iter().any(leads) {

@@ -10,7 +10,7 @@ use rustix::process::Pid;
 
 use crate::cleanup::{self, Undo};
 use crate::figures;
-use crate::history::{At, Line, Now};
+use crate::history::{At, Event, Line, Now};
 use crate::report::{Figure, Report};
 use crate::stage::{HEALING, Options, Stage};
 use crate::workload::Shape;
@@ -76,8 +76,7 @@ pub(super) fn failover(options: &Options) -> Result<Report> {
     stage.figure(Figure::main("kills of leaders", killer.kills.to_string()));
     stage.figure(Figure::main("served later than the ttl by", figures::Lengths::of(lateness).show()));
     stage.figure(Figure::main("outages until then", figures::Lengths::of(without).show()));
-    let rules = stage.rules();
-    Ok(stage.judged(&lines, rules))
+    Ok(stage.finished(&lines))
 }
 
 /// A holder dies with a waiter behind it. Gives when it died and when the waiter was served.
@@ -120,8 +119,8 @@ fn round(stage: &mut Stage, killer: &mut Killer, ttl: Duration, number: usize) -
 }
 
 /// How long there were no grants in this time, counting only what is longer than a busy machine takes.
-fn outages(lines: &[Line], from: At, to: At) -> Duration {
-    let grants = lines.iter().filter(|line| matches!(line.what, crate::history::What::Granted { .. }));
+fn outages(lines: &[Line<'_>], from: At, to: At) -> Duration {
+    let grants = lines.iter().filter(|line| matches!(line.event, Event::Granted { .. }));
     let times: Vec<At> = grants.map(|line| line.at).filter(|at| (from..=to).contains(at)).collect();
     let gaps = times.windows(2).map(|pair| pair[1].since(pair[0]));
     gaps.filter(|gap| *gap > Duration::from_millis(100)).sum()

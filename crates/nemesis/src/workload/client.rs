@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 
 use super::strander::Links;
 use super::{Life, Shape};
-use crate::history::{At, Call, ClientId, Now, What};
+use crate::history::{self, At, ClientId, Event, Now};
 use crate::random::Random;
 
 /// Between two attempts that failed at once.
@@ -141,12 +141,21 @@ impl Client {
 
     /// Gives a lease back and records that.
     pub(super) async fn release(&self, lease: Lease) -> Result<(), Error> {
-        let (client, token) = (self.id, lease.granted().token);
-        self.life.recorder.record(What::GivingBack { client, token });
+        let (client, token) = (self.id.name(), lease.granted().token);
+        self.life.recorder.record(Event::GivingBack { client: client.clone(), token });
         let released = lease.release().await;
-        let trouble = released.as_ref().err().map(ToString::to_string);
-        self.life.recorder.record(What::GaveBack { client, token, trouble });
+        let trouble = released.as_ref().err().map(|error| error.to_string().into());
+        self.life.recorder.record(Event::GaveBack { client, token, trouble });
         released
+    }
+
+    /// Records that the service has ended a lease.
+    pub(super) fn lost(&self, lease: &Lease, why: &EndedWhy) {
+        let (client, token) = (self.id.name(), lease.granted().token);
+        let revoked = matches!(why, EndedWhy::ByService(Ending::Revoked { .. }));
+        let why = format!("{why:?}").into();
+        // Scenarios that restore do not ask for this rule behind a restore.
+        self.life.recorder.record(Event::Lost { client, token, why, revoked, restored: false });
     }
 
     /// Connects and opens a session; nothing if it is over before that.
@@ -185,9 +194,10 @@ impl Client {
         listens: bool,
     ) -> Result<Lease, Error> {
         self.calls += 1;
-        let (client, call, recorder) = (self.id, Call(self.calls), &self.life.recorder);
+        let (client, call, recorder) = (self.id, self.calls, &self.life.recorder);
+        let (name, number) = (client.name(), call.to_string());
         let mut events = listens.then(|| session.events());
-        recorder.record(What::Asked { client, call, resource: resource.to_owned() });
+        recorder.record(history::asked(client, call, resource));
         let granted = async { session.acquire(resource).wait(wait).await };
         tokio::pin!(granted);
         let (mut queued, mut promised) = (false, None);
@@ -208,7 +218,8 @@ impl Client {
                     }
                     // Again with every renewal: to wait renews nothing, and without a promise nobody could judge the wait.
                     if queued {
-                        recorder.record(What::Queued { client, call, promised });
+                        let (client, call) = (name.clone(), number.clone().into());
+                        recorder.record(Event::Queued { client, call, promised });
                     }
                 }
             }
@@ -220,17 +231,17 @@ impl Client {
                     self.life.settled.fetch_add(1, Ordering::Relaxed);
                 }
                 let (until, promised) = self.belief(lease);
-                let (resource, token) = (resource.to_owned(), lease.granted().token);
-                recorder.record(What::Granted { client, call, resource, token, until, promised });
+                let token = lease.granted().token;
+                recorder.record(history::granted(client, call, resource, token, until, promised));
             }
             Err(error) => {
-                let why = error.to_string();
+                let (client, call, why) = (name, number.into(), error.to_string().into());
                 recorder.record(match error {
                     Error::Refused(_)
                     | Error::NotFree { .. }
                     | Error::WaitEnded(_)
-                    | Error::Unavailable(_) => What::Refused { client, call, why },
-                    _ => What::Unknown { client, call, why },
+                    | Error::Unavailable(_) => Event::Refused { client, call, why },
+                    _ => Event::Unknown { client, call, why },
                 });
             }
         }
@@ -239,13 +250,11 @@ impl Client {
 
     /// Holds for so long, and records every confirmation. Says whether the lease was lost.
     async fn hold(&self, lease: &Lease, length: Duration) -> bool {
-        let (client, token, recorder) = (self.id, lease.granted().token, &self.life.recorder);
         let begun = At::now();
         let mut last = lease.deadline();
         loop {
             if let LeaseState::Ended { why, .. } = lease.state() {
-                let revoked = matches!(why, EndedWhy::ByService(Ending::Revoked { .. }));
-                recorder.record(What::Lost { client, token, why: format!("{why:?}"), revoked });
+                self.lost(lease, &why);
                 return true;
             }
             let held = At::now().since(begun);
@@ -259,7 +268,9 @@ impl Client {
             if deadline.is_some() && deadline != last {
                 last = deadline;
                 let (until, promised) = self.belief(lease);
-                recorder.record(What::Confirmed { client, token, until, promised });
+                let (client, token) = (self.id.name(), lease.granted().token);
+                let promised = Some(promised);
+                self.life.recorder.record(Event::Confirmed { client, token, until, promised });
             }
         }
     }

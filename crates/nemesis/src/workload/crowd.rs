@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 
 use super::Life;
 use super::client::{Client, Open, is_over};
-use crate::history::{ClientId, What};
+use crate::history::ClientId;
 use crate::random::Random;
 
 /// How long a lease is held.
@@ -72,11 +72,9 @@ impl Member {
                     continue;
                 }
             };
-            let (client, token) = (self.id, lease.granted().token);
             let hold = self.random.between(&HOLD);
             if let Ok(LeaseState::Ended { why, .. }) = tokio::time::timeout(hold, lease.ended()).await {
-                let why = format!("{why:?}");
-                self.life.recorder.record(What::Lost { client, token, why, revoked: false });
+                self.client.lost(&lease, &why);
                 continue;
             }
             if self.client.release(lease).await.is_err_and(|error| is_over(&error)) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use leasehold::{ConnectOptions, ResourceName, Store};
 
 use super::Life;
-use crate::history::{At, Now, What};
+use crate::history::{At, Event, Now};
 use crate::random::Random;
 
 /// Between two looks.
@@ -26,7 +26,7 @@ pub(super) async fn look(life: Life, names: usize, mut random: Random) {
             // A look that fails says nothing.
             let Ok(view) = store.lease(&resource).await else { break };
             let token = view.and_then(|view| view.holders.first().map(|holder| holder.token));
-            life.recorder.record(What::Looked { asked, resource: name, token });
+            life.recorder.record(Event::Looked { asked, resource: name.into(), token });
             tokio::time::sleep(PAUSE).await;
         }
         store.close().await;

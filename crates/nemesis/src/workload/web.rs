@@ -13,7 +13,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::{Life, Shape};
-use crate::history::{At, Call, ClientId, Now, What};
+use crate::history::{self, At, ClientId, Event, Now};
 use crate::random::Random;
 
 /// How long an answer is waited for, beyond what the call itself waits.
@@ -66,35 +66,30 @@ impl Caller {
     /// Takes a name, holds it within one confirmed ttl, and gives it back. An error ends the session.
     async fn turn(&mut self, shape: &Shape, key: &str, margin: Duration) -> Result<()> {
         self.calls += 1;
-        let (client, call, recorder) = (self.id, Call(self.calls), self.life.recorder.clone());
+        let (client, recorder) = (self.id.name(), self.life.recorder.clone());
         let resource = super::name(self.random.below(shape.names));
         // While it waits nobody renews, so it must not wait for longer than it lives.
         let wait = WAIT.min(shape.ttl / 2);
         self.renew(key).await?;
-        recorder.record(What::Asked { client, call, resource: resource.clone() });
+        recorder.record(history::asked(self.id, self.calls, &resource));
         let ask = json!({"session_key": key, "resource": resource, "wait_ms": millis(wait)});
         let answer = match self.call("/v1/leases/acquire", &ask, wait + PATIENCE).await {
             Answer::Done(answer) => answer,
             Answer::Not(why) => {
-                recorder.record(What::Refused { client, call, why });
+                let call = self.calls.to_string().into();
+                recorder.record(Event::Refused { client, call, why: why.into() });
                 return Ok(());
             }
             Answer::Unknown(why) => {
-                recorder.record(What::Unknown { client, call, why });
+                let call = self.calls.to_string().into();
+                recorder.record(Event::Unknown { client, call, why: why.into() });
                 bail!("it may hold something that it does not know of");
             }
         };
         let token = answer["leases"][0]["token"].as_str().context("a grant without a token")?;
         let token: Token = token.parse()?;
         let now = At::now();
-        recorder.record(What::Granted {
-            client,
-            call,
-            resource: resource.clone(),
-            token,
-            until: now,
-            promised: now,
-        });
+        recorder.record(history::granted(self.id, self.calls, &resource, token, now, now));
         if !self.served {
             self.served = true;
             self.life.settled.fetch_add(1, Ordering::Relaxed);
@@ -103,9 +98,9 @@ impl Caller {
         let listed = self.renew(key).await;
         let oversleeps = shape.writes && self.random.below(4) == 0 && !self.life.is_healing();
         if listed.as_ref().is_ok_and(|listed| listed.contains(&token)) {
-            let promised = sent.plus(shape.ttl);
+            let promised = Some(sent.plus(shape.ttl));
             let until = sent.plus(shape.ttl.saturating_sub(margin));
-            recorder.record(What::Confirmed { client, token, until, promised });
+            recorder.record(Event::Confirmed { client: client.clone(), token, until, promised });
             tokio::time::sleep(self.random.between(&shape.hold).min(until.since(At::now()))).await;
             if oversleeps {
                 // It does not look at its clock any more, as a process that was paused does not.
@@ -117,13 +112,13 @@ impl Caller {
                 self.write(key, &resource, token).await;
             }
         }
-        recorder.record(What::GivingBack { client, token });
+        recorder.record(Event::GivingBack { client: client.clone(), token });
         let give = json!({"session_key": key, "resource": resource, "token": token.to_string()});
         let trouble = match self.call("/v1/leases/release", &give, PATIENCE).await {
             Answer::Done(_) => None,
             Answer::Not(why) | Answer::Unknown(why) => Some(why),
         };
-        recorder.record(What::GaveBack { client, token, trouble: trouble.clone() });
+        recorder.record(Event::GaveBack { client, token, trouble: trouble.clone().map(Into::into) });
         match trouble {
             None => listed.map(|_| ()),
             Some(why) => bail!("not given back: {why}"),
@@ -137,11 +132,18 @@ impl Caller {
         let write = json!({"session_key": key, "resource": resource, "token": shown, "key": "fenced", "value": shown});
         let refused = match self.call("/v1/registers/write", &write, PATIENCE).await {
             Answer::Done(_) => None,
-            Answer::Not(why) => Some(why),
+            Answer::Not(why) => Some(why.into()),
             Answer::Unknown(_) => return,
         };
-        let (client, resource) = (self.id, resource.to_owned());
-        self.life.recorder.record(What::Wrote { client, resource, token, asked, refused });
+        self.life.recorder.record(Event::Wrote {
+            client: self.id.name(),
+            resource: resource.to_owned().into(),
+            token,
+            asked,
+            refused,
+            receiver: "".into(),
+            register: true,
+        });
     }
 
     /// The same through a session that lives, as a process does that came back and still has the token: only the token can be refused.

@@ -19,6 +19,7 @@ use leasehold_sim::run::{Outcome, run};
 use leasehold_sim::shrink::shrink;
 use leasehold_sim::trace::{MILLI, Trace, seconds};
 use leasehold_sim::world::World;
+use serde_json::json;
 
 use verdict::Verdict;
 
@@ -146,9 +147,14 @@ fn measure(args: &Args) -> ExitCode {
         let rate = tell::rate(world.events(), running);
         let violations = report.violations.len() as u64;
         if args.json {
-            measured.push(format!(
-                "{{\"checkers\":\"{what}\",\"simulated_s\":{simulated:.0},\"times_real_time\":{alone:.0},\"events_per_s\":{rate:.0},\"times_real_time_with_checkers\":{judged:.0},\"violations\":{violations}}}"
-            ));
+            measured.push(json!({
+                "checkers": what,
+                "simulated_s": simulated.round(),
+                "times_real_time": alone.round(),
+                "events_per_s": rate.round(),
+                "times_real_time_with_checkers": judged.round(),
+                "violations": violations,
+            }));
         } else {
             println!(
                 "{simulated:.0} simulated s: {alone:.0} x real time, {rate:.0} events per second; with {what} checkers {judged:.0} x; {}",
@@ -157,7 +163,7 @@ fn measure(args: &Args) -> ExitCode {
         }
     }
     if args.json {
-        println!("{{\"speed\":[{}]}}", measured.join(","));
+        println!("{}", json!({ "speed": measured }));
     }
     ExitCode::SUCCESS
 }

@@ -41,8 +41,7 @@ fn overlap(run: Run<'_>, earlier: &Window, later: &Window) -> Violation {
 }
 
 fn conflicts(run: Run<'_>, one: &Window, other: &Window) -> bool {
-    let apart = matches!((one.place.slot, other.place.slot), (Some(a), Some(b)) if a != b);
-    if one.session == other.session || one.token == other.token || apart {
+    if one.session == other.session || one.token == other.token || one.place.is_apart(other.place) {
         return false;
     }
     let leases = (run.story.lease(one.token), run.story.lease(other.token));

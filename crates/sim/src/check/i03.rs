@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use leasehold_core::{Command, Ending, Op, SessionId};
+use leasehold_core::{Ending, SessionId};
 
 use super::story::{End, Lease};
 use super::{Id, Run, Violation};
@@ -59,7 +59,7 @@ fn replaced_early(run: Run<'_>) -> Vec<Violation> {
         let log = run.story.steps[lease.step].log;
         // A new life has ended everything of the one before, by its first entry.
         others.retain(|other| run.story.steps[other.step].log == log && !is_gone(run, other, lease));
-        for other in others.iter().filter(|other| conflict(other, lease)) {
+        for other in others.iter().filter(|other| other.excludes(lease)) {
             let (token, standing) = (lease.token, other.token);
             let what = format!("token {token} was granted while token {standing} stands in its way");
             found.push(Violation::new(Id::I3, run.story.time(lease.step), what));
@@ -67,11 +67,6 @@ fn replaced_early(run: Run<'_>) -> Vec<Violation> {
         others.push(lease);
     }
     found
-}
-
-fn conflict(one: &Lease, other: &Lease) -> bool {
-    let apart = matches!((one.place.slot, other.place.slot), (Some(a), Some(b)) if a != b);
-    !(apart || one.shared && other.shared)
 }
 
 /// Whether a lease is out of the way of a grant: ended, and if its holder was not asked, known to the holder or overdue.
@@ -87,7 +82,7 @@ fn is_gone(run: Run<'_>, other: &Lease, grant: &Lease) -> bool {
 /// Whether the holder let go between the revoke and the grant. Within the entry of the grant any order is taken.
 fn acknowledged(run: Run<'_>, other: &Lease, end: &End, grant: &Lease) -> bool {
     run.story.steps[end.step..=grant.step].iter().any(|step| {
-        step.entry.commands.iter().any(|command| lets_go(command, other.session, other))
+        step.entry.commands.iter().any(|command| other.is_given_up_by(command))
             || session_is_over(step, other.session)
     })
 }
@@ -99,21 +94,11 @@ fn session_is_over(step: &super::story::Step<'_>, id: SessionId) -> bool {
         .any(|event| matches!(event, leasehold_core::Event::SessionEnded { session } if *session == id))
 }
 
-fn lets_go(command: &Command, session: SessionId, lease: &Lease) -> bool {
-    let Command::Session(command) = command else { return false };
-    command.session == session
-        && match &command.op {
-            Op::Release { token, .. } => *token == lease.token,
-            Op::Close => true,
-            _ => false,
-        }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::check::stage::{Stage, caught, name};
-    use leasehold_core::{Label, Operator, Reason, Token};
+    use leasehold_core::{Command, Label, Operator, Reason, Token};
 
     #[test]
     fn a_lease_that_no_log_knows_is_found() {

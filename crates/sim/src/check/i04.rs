@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use leasehold_core::{Command, Ending, Op};
+use leasehold_core::Ending;
 
 use super::story::Lease;
 use super::{Id, Run, Violation};
@@ -38,28 +38,18 @@ fn client(run: Run<'_>, lease: &Lease) -> Option<crate::record::ClientId> {
 }
 
 fn conflicts(run: Run<'_>, one: &Lease, other: &Lease) -> bool {
-    let apart = matches!((one.place.slot, other.place.slot), (Some(a), Some(b)) if a != b);
     let logs = run.story.steps[one.step].log == run.story.steps[other.step].log;
-    logs && one.session != other.session && !apart && !(one.shared && other.shared)
+    logs && one.session != other.session && one.excludes(other)
 }
 
-/// Whether a lease was given up by a step: by an operator who said that nobody need be waited for, or by its client. That is a release of
-/// its token, which its machine sends by itself for a lease that was cancelled too late, or the close of its session.
+/// Whether a lease was given up by a step: by an operator who said that nobody need be waited for, or by its client.
 fn gave_up(run: Run<'_>, lease: &Lease, step: usize) -> bool {
     let Some(end) = &lease.end else { return false };
     if end.at_once.is_some_and(|at_once| at_once <= step) {
         return true;
     }
-    run.story.steps[end.step..=step].iter().any(|step| {
-        step.entry.commands.iter().any(|command| {
-            let Command::Session(command) = command else { return false };
-            let gives_up = match &command.op {
-                Op::Release { token, .. } => *token == lease.token,
-                op => matches!(op, Op::Close),
-            };
-            command.session == lease.session && gives_up
-        })
-    })
+    let mut commands = run.story.steps[end.step..=step].iter().flat_map(|step| &step.entry.commands);
+    commands.any(|command| lease.is_given_up_by(command))
 }
 
 /// The true time up to which a lease that ended without its holder had to be honoured.
@@ -83,7 +73,7 @@ mod tests {
     use crate::check::stage::{Stage, caught, name};
     use crate::check::story::Story;
     use crate::record::{ClientId, Event, Fault, Machine};
-    use leasehold_core::{Due, LogTime};
+    use leasehold_core::{Command, Due, LogTime};
 
     /// The lease expires in log time as it must; true time goes its own way.
     fn expiry(true_millis: u64, log_millis: u64) -> Stage {

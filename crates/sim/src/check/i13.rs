@@ -40,7 +40,7 @@ pub fn check(run: Run<'_>) -> Vec<Violation> {
     }
     let reigns = reigns(run);
     let mut found = counted_apart(run);
-    for (log, life) in (0_u16..).map(LogId).zip(&run.record.logs) {
+    for (log, life) in run.record.lives() {
         // They begin in the order of time, and those of one node end before its next one begins.
         let reigns: Vec<&Reign<'_>> = reigns.iter().filter(|reign| reign.log == log).collect();
         if reigns.is_empty() {

@@ -11,8 +11,8 @@ use super::running::{Running, Stamp, TURN};
 use super::story::{Renewal, Session};
 use super::{Id, Run, Violation};
 use crate::record::TrueTime;
+use crate::trace::MILLI;
 
-const MILLI: u64 = 1_000_000;
 /// A leader leaves at most so much between two entries, whatever the ttls.
 const LONGEST_SILENCE_MS: u64 = 1_000;
 

@@ -7,9 +7,9 @@ use super::excuse::Span;
 use super::running::Running;
 use super::windows::windows;
 use super::{Id, Run, Violation};
-use crate::record::{LogId, TrueTime};
+use crate::record::TrueTime;
+use crate::trace::MILLI;
 
-const MILLI: u64 = 1_000_000;
 /// Stamps and the base of a clock are rounded down, and of its two clocks a leader may read either a little earlier.
 const ROUNDING: u64 = 5 * MILLI;
 
@@ -25,8 +25,7 @@ fn stalls_counted(run: Run<'_>) -> Vec<Violation> {
     let running = Running::of(run);
     let drift = u128::from(run.record.config.drift.ppm());
     let mut found = Vec::new();
-    for (number, log) in run.record.logs.iter().enumerate() {
-        let id = LogId(u16::try_from(number).expect("begin_log counted them"));
+    for (id, log) in run.record.lives() {
         let at = |index| log.entry(index)?.entry.as_ref().map(|entry| entry.at.get());
         for pair in running.stamps(id, 0, u64::MAX).windows(2) {
             let (one, two) = (&pair[0], &pair[1]);

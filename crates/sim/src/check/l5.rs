@@ -6,8 +6,7 @@ use leasehold_core::SessionId;
 
 use super::{Id, Run, Violation};
 use crate::record::{Asked, ClientId, Event, Told, TrueTime};
-
-const MILLI: u64 = 1_000_000;
+use crate::trace::MILLI;
 
 /// Looks for commands and reads without an answer.
 pub fn check(run: Run<'_>) -> Vec<Violation> {

@@ -47,8 +47,8 @@ fn behind(
     stopped: &BTreeMap<NodeId, Stopped>,
 ) -> Vec<Violation> {
     let end = run.record.end();
-    let log = LogId(u16::try_from(run.record.logs.len() - 1).expect("begin_log counted them"));
-    let entries = &run.record.logs[usize::from(log.0)].entries;
+    let Some((log, life)) = run.record.lives().next_back() else { return Vec::new() };
+    let entries = &life.entries;
     // Whatever was committed so long ago has reached everybody.
     let long_ago = entries.partition_point(|entry| end.since(entry.applied) > run.record.bounds.recovery);
     let Some(wanted) = long_ago.checked_sub(1).map(|last| entries[last].index) else { return Vec::new() };

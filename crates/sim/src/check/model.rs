@@ -3,13 +3,14 @@
 //! The naive table is the one that the core's own properties use: the rules written down a second time, without indexes.
 
 use std::collections::{HashMap, HashSet};
+use std::mem::{Discriminant, discriminant};
 
 use leasehold_core::{Answer, Event as TableEvent, Item, Refusal, Reply, SessionId, WaitEnding};
 use leasehold_oracle::Naive;
 
 use super::story::inherited;
 use super::{Id, Run, Violation};
-use crate::record::{Event, LogId, Replied, RequestKey, TrueTime};
+use crate::record::{Event, Replied, RequestKey, TrueTime};
 
 /// Compares every reply and item that reached a client with the replay by a fresh table.
 pub fn check_replies(run: Run<'_>) -> Vec<Violation> {
@@ -51,20 +52,8 @@ pub fn check_replies(run: Run<'_>) -> Vec<Violation> {
     found
 }
 
-/// How waits ended for callers of plain sessions that were kept waiting.
-struct Waits(HashSet<(SessionId, u64, Option<Rank>)>);
-
-/// [`WaitEnding`] as a number, so that it can stand in a set.
-type Rank = u8;
-
-fn rank(why: WaitEnding) -> Rank {
-    match why {
-        WaitEnding::TimedOut => 0,
-        WaitEnding::OfferEnded => 1,
-        WaitEnding::KindChanged => 2,
-        WaitEnding::Cancelled => 3,
-    }
-}
+/// How waits ended for callers of plain sessions that were kept waiting: granted, or for a reason.
+struct Waits(HashSet<(SessionId, u64, Option<Discriminant<WaitEnding>>)>);
 
 impl Waits {
     fn of(run: Run<'_>) -> Self {
@@ -76,14 +65,18 @@ impl Waits {
                         waits.insert((*session, command.get(), None));
                     }
                     TableEvent::WaitEnded { session, command, why } => {
-                        waits.insert((*session, command.get(), Some(rank(*why))));
+                        waits.insert((*session, command.get(), Some(discriminant(why))));
                     }
                     _ => {}
                 }
             }
             for (command, _, answer) in step.answers() {
                 if let (leasehold_core::Op::Cancel { acquire }, Answer::Cancelled) = (&command.op, answer) {
-                    waits.insert((command.session, acquire.get(), Some(rank(WaitEnding::Cancelled))));
+                    waits.insert((
+                        command.session,
+                        acquire.get(),
+                        Some(discriminant(&WaitEnding::Cancelled)),
+                    ));
                 }
             }
         }
@@ -94,7 +87,7 @@ impl Waits {
         let RequestKey::Plain(session, _) = replied.key else { return false };
         let wait = match &replied.reply {
             Reply::Plain { number, answer: Answer::Granted(_), .. } => (session, number.get(), None),
-            Reply::PlainWaitEnded { number, why } => (session, number.get(), Some(rank(*why))),
+            Reply::PlainWaitEnded { number, why } => (session, number.get(), Some(discriminant(why))),
             _ => return false,
         };
         self.0.contains(&wait)
@@ -135,8 +128,7 @@ pub fn is_over(run: Run<'_>, id: SessionId, moment: TrueTime) -> bool {
 pub fn check_naive(run: Run<'_>) -> Vec<Violation> {
     let mut found = Vec::new();
     let mut steps = run.story.steps.iter().peekable();
-    for log in 0..run.record.logs.len() {
-        let log = LogId(u16::try_from(log).expect("begin_log counted them"));
+    for (log, _) in run.record.lives() {
         let mut naive = Naive::new(run.record.config.clone());
         for committed in inherited(run.record, log) {
             if let Some(entry) = &committed.entry {

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::Run;
 use crate::record::{Event, LogId, NodeId, TrueTime};
+use crate::trace::MILLI;
 
-const MILLI: u64 = 1_000_000;
 /// A leader's loop wakes at least so often: 20 ms by a clock within the bound, and the time to wake.
 pub const TURN: u64 = 22 * MILLI;
 /// A handover is given up after two seconds of the leader's clock. Nothing is proposed meanwhile.
@@ -83,8 +83,7 @@ impl Running {
                 _ => {}
             }
         }
-        for (number, log) in run.record.logs.iter().enumerate() {
-            let id = LogId(u16::try_from(number).expect("begin_log counted them"));
+        for (id, log) in run.record.lives() {
             let mut stamps: Vec<Stamp> = Vec::new();
             for entry in log.entries.iter().filter(|entry| entry.entry.is_some()) {
                 let (index, term, applied) = (entry.index, entry.term, entry.applied);

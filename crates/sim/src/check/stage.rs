@@ -14,8 +14,8 @@ use crate::record::{
     Asked, Bounds, ClientId, Event, LogId, NodeId, Place, Record, RequestKey, ResourceId, Told, TrueTime,
     VoterSet, hash,
 };
+pub(crate) use crate::trace::MILLI;
 
-pub(crate) const MILLI: u64 = 1_000_000;
 pub(crate) const TTL: u64 = 1_000;
 pub(crate) const USABLE: u64 = 900;
 pub(crate) const NODES: [NodeId; 3] = [NodeId(1), NodeId(2), NodeId(3)];

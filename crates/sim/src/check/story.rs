@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use leasehold_core::gap::{GapNote, GapView};
 use leasehold_core::{
-    Answer, Applied, Command, Ending, Entry, Event as TableEvent, ItemKind, LeaseTable, LogTime, Millis,
+    Answer, Applied, Command, Ending, Entry, Event as TableEvent, ItemKind, LeaseTable, LogTime, Millis, Op,
     Operator, Policies, Reply, SessionCommand, SessionId, Token,
 };
 
@@ -83,6 +83,24 @@ pub struct Lease {
     pub end: Option<End>,
 }
 
+impl Lease {
+    /// Whether no two holders may have both: not in two slots, nor if both share.
+    pub fn excludes(&self, other: &Self) -> bool {
+        !(self.place.is_apart(other.place) || self.shared && other.shared)
+    }
+
+    /// Whether a command of its client gives it up: a release of its token, which its machine sends by itself for a lease that was cancelled
+    /// too late, or the close of its session.
+    pub fn is_given_up_by(&self, command: &Command) -> bool {
+        let Command::Session(command) = command else { return false };
+        let gives_up = match &command.op {
+            Op::Release { token, .. } => *token == self.token,
+            op => matches!(op, Op::Close),
+        };
+        command.session == self.session && gives_up
+    }
+}
+
 /// The end of a lease.
 #[derive(Debug, Clone)]
 pub struct End {
@@ -108,7 +126,7 @@ pub struct Renewal {
 }
 
 /// One session.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Session {
     /// Of which log.
     pub log: LogId,
@@ -177,8 +195,8 @@ impl<'r> Story<'r> {
             twice: epochs_given_twice(record),
         };
         let asked = Points::of(record);
-        for log in 0..record.logs.len() {
-            story.replay(LogId(u16::try_from(log).expect("begin_log counted them")), &asked);
+        for (log, _) in record.lives() {
+            story.replay(log, &asked);
         }
         story.hear();
         story
@@ -306,17 +324,7 @@ impl<'r> Story<'r> {
             (Command::Open(open), Reply::Opened(opened)) if !opened.repeated => {
                 let renewals = vec![Renewal { number: 0, step, sent: None, heard: None }];
                 let (ttl, policies) = (open.ttl, open.policies);
-                let session = Session {
-                    log,
-                    ttl,
-                    usable_ms: None,
-                    policies,
-                    client: None,
-                    renewals,
-                    over: None,
-                    client_over: None,
-                    died: None,
-                };
+                let session = Session { log, ttl, policies, renewals, ..Session::default() };
                 if !self.is_second_of_its_name(opened.session.get(), applied) {
                     self.sessions.insert(opened.session, session);
                 }

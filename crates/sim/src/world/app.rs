@@ -31,6 +31,17 @@ pub(crate) enum Kind {
     Slots(u32),
 }
 
+impl Kind {
+    /// How it is asked for.
+    pub(super) fn mode(self, random: &mut Random) -> Mode {
+        match self {
+            Self::Slots(of) => Mode::Slot { of },
+            Self::Whole { shared: true } if random.one_in(2) => Mode::Shared,
+            Self::Whole { .. } => Mode::Exclusive,
+        }
+    }
+}
+
 impl Names {
     pub(crate) fn new(plan: &Plan) -> Self {
         let whole =
@@ -79,6 +90,7 @@ impl Held {
 }
 
 /// The application's own state.
+#[derive(Default)]
 pub(super) struct App {
     pub(super) act_at: u64,
     pub(super) held: Vec<Held>,
@@ -97,24 +109,10 @@ pub(super) struct App {
 }
 
 impl App {
-    pub(super) const fn new(act_at: u64) -> Self {
-        Self {
-            act_at,
-            held: Vec::new(),
-            waits: Vec::new(),
-            offers: Vec::new(),
-            past: Vec::new(),
-            leaves: false,
-            in_flight: 0,
-            numbers: None,
-            unsent_reads: Vec::new(),
-            sent_reads: Vec::new(),
-            read_since: None,
-        }
+    pub(super) fn new(act_at: u64) -> Self {
+        Self { act_at, ..Self::default() }
     }
-}
 
-impl App {
     /// Whether it waits for a lease.
     pub(super) const fn is_waiting(&self) -> bool {
         !self.waits.is_empty()
@@ -182,19 +180,11 @@ impl World {
     }
 
     fn app_opens(&mut self, client: usize) {
-        let (plan_ttl, drift) = (self.plan.ttl, self.plan.drift_ppm);
-        let in_flight = self.plan.in_flight / MILLI;
+        let (least, most) = self.plan.ttl;
         let random = &mut self.clients[client].random;
-        let ttl = random.between(plan_ttl.0, plan_ttl.1);
-        let ask = Ask {
-            in_flight: (in_flight > 0).then_some(Millis::new(in_flight)),
-            drift: Drift::from_ppm(drift).expect("plans have possible bounds"),
-            round_trip: Some(Millis::new(20)),
-            max_ttl: Millis::new(self.plan.max_ttl),
-            ..Ask::for_ttl(Millis::new(ttl))
-        };
-        let numbers = Numbers::check(ask).expect("plans have numbers that fit");
+        let ttl = random.between(least, most);
         let policies = draw_policies(random, ttl);
+        let numbers = self.numbers(ttl);
         let label = Label::new(&format!("c{client}")).expect("a good label");
         let nonce = self.draw_nonce(client);
         let own = &mut self.clients[client];
@@ -206,6 +196,19 @@ impl World {
         }
         own.machine = Some(machine);
         own.closing_since = None;
+    }
+
+    /// The numbers of a session with this ttl.
+    pub(super) fn numbers(&self, ttl: u64) -> Numbers {
+        let in_flight = self.plan.in_flight / MILLI;
+        let ask = Ask {
+            in_flight: (in_flight > 0).then_some(Millis::new(in_flight)),
+            drift: Drift::from_ppm(self.plan.drift_ppm).expect("plans have possible bounds"),
+            round_trip: Some(Millis::new(20)),
+            max_ttl: Millis::new(self.plan.max_ttl),
+            ..Ask::for_ttl(Millis::new(ttl))
+        };
+        Numbers::check(ask).expect("plans have numbers that fit")
     }
 
     /// Submits a command, and notes what was asked.
@@ -226,11 +229,7 @@ impl World {
         let mut requests: Vec<Request> = Vec::new();
         for _ in 0..count {
             let (resource, kind) = random.pick(&self.names.names).clone();
-            let mode = match kind {
-                Kind::Slots(of) => Mode::Slot { of },
-                Kind::Whole { shared: true } if random.one_in(2) => Mode::Shared,
-                Kind::Whole { .. } => Mode::Exclusive,
-            };
+            let mode = kind.mode(random);
             if requests.iter().all(|known| known.resource != resource) {
                 requests.push(Request { resource, mode });
             }
@@ -337,9 +336,7 @@ impl World {
         } else if own.random.one_in(2) {
             Op::SetValue { resource, token, value }
         } else {
-            let key = RegisterKey::new("k").expect("a good key");
-            let with_lease = own.random.one_in(2);
-            Op::WriteRegister { resource, token, key, value: Some(value), with_lease }
+            register(resource, token, value, own.random.one_in(2))
         };
         self.app_submits(client, op, Asked::Other);
     }
@@ -381,10 +378,7 @@ impl World {
             0 => Op::Release { resource, token, drained: false },
             3 => Op::SetDraining { resource, token, in_flight: 1, within: Millis::new(1_000) },
             1 => Op::SetValue { resource, token, value },
-            _ => {
-                let key = RegisterKey::new("k").expect("a good key");
-                Op::WriteRegister { resource, token, key, value: Some(value), with_lease: false }
-            }
+            _ => register(resource, token, value, false),
         };
         self.app_submits(client, op, Asked::Other);
     }
@@ -401,8 +395,7 @@ impl World {
         let op = if own.random.one_in(2) {
             Op::Release { resource, token, drained: false }
         } else {
-            let key = RegisterKey::new("k").expect("a good key");
-            Op::WriteRegister { resource, token, key, value: Some(Value::default()), with_lease: false }
+            register(resource, token, Value::default(), false)
         };
         self.app_submits(client, op, Asked::Other);
     }
@@ -456,6 +449,11 @@ impl World {
             _ => app.unsent_reads.push((read, query)),
         }
     }
+}
+
+fn register(resource: ResourceName, token: Token, value: Value, with_lease: bool) -> Op {
+    let key = RegisterKey::new("k").expect("a good key");
+    Op::WriteRegister { resource, token, key, value: Some(value), with_lease }
 }
 
 /// What is shown with a lease: nothing, or more than a block of the log.

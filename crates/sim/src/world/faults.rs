@@ -10,49 +10,21 @@ use crate::plan::Fault;
 use crate::record::{ClientId, Fault as What, Machine};
 use crate::trace::{MILLI, SECOND};
 
-/// How a fault ends.
+/// How a fault ends: `Lives` is the end of a process's life, and `Noted` of what was noted as begun.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Undo {
-    Cut {
-        from: usize,
-        to: usize,
-    },
-    ClientCut {
-        client: usize,
-        at: usize,
-    },
-    Slow {
-        at: usize,
-    },
-    Stuck {
-        at: usize,
-    },
-    Full {
-        at: usize,
-    },
-    PausedNode {
-        at: usize,
-    },
-    PausedClient {
-        client: usize,
-    },
-    SleptNode {
-        at: usize,
-    },
-    SleptClient {
-        client: usize,
-    },
+    Cut { from: usize, to: usize },
+    ClientCut { client: usize, at: usize },
+    Slow { at: usize },
+    Stuck { at: usize },
+    Full { at: usize },
+    PausedNode { at: usize },
+    PausedClient { client: usize },
+    SleptNode { at: usize },
+    SleptClient { client: usize },
     Rates,
-    /// The life of a process is over.
-    Lives {
-        at: usize,
-        life: u32,
-    },
-    /// What was noted as begun is noted as over.
-    Noted {
-        machine: Machine,
-        what: What,
-    },
+    Lives { at: usize, life: u32 },
+    Noted { machine: Machine, what: What },
 }
 
 /// Who does not reach whom.
@@ -214,12 +186,14 @@ impl World {
 
     /// A node that runs: often the leader.
     fn some_node(&mut self) -> Option<usize> {
-        let running = self.running();
-        if running.is_empty() {
-            return None;
-        }
-        let any = *self.chance.pick(&running);
+        let any = self.some_running()?;
         Some(self.leader().filter(|_| self.chance.one_in(2)).unwrap_or(any))
+    }
+
+    /// Any node that runs.
+    pub(super) fn some_running(&mut self) -> Option<usize> {
+        let running = self.running();
+        (!running.is_empty()).then(|| *self.chance.pick(&running))
     }
 
     fn some_client(&mut self) -> usize {
@@ -413,24 +387,14 @@ impl World {
             // A node whose clocks stand still or disagree counts less: nobody loses anything.
             self.note_for(self.node_machine(at), What::Clock, true, length);
             self.note_for(self.node_machine(at), What::Paused, true, length);
-            let (now, own) = (self.now, &mut self.processes[at]);
-            if freezes {
-                own.clock.freeze(now);
-            } else {
-                own.clock.suspend(now);
-            }
+            self.processes[at].clock.stop(self.now, freezes);
             self.pause_node(at, true);
             return self.undo_after(length, Undo::SleptNode { at });
         }
         let client = self.some_holder();
         self.note_for(client_machine(client), What::Clock, !freezes, length);
         self.note_for(client_machine(client), What::Paused, true, length);
-        let (now, own) = (self.now, &mut self.clients[client]);
-        if freezes {
-            own.clock.freeze(now);
-        } else {
-            own.clock.suspend(now);
-        }
+        self.clients[client].clock.stop(self.now, freezes);
         self.pause_client(client, true);
         self.note_beliefs(client);
         self.undo_after(length, Undo::SleptClient { client });
@@ -442,7 +406,17 @@ impl World {
         // No clock is slower than half of true time, which is how far excuses reach.
         let most = u64::from(WORST_PPM / self.plan.drift_ppm).clamp(2, 20);
         let factor = if beyond { i64::try_from(self.chance.between(2, most)).expect("small") } else { 1 };
-        let mut random = self.chance.fork(5);
+        self.draw_rates(5, factor);
+        if beyond {
+            let length = self.some_length();
+            self.note_for(Machine::World, What::Clock, false, length);
+            self.undo_after(length, Undo::Rates);
+        }
+    }
+
+    /// Draws the rates of all clocks anew, so many times as wrong as they may be.
+    fn draw_rates(&mut self, part: u64, factor: i64) {
+        let mut random = self.chance.fork(part);
         for at in 0..self.processes.len() {
             let (boot, raw) = self.draw_errors(&mut random, true);
             self.processes[at].clock.set_errors(self.now, boot * factor, raw * factor);
@@ -451,11 +425,6 @@ impl World {
             let (boot, raw) = self.draw_errors(&mut random, false);
             self.clients[client].clock.set_errors(self.now, boot * factor, raw * factor);
             self.note_beliefs(client);
-        }
-        if beyond {
-            let length = self.some_length();
-            self.note_for(Machine::World, What::Clock, false, length);
-            self.undo_after(length, Undo::Rates);
         }
     }
 

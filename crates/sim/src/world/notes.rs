@@ -16,114 +16,75 @@ use crate::record::{
 };
 use crate::trace::{MILLI, SECOND, fault};
 
-/// What a run came to, in numbers.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Totals {
-    /// Turns of nodes.
-    pub turns: u64,
-    /// Turns of clients.
-    pub client_turns: u64,
-    /// Commands submitted by applications.
-    pub operations: u64,
-    /// Renewals sent.
-    pub renewals_sent: u64,
-    /// Reads answered.
-    pub reads: u64,
-    /// Leases that applications were given.
-    pub grants: u64,
-    /// Writes that reached receivers.
-    pub writes: u64,
-    /// Writes that a fence refused.
-    pub fenced_off: u64,
-    /// Guards that were refused.
-    pub guards_refused: u64,
-    /// Entries committed.
-    pub entries: u64,
-    /// Leaderships.
-    pub elections: u64,
-    /// Leases that ended because nobody renewed them.
-    pub expiries: u64,
-    /// Sessions that the service ended.
-    pub sessions_lost: u64,
-    /// Restores from a backup.
-    pub restores: u64,
-    /// Starts of nodes.
-    pub starts: u64,
-    /// Snapshots saved.
-    pub snapshots: u64,
-    /// Snapshots installed from others.
-    pub installs: u64,
-    /// Changes of the members.
-    pub member_changes: u64,
-    /// Times that a disk had no space.
-    pub short_of_space: u64,
-    /// Deaths of clients.
-    pub client_crashes: u64,
-    /// Faults that were made.
-    pub faults: u64,
-    /// Nodes whose files were put back to an earlier copy.
-    pub rolled_back: u64,
-    /// Nodes that raft stopped with a panic, because others had been rolled back.
-    pub panics: u64,
+macro_rules! totals {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// What a run came to, in numbers.
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+        pub struct Totals {
+            $($(#[$doc])* pub $name: u64,)*
+        }
+
+        impl Totals {
+            /// Name and number of everything.
+            pub fn all(&self) -> Vec<(&'static str, u64)> {
+                vec![$((stringify!($name), self.$name),)*]
+            }
+
+            /// Adds another run's.
+            pub fn add(&mut self, other: &Self) {
+                $(self.$name += other.$name;)*
+            }
+        }
+    };
 }
 
-impl Totals {
-    /// Name and number of everything.
-    pub const fn all(&self) -> [(&'static str, u64); 23] {
-        [
-            ("turns", self.turns),
-            ("client_turns", self.client_turns),
-            ("operations", self.operations),
-            ("renewals_sent", self.renewals_sent),
-            ("reads", self.reads),
-            ("grants", self.grants),
-            ("writes", self.writes),
-            ("fenced_off", self.fenced_off),
-            ("guards_refused", self.guards_refused),
-            ("entries", self.entries),
-            ("elections", self.elections),
-            ("expiries", self.expiries),
-            ("sessions_lost", self.sessions_lost),
-            ("restores", self.restores),
-            ("starts", self.starts),
-            ("snapshots", self.snapshots),
-            ("installs", self.installs),
-            ("member_changes", self.member_changes),
-            ("short_of_space", self.short_of_space),
-            ("client_crashes", self.client_crashes),
-            ("faults", self.faults),
-            ("rolled_back", self.rolled_back),
-            ("panics", self.panics),
-        ]
-    }
-
-    /// Adds another run's.
-    pub fn add(&mut self, other: &Self) {
-        let sum = |mine: &mut u64, theirs: u64| *mine += theirs;
-        sum(&mut self.turns, other.turns);
-        sum(&mut self.client_turns, other.client_turns);
-        sum(&mut self.operations, other.operations);
-        sum(&mut self.renewals_sent, other.renewals_sent);
-        sum(&mut self.reads, other.reads);
-        sum(&mut self.grants, other.grants);
-        sum(&mut self.writes, other.writes);
-        sum(&mut self.fenced_off, other.fenced_off);
-        sum(&mut self.guards_refused, other.guards_refused);
-        sum(&mut self.entries, other.entries);
-        sum(&mut self.elections, other.elections);
-        sum(&mut self.expiries, other.expiries);
-        sum(&mut self.sessions_lost, other.sessions_lost);
-        sum(&mut self.restores, other.restores);
-        sum(&mut self.starts, other.starts);
-        sum(&mut self.snapshots, other.snapshots);
-        sum(&mut self.installs, other.installs);
-        sum(&mut self.member_changes, other.member_changes);
-        sum(&mut self.short_of_space, other.short_of_space);
-        sum(&mut self.client_crashes, other.client_crashes);
-        sum(&mut self.faults, other.faults);
-        sum(&mut self.rolled_back, other.rolled_back);
-        sum(&mut self.panics, other.panics);
-    }
+totals! {
+    /// Turns of nodes.
+    turns,
+    /// Turns of clients.
+    client_turns,
+    /// Commands submitted by applications.
+    operations,
+    /// Renewals sent.
+    renewals_sent,
+    /// Reads answered.
+    reads,
+    /// Leases that applications were given.
+    grants,
+    /// Writes that reached receivers.
+    writes,
+    /// Writes that a fence refused.
+    fenced_off,
+    /// Guards that were refused.
+    guards_refused,
+    /// Entries committed.
+    entries,
+    /// Leaderships.
+    elections,
+    /// Leases that ended because nobody renewed them.
+    expiries,
+    /// Sessions that the service ended.
+    sessions_lost,
+    /// Restores from a backup.
+    restores,
+    /// Starts of nodes.
+    starts,
+    /// Snapshots saved.
+    snapshots,
+    /// Snapshots installed from others.
+    installs,
+    /// Changes of the members.
+    member_changes,
+    /// Times that a disk had no space.
+    short_of_space,
+    /// Deaths of clients.
+    client_crashes,
+    /// Faults that were made.
+    faults,
+    /// Nodes whose files were put back to an earlier copy.
+    rolled_back,
+    /// Nodes that raft stopped with a panic, because others had been rolled back.
+    panics,
 }
 
 /// The record, and what the world itself finds wrong.

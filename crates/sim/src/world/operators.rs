@@ -104,9 +104,7 @@ impl World {
     pub(super) fn call_answered(&mut self, at: usize, id: RequestId, response: Response) {
         self.trace.say(self.now, || format!("operator hears from n{}: {response:?}", at + 1));
         let Some(call) = self.operators.calls.remove(&id) else { return };
-        if self.operators.changing == Some(id) {
-            self.operators.changing = None;
-        }
+        self.operators.changing.take_if(|changing| *changing == id);
         let now = TrueTime(self.now);
         match (call.key, response) {
             (Some(key), Response::Reply(reply)) => self.notes.record.replied(now, key, reply),
@@ -120,9 +118,7 @@ impl World {
 
     pub(super) fn call_times_out(&mut self, id: RequestId) {
         let Some(Call { at, life, .. }) = self.operators.calls.remove(&id) else { return };
-        if self.operators.changing == Some(id) {
-            self.operators.changing = None;
-        }
+        self.operators.changing.take_if(|changing| *changing == id);
         if self.processes[at].life == life {
             let soon = self.soon();
             self.processes[at].push(Input::Abandoned { connection: CALLS, id }, soon);
@@ -134,9 +130,7 @@ impl World {
             self.operators.calls.iter().filter(|(_, call)| call.at == at).map(|(id, _)| *id).collect();
         for id in dead {
             self.operators.calls.remove(&id);
-            if self.operators.changing == Some(id) {
-                self.operators.changing = None;
-            }
+            self.operators.changing.take_if(|changing| *changing == id);
         }
     }
 
@@ -245,11 +239,7 @@ impl World {
 
     /// One more node is stopped and started with the next release; now and then one with the one before, while that may be.
     pub(super) fn upgrade(&mut self) {
-        let used: Vec<usize> = self.running();
-        if used.is_empty() {
-            return;
-        }
-        let at = *self.chance.pick(&used);
+        let Some(at) = self.some_running() else { return };
         let raised = self.processes.iter().any(|own| own.membership.version > OLD_VERSION);
         let back = !raised && self.chance.one_in(6);
         let own = &mut self.processes[at];
@@ -275,11 +265,7 @@ impl World {
     }
 
     pub(super) fn transfer(&mut self) {
-        let running = self.running();
-        if running.is_empty() {
-            return;
-        }
-        let (at, to) = (*self.chance.pick(&running), *self.chance.pick(&running));
+        let (Some(at), Some(to)) = (self.some_running(), self.some_running()) else { return };
         let to = self.chance.one_in(2).then(|| self.processes[to].member.name.clone());
         self.note_handover();
         self.call(at, Request::Cluster(ClusterCommand::Transfer { to }));
@@ -341,12 +327,9 @@ impl World {
         if !self.plan.faults.has(crate::plan::Fault::Restore) || !self.chance.one_in(10) {
             return;
         }
-        let running = self.running();
-        if running.is_empty() {
-            return;
+        if let Some(at) = self.some_running() {
+            self.back_up(at);
         }
-        let at = *self.chance.pick(&running);
-        self.back_up(at);
     }
 
     pub(super) fn back_up(&mut self, at: usize) {

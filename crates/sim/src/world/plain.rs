@@ -4,15 +4,15 @@
 use std::time::Duration;
 
 use leasehold_core::holder::Reading;
-use leasehold_core::numbers::{Ask, Numbers};
+use leasehold_core::numbers::Numbers;
 use leasehold_core::protocol::{Failure, Plain as Call, Request as Asking, RequestId, Response};
 use leasehold_core::{
-    Acquire, Answer, Drift, Grant, Label, Millis, Mode, Nonce, Op, Open, Policies, Refusal, Reply, Request,
-    ResourceName, SessionId, SessionKind, Token, Value,
+    Acquire, Answer, Grant, Label, Nonce, Op, Open, Policies, Refusal, Reply, Request, ResourceName,
+    SessionId, SessionKind, Token, Value,
 };
 use leasehold_node::{CALLS, Input};
 
-use super::app::{Held, Kind};
+use super::app::Held;
 use super::clients::client_number;
 use super::{Event, Phase, World};
 use crate::plan::Fault;
@@ -158,8 +158,8 @@ impl World {
 
     fn plain_opens(&mut self, client: usize) {
         let reading = self.clients[client].clock.read(self.now);
-        let (ttl, drift) = (self.plan.ttl.1, self.plan.drift_ppm);
-        let in_flight = self.plan.in_flight / MILLI;
+        let ttl = self.plan.ttl.1;
+        let numbers = self.numbers(ttl);
         let own = &mut self.plain[client];
         // A nonce that is old by now would give a session that is over.
         if own.nonce.is_none_or(|(_, sent, _)| self.now - sent > ttl * MILLI / 2) {
@@ -168,25 +168,14 @@ impl World {
             nonce[8..].copy_from_slice(&own.random.bits().to_le_bytes());
             own.nonce = Some((Nonce(nonce), self.now, reading));
         }
-        let ask = Ask {
-            in_flight: (in_flight > 0).then_some(Millis::new(in_flight)),
-            drift: Drift::from_ppm(drift).expect("plans have possible bounds"),
-            round_trip: Some(Millis::new(20)),
-            max_ttl: Millis::new(self.plan.max_ttl),
-            ..Ask::for_ttl(Millis::new(ttl))
-        };
-        own.numbers = Some(Numbers::check(ask).expect("plans have numbers that fit"));
+        own.numbers = Some(numbers);
         self.plain_asks(client, What::Open, None);
     }
 
     fn plain_acquires(&mut self, client: usize) {
         let random = &mut self.plain[client].random;
         let (resource, kind) = random.pick(&self.names.names).clone();
-        let mode = match kind {
-            Kind::Slots(of) => Mode::Slot { of },
-            Kind::Whole { shared: true } if random.one_in(2) => Mode::Shared,
-            Kind::Whole { .. } => Mode::Exclusive,
-        };
+        let mode = kind.mode(random);
         // Known from now on, so that whoever is granted it is known too.
         self.notes.record.resource(&resource);
         let acquire =

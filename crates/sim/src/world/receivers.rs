@@ -6,7 +6,6 @@ use std::time::Duration;
 use leasehold_core::holder::Strictness;
 use leasehold_core::{SessionId, Token};
 
-use super::app::Names;
 use super::{Event, World};
 use crate::check::sometimes::Situation;
 use crate::plan::Fault;
@@ -25,15 +24,12 @@ pub(super) struct Write {
 }
 
 /// The greatest token that each fenced receiver has seen.
+#[derive(Default)]
 pub(super) struct Receivers {
     fences: BTreeMap<Place, Token>,
 }
 
 impl Receivers {
-    pub(super) const fn new(_names: &Names) -> Self {
-        Self { fences: BTreeMap::new() }
-    }
-
     /// Whether a token is taken; it is the least from then on.
     fn takes(&mut self, place: Place, token: Token) -> bool {
         let fence = self.fences.entry(place).or_insert(token);

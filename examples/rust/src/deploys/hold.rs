@@ -20,10 +20,10 @@ const LOOK: Duration = Duration::from_millis(50);
 pub struct Words {
     /// Where the leases live
     #[arg(long)]
-    store: String,
+    pub(crate) store: String,
     /// What is held
     #[arg(long)]
-    name: String,
+    pub(crate) name: String,
     /// What the holder is called
     #[arg(long)]
     label: String,
@@ -49,7 +49,7 @@ pub struct NaiveWords {
 }
 
 impl Words {
-    fn options(&self) -> SessionOptions {
+    pub(crate) fn options(&self) -> SessionOptions {
         SessionOptions::new().ttl(Duration::from_millis(self.ttl_ms)).label(&self.label)
     }
 }

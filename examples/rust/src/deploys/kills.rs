@@ -27,7 +27,7 @@ pub struct Kill {
 /// When a process does not do what it is asked to at all.
 pub fn run(plan: &Plan, service: &Service, number: u32, progress: &Progress) -> Result<Kill> {
     let start = |who: &str| {
-        let mut command = Command::new(&plan.itself);
+        let mut command = Command::new(&plan.programs.itself);
         command.args(["hold", "--store", &service.url(), "--name", &format!("kills/{number}")]);
         command.args(["--label", who, "--ttl-ms", &plan.ttl.as_millis().to_string()]);
         Process::start(&mut command)

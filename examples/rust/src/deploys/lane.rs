@@ -129,9 +129,9 @@ impl Lane<'_> {
     fn start(&mut self) -> Result<()> {
         let label = format!("replica-{}", self.gone.len() + self.running.len());
         let mut command = match self.kind {
-            Kind::Warm => Command::new(&self.plan.replica),
+            Kind::Warm => Command::new(&self.plan.programs.replica),
             Kind::Naive => {
-                let mut command = Command::new(&self.plan.itself);
+                let mut command = Command::new(&self.plan.programs.itself);
                 command.args(["naive", "--ttl-ms", &self.plan.ttl.as_millis().to_string()]);
                 command
             }

@@ -154,12 +154,16 @@ impl fmt::Display for Report {
         ];
         table(f, &[&heads.map(str::to_owned), &cells])?;
         writeln!(f)?;
-        let complaints = self.complaints();
-        for complaint in &complaints {
-            writeln!(f, "not good: {complaint}")?;
-        }
-        write!(f, "verdict: {}", if complaints.is_empty() { "good" } else { "not good" })
+        verdict(f, &self.complaints())
     }
+}
+
+/// What is not as it must be, and what it all comes to.
+pub(crate) fn verdict(f: &mut fmt::Formatter<'_>, complaints: &[String]) -> fmt::Result {
+    for complaint in complaints {
+        writeln!(f, "not good: {complaint}")?;
+    }
+    write!(f, "verdict: {}", if complaints.is_empty() { "good" } else { "not good" })
 }
 
 fn row(name: &str, lane: &LaneReport) -> [String; 10] {
@@ -209,7 +213,7 @@ fn middle(sorted: &[Duration]) -> Duration {
     sorted.get(sorted.len() / 2).copied().unwrap_or_default()
 }
 
-fn millis(length: Duration) -> f64 {
+pub(crate) fn millis(length: Duration) -> f64 {
     length.as_secs_f64() * 1000.0
 }
 
@@ -224,11 +228,12 @@ fn length(length: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::deploys::Programs;
 
     const MS: Duration = Duration::from_millis(1);
 
     fn good() -> Report {
-        let plan = Plan::full("a".into(), "b".into(), "c".into());
+        let plan = Plan::full(Programs::default());
         let deploy = Deploy { handovers: vec![MS * 2; 3] };
         let deploys = LaneReport { deploys: vec![deploy; 50], items: 100, ..LaneReport::default() };
         let kill = Kill { killed_after: MS, leads_after: Duration::from_millis(10_050) };

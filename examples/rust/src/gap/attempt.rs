@@ -3,26 +3,16 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use leasehold::{ConnectOptions, SessionOptions, Store};
+use leasehold::{ConnectOptions, Store};
 use tokio::time::sleep;
 
-use crate::deploys::tell;
+use crate::deploys::{hold, tell};
 
 /// Who asks, and for what.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Words {
-    /// Where the leases live
-    #[arg(long)]
-    store: String,
-    /// What is asked for
-    #[arg(long)]
-    name: String,
-    /// What the replica is called
-    #[arg(long)]
-    label: String,
-    /// The ttl
-    #[arg(long)]
-    ttl_ms: u64,
+pub struct AttemptWords {
+    #[command(flatten)]
+    hold: hold::Words,
     /// How long it takes to be ready, after it has won
     #[arg(long)]
     warm_up_ms: u64,
@@ -32,12 +22,11 @@ pub struct Words {
 ///
 /// # Errors
 /// When the store cannot be reached.
-pub async fn attempt(words: &Words) -> Result<()> {
-    let store = Store::connect_with(&words.store, ConnectOptions::new().only_listed()).await?;
-    let options = SessionOptions::new().ttl(Duration::from_millis(words.ttl_ms)).label(&words.label);
-    let session = store.session_with(&options).await?;
+pub async fn attempt(words: &AttemptWords) -> Result<()> {
+    let store = Store::connect_with(&words.hold.store, ConnectOptions::new().only_listed()).await?;
+    let session = store.session_with(&words.hold.options()).await?;
     tell("asks");
-    let Ok(lease) = session.acquire(&words.name).await else {
+    let Ok(lease) = session.acquire(&words.hold.name).await else {
         tell("refused");
         session.close().await?;
         store.close().await;

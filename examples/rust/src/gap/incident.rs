@@ -16,7 +16,7 @@ use crate::deploys::service::Service;
 /// What is led.
 pub const NAME: &str = "orders";
 /// So many requests are lost.
-const LOST: u32 = 2;
+pub const LOST: u32 = 2;
 /// How long a replica waits for an answer before it is ended and started again.
 const GIVE_UP: Duration = Duration::from_millis(300);
 /// How long after a refusal it is started again.
@@ -70,7 +70,7 @@ pub fn run(plan: &Plan, service: &Service) -> Result<Incident> {
     let proxy = Proxy::start(address, NAME, LOST)?;
     let ttl_ms = plan.ttl.as_millis().to_string();
     let part = |part: &str, label: &str, store: &str| {
-        let mut command = Command::new(&plan.itself);
+        let mut command = Command::new(&plan.programs.itself);
         command.args([part, "--store", store, "--name", NAME, "--label", label, "--ttl-ms", &ttl_ms]);
         command
     };

@@ -6,11 +6,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::Plan;
-use super::incident::Incident;
+use super::incident::{Incident, LOST};
 use super::right::Right;
-
-/// So many requests are lost in the incident.
-const LOST: u32 = 2;
+use crate::deploys::report::{millis, verdict};
 
 /// All of it.
 #[derive(Debug, Clone)]
@@ -95,16 +93,8 @@ impl fmt::Display for Report {
         )?;
         let (truth, told) = (seconds(self.right.truth), seconds(self.right.told));
         writeln!(f, "{:<10} {truth:>9} {told:>9}\n\n{}", "total", self.right.printed)?;
-        let complaints = self.complaints();
-        for complaint in &complaints {
-            writeln!(f, "not good: {complaint}")?;
-        }
-        write!(f, "verdict: {}", if complaints.is_empty() { "good" } else { "not good" })
+        verdict(f, &self.complaints())
     }
-}
-
-fn millis(length: Duration) -> f64 {
-    length.as_secs_f64() * 1000.0
 }
 
 fn seconds(length: Duration) -> String {
@@ -115,6 +105,7 @@ fn seconds(length: Duration) -> String {
 mod tests {
     use super::super::incident::Split;
     use super::*;
+    use crate::deploys::Programs;
 
     const MS: Duration = Duration::from_millis(1);
 
@@ -124,7 +115,7 @@ mod tests {
         let told = Split { queue: MS * 703, ..truth };
         let incident = Incident { truth, told, lost: LOST, printed: String::new() };
         let right = Right { truth: MS * 2, told: MS, printed: String::new() };
-        Report { plan: Plan::full("a".into(), "b".into(), "c".into()), incident, right }
+        Report { plan: Plan::full(Programs::default()), incident, right }
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub struct Right {
 /// When a process does not do what it is asked to at all.
 pub fn run(plan: &Plan, service: &Service) -> Result<Right> {
     let replica = |label: &str, warm_up: Duration| {
-        let mut command = Command::new(&plan.replica);
+        let mut command = Command::new(&plan.programs.replica);
         command.args(["--store", &service.url(), "--name", NAME, "--label", label]);
         command.args(["--warm-up-ms", &warm_up.as_millis().to_string()]);
         command.args(["--item-ms", &plan.item.as_millis().to_string()]);

@@ -6,10 +6,15 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use bytes::{Buf as _, BufMut as _, BytesMut};
-use tokio::sync::oneshot;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::{mpsc, oneshot};
+use tokio_stream::StreamExt as _;
+use tokio_util::codec::{FramedRead, LengthDelimitedCodec};
 
-use crate::peers::pipeline::{Receiver, Sender, connect};
-
+/// What is read at once at most.
+const CHUNK: usize = 64 * 1024;
 /// Numbers of requests.
 const CREATE: i32 = 1;
 const DELETE: i32 = 2;
@@ -34,10 +39,10 @@ pub enum Kind {
     Sequential = 3,
 }
 
-/// A session on a connection.
+/// A session on a connection on which many requests are under way at once.
 #[derive(Debug)]
 pub struct Session {
-    sender: Sender,
+    sender: mpsc::UnboundedSender<Vec<u8>>,
     state: Arc<Mutex<State>>,
     pings: tokio::task::JoinHandle<()>,
 }
@@ -67,26 +72,27 @@ impl Session {
     /// # Errors
     /// When it is not opened.
     pub async fn open(address: &str, timeout: Duration) -> Result<Self> {
-        let (sender, mut receiver) = connect(address).await?;
+        let stream = TcpStream::connect(address).await;
+        let stream = stream.with_context(|| format!("nobody listens on {address}"))?;
+        stream.set_nodelay(true)?;
+        let (half, writing) = stream.into_split();
+        let (sender, requests) = mpsc::unbounded_channel();
+        tokio::spawn(write(writing, requests));
+        let mut frames = FramedRead::with_capacity(half, LengthDelimitedCodec::new(), CHUNK);
         let mut hello = BytesMut::new();
         hello.put_i32(0);
         hello.put_i64(0);
         hello.put_i32(i32::try_from(timeout.as_millis())?);
         hello.put_i64(0);
         put_buffer(&mut hello, &[0; 16]);
-        sender.send(framed(&hello))?;
-        let mut granted = loop {
-            match take_frame(&mut receiver.read) {
-                Some(frame) => break frame,
-                None => receiver.more().await?,
-            }
-        };
+        sender.send(framed(&hello)).ok().context("the connection is gone")?;
+        let mut granted = frames.next().await.context("the session was not opened")??;
         ensure!(granted.len() >= 8, "the session was not opened");
         granted.advance(4);
         let granted_ms = u64::try_from(granted.get_i32())?;
         ensure!(granted_ms > 0, "the session was not opened");
         let state = Arc::<Mutex<State>>::default();
-        tokio::spawn(read(receiver, Arc::clone(&state)));
+        tokio::spawn(read(frames, Arc::clone(&state)));
         let pings = tokio::spawn(ping(sender.clone(), Duration::from_millis(granted_ms / 3)));
         Ok(Self { sender, state, pings })
     }
@@ -180,7 +186,7 @@ impl Session {
             request.put_i32(number);
             request.put_i32(kind);
             request.extend_from_slice(body);
-            self.sender.send(framed(&request))?;
+            self.sender.send(framed(&request)).ok().context("the connection is gone")?;
             watched
         };
         Ok((told.await.context("the connection ended before an answer came")?, watched))
@@ -193,7 +199,19 @@ impl Drop for Session {
     }
 }
 
-async fn ping(sender: Sender, every: Duration) {
+/// Writes until nobody sends any more, or nobody reads. Whatever waits to be sent goes out in one write.
+async fn write(mut half: OwnedWriteHalf, mut requests: mpsc::UnboundedReceiver<Vec<u8>>) {
+    while let Some(mut batch) = requests.recv().await {
+        while let Ok(next) = requests.try_recv() {
+            batch.extend_from_slice(&next);
+        }
+        if half.write_all(&batch).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn ping(sender: mpsc::UnboundedSender<Vec<u8>>, every: Duration) {
     let mut request = BytesMut::new();
     request.put_i32(OF_PING);
     request.put_i32(PING);
@@ -205,20 +223,14 @@ async fn ping(sender: Sender, every: Duration) {
     }
 }
 
-async fn read(mut receiver: Receiver, state: Arc<Mutex<State>>) {
-    loop {
-        while let Some(frame) = take_frame(&mut receiver.read) {
-            if !hear(&state, frame) {
-                break;
-            }
-        }
-        if receiver.more().await.is_err() {
-            let mut state = lock(&state);
-            // Whoever waits is told by the end of its channel.
-            *state = State { over: true, ..State::default() };
-            return;
+/// Takes in frames until the connection ends, or one is not understood. Whoever waits is told by the end of its channel.
+async fn read(mut frames: FramedRead<OwnedReadHalf, LengthDelimitedCodec>, state: Arc<Mutex<State>>) {
+    while let Some(Ok(frame)) = frames.next().await {
+        if !hear(&state, frame) {
+            break;
         }
     }
+    *lock(&state) = State { over: true, ..State::default() };
 }
 
 /// Takes in a frame. Says whether it was understood.
@@ -287,6 +299,38 @@ mod tests {
         read.extend_from_slice(b"bc");
         assert_eq!(take_text(&mut read).unwrap(), "abc");
         assert!(read.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_session_is_opened_and_a_node_is_made() {
+        let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let server = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut opened = BytesMut::new();
+            opened.put_i32(0);
+            opened.put_i32(30_000);
+            let mut made = BytesMut::new();
+            made.put_i32(1);
+            made.put_i64(9);
+            made.put_i32(0);
+            put_buffer(&mut made, b"/a");
+            let mut asked = Vec::new();
+            for answer in [opened, made] {
+                let length = tokio::io::AsyncReadExt::read_u32(&mut stream).await.unwrap();
+                let mut request = vec![0; length as usize];
+                tokio::io::AsyncReadExt::read_exact(&mut stream, &mut request).await.unwrap();
+                asked.push(request);
+                stream.write_all(&framed(&answer)).await.unwrap();
+            }
+            asked
+        });
+        let session = Session::open(&address, Duration::from_secs(40)).await.unwrap();
+        let made = session.create("/a", Kind::Ephemeral).await.unwrap();
+        assert_eq!(made, Some(("/a".to_owned(), 9)));
+        let asked = server.await.unwrap();
+        assert!(asked[1].starts_with(&[0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 2, b'/', b'a']), "{asked:?}");
+        assert!(session.delete("/a").await.is_err(), "the server is gone");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures_util::future::try_join_all;
 use leasehold::core::holder::Reading;
 use leasehold::core::measure::RoundTrips;
 use leasehold::{Error, Lease, Quantiles, Session, Token};
@@ -63,7 +64,7 @@ impl Taken {
 
     /// What was done last.
     pub(super) fn last_phase(&self) -> &'static str {
-        if self.renewals.is_some() { Kind::Renewals.name() } else { Kind::Cycles.name() }
+        if self.renewals.is_some() { RENEWALS } else { CYCLES }
     }
 
     fn phases(&self) -> impl Iterator<Item = &Measured> {
@@ -87,29 +88,42 @@ impl End {
 }
 
 /// What a client does again and again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Cycles,
-    Renewals,
+const CYCLES: &str = "cycles";
+const RENEWALS: &str = "renewals";
+
+/// A time in which all clients do the same.
+#[derive(Debug)]
+struct Phase {
+    begun: Reading,
+    length: Duration,
+    answers: Mutex<Answers>,
 }
 
-impl Kind {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Cycles => "cycles",
-            Self::Renewals => "renewals",
-        }
-    }
-}
-
-/// What all clients of one kind fill.
+/// What all clients fill.
 #[derive(Debug)]
 struct Answers {
     trips: RoundTrips,
     last: Reading,
 }
 
-type Shared = Arc<Mutex<Answers>>;
+impl Phase {
+    /// When the next operation begins; nothing if the time is over.
+    fn next(&self) -> Option<Reading> {
+        Some(leasehold_clock::read()).filter(|now| now.since(self.begun).greater() < self.length)
+    }
+
+    /// One that began then was answered.
+    fn answered(&self, begun: Reading) {
+        let now = leasehold_clock::read();
+        let mut answers = self.answers();
+        answers.trips.add(now.since(begun).greater(), now);
+        answers.last = now;
+    }
+
+    fn answers(&self) -> MutexGuard<'_, Answers> {
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 pub(super) async fn put(
     console: &Console,
@@ -119,42 +133,32 @@ pub(super) async fn put(
 ) -> Taken {
     let half = args.length / 2;
     let nothing_held = clients.iter().map(|_| None).collect();
-    let (cycles, ended) = phase(console, Kind::Cycles, clients, nothing_held, half, signals).await;
+    let (cycles, ended) = phase(console, CYCLES, clients, nothing_held, half, signals).await;
+    let mut taken = Taken { cycles: Some(cycles), renewals: None, end: End::Complete };
     if let Some(end) = ended {
-        return Taken { cycles: Some(cycles), renewals: None, end };
+        return Taken { end, ..taken };
     }
     // Before the clock starts: very many take as long as a short phase.
+    let all = try_join_all(clients.iter().map(|(name, session)| session.acquire(name).into_future()));
     let held = tokio::select! {
-        held = hold(clients) => held.map_err(End::of),
+        held = all => held.map_err(|error| End::of(error.into())),
         signal = signals.next() => Err(End::Signal(signal.as_raw())),
     };
-    let held = match held {
-        Ok(held) => held,
-        Err(end) => return Taken { cycles: Some(cycles), renewals: None, end },
-    };
-    let (renewals, ended) = phase(console, Kind::Renewals, clients, held, half, signals).await;
-    Taken { cycles: Some(cycles), renewals: Some(renewals), end: ended.unwrap_or(End::Complete) }
-}
-
-/// Everybody takes the lease that it will renew.
-async fn hold(clients: &[Client]) -> Result<Vec<Option<Lease>>, Trouble> {
-    let mut tasks = JoinSet::new();
-    for (place, (name, session)) in clients.iter().enumerate() {
-        let (name, session) = (name.clone(), Arc::clone(session));
-        tasks.spawn(async move { (place, session.acquire(&name).await) });
+    match held {
+        Ok(held) => {
+            let held = held.into_iter().map(Some).collect();
+            let (renewals, ended) = phase(console, RENEWALS, clients, held, half, signals).await;
+            taken.renewals = Some(renewals);
+            Taken { end: ended.unwrap_or(End::Complete), ..taken }
+        }
+        Err(end) => Taken { end, ..taken },
     }
-    let mut held: Vec<Option<Lease>> = clients.iter().map(|_| None).collect();
-    while let Some(done) = tasks.join_next().await {
-        let (place, lease) = done.map_err(|_| Trouble::Lost("a client ended by itself".to_owned()))?;
-        held[place] = Some(lease?);
-    }
-    Ok(held)
 }
 
 /// Everybody does one kind of thing for so long, unless something ends it before.
 async fn phase(
     console: &Console,
-    kind: Kind,
+    what: &str,
     clients: &[Client],
     held: Vec<Option<Lease>>,
     length: Duration,
@@ -162,20 +166,20 @@ async fn phase(
 ) -> (Measured, Option<End>) {
     let begun = leasehold_clock::read();
     let trips = RoundTrips::new(length.saturating_mul(4), begun);
-    let shared: Shared = Arc::new(Mutex::new(Answers { trips, last: begun }));
+    let phase = Arc::new(Phase { begun, length, answers: Mutex::new(Answers { trips, last: begun }) });
     let mut tasks = JoinSet::new();
     for ((name, session), held) in clients.iter().zip(held) {
-        let (name, session, shared) = (name.clone(), Arc::clone(session), Arc::clone(&shared));
+        let (name, session, phase) = (name.clone(), Arc::clone(session), Arc::clone(&phase));
         tasks.spawn(async move {
             match held {
-                None => cycle(&name, &session, &shared, begun, length).await,
-                Some(lease) => renew(lease, &session, &shared, begun, length).await,
+                None => cycle(&name, &session, &phase).await,
+                Some(lease) => renew(lease, &session, &phase).await,
             }
         });
     }
     let ended = {
         let mut all = pin!(finish(&mut tasks));
-        let mut shown = pin!(show(console, kind, &shared, begun, length));
+        let mut shown = pin!(show(console, what, &phase));
         tokio::select! {
             done = &mut all => done.err().map(End::of),
             signal = signals.next() => Some(End::Signal(signal.as_raw())),
@@ -185,10 +189,8 @@ async fn phase(
     let now = leasehold_clock::read();
     // Dropped in the middle of an acquire, a client gives back what it would have got.
     tasks.shutdown().await;
-    if console.can_animate() {
-        console.clear_progress();
-    }
-    let answers = lock(&shared);
+    console.clear_progress();
+    let answers = phase.answers();
     // The time in which a store that went away was waited for is not one in which anything was measured.
     let until = if matches!(ended, Some(End::StoreGone(_))) { answers.last } else { now };
     (Measured { took: until.since(begun).greater(), trips: Quantiles::of(&answers.trips) }, ended)
@@ -202,19 +204,9 @@ async fn finish(tasks: &mut JoinSet<Result<(), Trouble>>) -> Result<(), Trouble>
     Ok(())
 }
 
-async fn cycle(
-    name: &str,
-    session: &Session,
-    shared: &Shared,
-    since: Reading,
-    length: Duration,
-) -> Result<(), Trouble> {
+async fn cycle(name: &str, session: &Session, phase: &Phase) -> Result<(), Trouble> {
     let mut last: Option<Token> = None;
-    loop {
-        let begun = leasehold_clock::read();
-        if begun.since(since).greater() >= length {
-            return Ok(());
-        }
+    while let Some(begun) = phase.next() {
         let lease = session.acquire(name).await?;
         let token = lease.granted().token;
         if last.is_some_and(|last| last >= token) {
@@ -222,54 +214,34 @@ async fn cycle(
         }
         last = Some(token);
         lease.release().await?;
-        answered(shared, begun);
+        phase.answered(begun);
     }
+    Ok(())
 }
 
-async fn renew(
-    lease: Lease,
-    session: &Session,
-    shared: &Shared,
-    since: Reading,
-    length: Duration,
-) -> Result<(), Trouble> {
-    loop {
-        let begun = leasehold_clock::read();
-        if begun.since(since).greater() >= length {
-            lease.release().await?;
-            return Ok(());
-        }
+async fn renew(lease: Lease, session: &Session, phase: &Phase) -> Result<(), Trouble> {
+    while let Some(begun) = phase.next() {
         // It gives up after the patience of the store, where the lease itself would be waited for until it lapses.
         session.renew().await?;
         if !lease.state().is_held() {
             let name = &lease.granted().resource;
             return Err(Trouble::Lost(format!("{name} was lost while it was renewed")));
         }
-        answered(shared, begun);
+        phase.answered(begun);
     }
-}
-
-fn answered(shared: &Shared, begun: Reading) {
-    let now = leasehold_clock::read();
-    let mut answers = lock(shared);
-    answers.trips.add(now.since(begun).greater(), now);
-    answers.last = now;
+    Ok(lease.release().await?)
 }
 
 /// A line that moves, on a terminal alone.
-async fn show(console: &Console, kind: Kind, shared: &Shared, begun: Reading, length: Duration) {
+async fn show(console: &Console, what: &str, phase: &Phase) {
     while console.can_animate() {
-        let passed = leasehold_clock::read().since(begun).greater().min(length);
-        let so_far = Quantiles::of(&lock(shared).trips);
+        let passed = leasehold_clock::read().since(phase.begun).greater().min(phase.length);
+        let so_far = Quantiles::of(&phase.answers().trips);
         let columns = progress::columns();
-        console.progress(progress::measuring(kind.name(), passed, length, &so_far, columns));
+        console.progress(progress::measuring(what, passed, phase.length, &so_far, columns));
         sleep(progress::FRAME).await;
     }
     std::future::pending::<()>().await;
-}
-
-fn lock(shared: &Shared) -> MutexGuard<'_, Answers> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

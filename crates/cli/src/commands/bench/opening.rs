@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
+use futures_util::future::join_all;
+use futures_util::stream::{self, StreamExt as _};
 use leasehold::{ConnectOptions, Session, SessionOptions, Store};
-use serde::Serialize;
 use tokio::runtime::Handle;
-use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::{progress, used};
@@ -20,14 +20,6 @@ use crate::words;
 const PREFIX: &str = "leasehold-bench";
 /// So many sessions are asked for at once: enough to fill every write to the disk, few enough to end at once.
 const AT_ONCE: usize = 64;
-
-/// Said where no line can move.
-#[derive(Serialize)]
-struct Begun<'a> {
-    event: &'static str,
-    store: &'a str,
-    message: &'a str,
-}
 
 /// A session and the name that it alone uses.
 pub(super) type Client = (String, Arc<Session>);
@@ -50,11 +42,8 @@ impl Opened {
 
     /// Closes all sessions together, then the connections.
     pub(super) async fn close(self) {
-        let mut closing = JoinSet::new();
-        for session in self.sessions.into_iter().filter_map(|(_, session)| Arc::into_inner(session)) {
-            closing.spawn(session.close());
-        }
-        while closing.join_next().await.is_some() {}
+        let sessions = self.sessions.into_iter().filter_map(|(_, session)| Arc::into_inner(session));
+        join_all(sessions.map(Session::close)).await;
         for store in self.stores {
             store.close().await;
         }
@@ -80,7 +69,7 @@ pub(super) async fn open(
     }
     if !console.can_animate() {
         let message = asked(args);
-        console.note(&message, &Begun { event: "measuring", store: place.url(), message: &message });
+        console.note(&message, &object! { event: "measuring", store: place.url(), message: &message });
     }
     for _ in 1..args.connections {
         opened.stores.push(connect(place).await?);
@@ -90,35 +79,28 @@ pub(super) async fn open(
 
 /// What is to be run, in words.
 pub(super) fn asked(args: &BenchArgs) -> String {
-    let [clients, connections] = [(args.clients, "client"), (args.connections, "connection")]
-        .map(|(number, what)| words::count(usize::from(number), what));
+    let (clients, connections) =
+        (words::count(args.clients, "client"), words::count(args.connections, "connection"));
     format!("{clients} over {connections} for {}", words::length(args.length))
 }
 
 async fn sessions(console: &Console, args: &BenchArgs, opened: &mut Opened) -> Result<(), Trouble> {
-    let mut random = [0; 8];
-    getrandom::fill(&mut random).expect("the system gives random bytes");
-    let prefix = format!("{PREFIX}/{:016x}", u64::from_le_bytes(random));
+    let random = getrandom::u64().expect("the system gives random bytes");
+    let prefix = format!("{PREFIX}/{random:016x}");
     let options = SessionOptions::new().label(format!("{} bench", words::own_label(None)));
     let clients = usize::from(args.clients);
     let mut frames = interval(progress::FRAME);
     frames.set_missed_tick_behavior(MissedTickBehavior::Skip);
-    let mut tasks = JoinSet::new();
-    let mut asked_for = 0;
-    while opened.sessions.len() < clients {
-        while asked_for < clients && tasks.len() < AT_ONCE {
-            let (store, options) = (opened.stores[asked_for % opened.stores.len()].clone(), options.clone());
-            tasks.spawn(async move { store.session_with(&options).await });
-            asked_for += 1;
-        }
+    let Opened { stores, sessions } = opened;
+    let each = stream::iter(stores.iter().cycle().take(clients));
+    let mut opening = each.map(|store| store.session_with(&options)).buffer_unordered(AT_ONCE);
+    while sessions.len() < clients {
         tokio::select! {
-            Some(joined) = tasks.join_next() => {
-                let session = joined.map_err(|_| Trouble::Lost("a client ended by itself".to_owned()))??;
-                let name = format!("{prefix}/{}", opened.sessions.len());
-                opened.sessions.push((name, Arc::new(session)));
+            Some(session) = opening.next() => {
+                sessions.push((format!("{prefix}/{}", sessions.len()), Arc::new(session?)));
             }
             _ = frames.tick(), if console.can_animate() => {
-                console.progress(progress::opening(opened.sessions.len(), clients, progress::columns()));
+                console.progress(progress::opening(sessions.len(), clients, progress::columns()));
             }
         }
     }

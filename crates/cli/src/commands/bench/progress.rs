@@ -6,6 +6,7 @@ use std::time::Duration;
 use leasehold::Quantiles;
 
 use super::report::{fine, per_second, thousands};
+use crate::words;
 
 /// How often the line moves.
 pub(super) const FRAME: Duration = Duration::from_millis(100);
@@ -43,9 +44,7 @@ pub(super) fn measuring(
     if bar < LEAST_BAR {
         return cut(&format!("{what} {figures}"), columns);
     }
-    let full = passed.as_millis().saturating_mul(bar as u128) / length.as_millis().max(1);
-    let full = usize::try_from(full).unwrap_or(bar).min(bar);
-    format!("{what} {}{} {figures}", "█".repeat(full), "░".repeat(bar - full))
+    format!("{what} {} {figures}", words::bar(passed, length, bar))
 }
 
 fn cut(text: &str, columns: usize) -> String {

@@ -1,5 +1,6 @@
 //! The figures, for people and for programs.
 
+use std::fmt::Display;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -8,42 +9,43 @@ use super::load::{End, Measured, Taken};
 use super::opening;
 use crate::args::BenchArgs;
 pub(super) use crate::commands::probe::fine;
+use crate::commands::probe::micros;
 use crate::console::{Console, Table};
+use crate::exit::Exit;
 use crate::trouble::Trouble;
-use crate::words;
+use crate::words::{self, whole_millis};
 
 /// Of fewer operations than this, all but one in a thousand are all of them: there is no such quantile.
 const ENOUGH_FOR_P999: u64 = 1_000;
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The result. Most figures are below a millisecond, so they are told in microseconds.
-#[derive(Serialize)]
-pub(super) struct Report<'a> {
-    store: &'a str,
-    version: &'static str,
-    clients: u16,
-    connections: u16,
-    asked_for_ms: u64,
-    /// Whether a signal ended it early.
-    interrupted: bool,
-    ended: &'static str,
-    cycles: Row,
-    renewals: Row,
-    #[serde(skip)]
-    head: String,
-    #[serde(skip)]
-    table: Table,
-}
-
-#[derive(Serialize)]
-struct Row {
-    count: u64,
-    measured_for_ms: u64,
-    per_second: Option<u64>,
-    p50_us: Option<u64>,
-    p99_us: Option<u64>,
-    p999_us: Option<u64>,
-    longest_us: Option<u64>,
+pub(super) fn say(console: &Console, store: &str, args: &BenchArgs, taken: &Taken) -> Result<Exit, Trouble> {
+    let (cycles, renewals) = (taken.cycles.as_ref(), taken.renewals.as_ref());
+    let (ended, cut) = match &taken.end {
+        End::Complete => ("complete", None),
+        End::Signal(_) => ("signal", Some("ended early")),
+        End::StoreGone(_) => ("store-gone", Some("the store went away")),
+        End::LeaseLost(_) => ("lease-lost", Some("a lease was lost")),
+        End::Failed(_) => ("failed", Some("it failed")),
+    };
+    let json = object! {
+        store,
+        version: VERSION,
+        clients: args.clients,
+        connections: args.connections,
+        asked_for_ms: whole_millis(args.length),
+        // Whether a signal ended it early.
+        interrupted: matches!(taken.end, End::Signal(_)),
+        ended,
+        cycles: row(cycles),
+        renewals: row(renewals),
+    };
+    let cut = cut.map_or_else(String::new, |what| format!(", {what} after {}", words::length(taken.took())));
+    let head = format!("{store}, {}, leasehold {VERSION}{cut}", opening::asked(args));
+    let rows = [fields("cycles", cycles), fields("renewals", renewals)];
+    let table = Table::new(["OPERATION", "PER SECOND", "P50", "P99", "P99.9", "LONGEST", "COUNT"], rows);
+    console.framed_table(&head, &table, "", &json)
 }
 
 /// The quantiles that say something: p50, p99, p99.9 and the longest.
@@ -55,63 +57,22 @@ fn lengths(measured: Option<&Measured>) -> [Option<Duration>; 4] {
     [Some(trips.p50), Some(trips.p99), p999, Some(trips.longest)]
 }
 
-impl<'a> Report<'a> {
-    pub(super) fn new(store: &'a str, args: &BenchArgs, taken: &Taken) -> Self {
-        let mut table = Table::new(&["OPERATION", "PER SECOND", "P50", "P99", "P99.9", "LONGEST", "COUNT"]);
-        for (name, measured) in [("cycles", &taken.cycles), ("renewals", &taken.renewals)] {
-            table.row(fields(name, measured.as_ref()));
-        }
-        let (ended, cut) = match &taken.end {
-            End::Complete => ("complete", None),
-            End::Signal(_) => ("signal", Some("ended early")),
-            End::StoreGone(_) => ("store-gone", Some("the store went away")),
-            End::LeaseLost(_) => ("lease-lost", Some("a lease was lost")),
-            End::Failed(_) => ("failed", Some("it failed")),
-        };
-        let cut =
-            cut.map_or_else(String::new, |what| format!(", {what} after {}", words::length(taken.took())));
-        Self {
-            store,
-            version: VERSION,
-            clients: args.clients,
-            connections: args.connections,
-            asked_for_ms: millis(args.length),
-            interrupted: matches!(taken.end, End::Signal(_)),
-            ended,
-            cycles: Row::new(taken.cycles.as_ref()),
-            renewals: Row::new(taken.renewals.as_ref()),
-            head: format!("{store}, {}, leasehold {VERSION}{cut}", opening::asked(args)),
-            table,
-        }
-    }
-
-    pub(super) fn say(&self, console: &Console) -> Result<(), Trouble> {
-        console.headed_table(&self.head, &self.table, self)
-    }
-}
-
 /// One line of the table. What did not run has no rate, which is not a rate of zero.
-fn fields(name: &str, measured: Option<&Measured>) -> Vec<String> {
+fn fields(name: &str, measured: Option<&Measured>) -> [String; 7] {
     let none = || "-".to_owned();
     let rate = measured.map_or_else(none, |phase| thousands(per_second(phase.trips.count, phase.took)));
     let count = thousands(measured.map_or(0, |phase| phase.trips.count));
-    let lengths = lengths(measured).map(|length| length.map_or_else(none, fine));
-    [name.to_owned(), rate].into_iter().chain(lengths).chain([count]).collect()
+    let [p50, p99, p999, longest] = lengths(measured).map(|length| length.map_or_else(none, fine));
+    [name.to_owned(), rate, p50, p99, p999, longest, count]
 }
 
-impl Row {
-    fn new(measured: Option<&Measured>) -> Self {
-        let [p50_us, p99_us, p999_us, longest_us] = lengths(measured).map(|length| length.map(micros));
-        Self {
-            count: measured.map_or(0, |phase| phase.trips.count),
-            measured_for_ms: measured.map_or(0, |phase| millis(phase.took)),
-            per_second: measured.map(|phase| per_second(phase.trips.count, phase.took)),
-            p50_us,
-            p99_us,
-            p999_us,
-            longest_us,
-        }
-    }
+/// The same for programs.
+fn row(measured: Option<&Measured>) -> impl Serialize + use<> {
+    let [p50_us, p99_us, p999_us, longest_us] = lengths(measured).map(|length| length.map(micros));
+    let count = measured.map_or(0, |phase| phase.trips.count);
+    let measured_for_ms = measured.map_or(0, |phase| whole_millis(phase.took));
+    let per_second = measured.map(|phase| per_second(phase.trips.count, phase.took));
+    object! { count, measured_for_ms, per_second, p50_us, p99_us, p999_us, longest_us }
 }
 
 /// Rounded down.
@@ -121,7 +82,7 @@ pub(super) fn per_second(count: u64, took: Duration) -> u64 {
 }
 
 /// A number as people read it: 12,345.
-pub(super) fn thousands(number: u64) -> String {
+pub(super) fn thousands(number: impl Display) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (place, digit) in digits.chars().enumerate() {
@@ -133,19 +94,16 @@ pub(super) fn thousands(number: u64) -> String {
     text
 }
 
-fn millis(length: Duration) -> u64 {
-    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
-}
-
-fn micros(length: Duration) -> u64 {
-    u64::try_from(length.as_nanos().div_ceil(1_000)).unwrap_or(u64::MAX)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use leasehold::Quantiles;
     use leasehold::core::measure::RoundTrips;
+    use serde_json::{Value, json};
+
+    fn told(measured: Option<&Measured>) -> Value {
+        serde_json::to_value(row(measured)).unwrap()
+    }
 
     fn measured(count: u64) -> Measured {
         let (second, now) = (Duration::from_secs(1), leasehold_clock::read());
@@ -165,20 +123,21 @@ mod tests {
 
     #[test]
     fn what_was_not_measured_has_no_quantiles() {
-        let row = Row::new(Some(&measured(0)));
-        assert_eq!((row.count, row.p50_us, row.per_second), (0, None, Some(0)));
+        let row = told(Some(&measured(0)));
+        assert_eq!([&row["count"], &row["p50_us"], &row["per_second"]], [&json!(0), &Value::Null, &json!(0)]);
     }
 
     #[test]
     fn what_did_not_run_has_no_rate() {
-        let row = Row::new(None);
-        assert_eq!((row.count, row.measured_for_ms, row.per_second), (0, 0, None));
+        let row = told(None);
+        let figures = [&row["count"], &row["measured_for_ms"], &row["per_second"]];
+        assert_eq!(figures, [&json!(0), &json!(0), &Value::Null]);
         assert_eq!(fields("renewals", None), ["renewals", "-", "-", "-", "-", "-", "0"]);
     }
 
     #[test]
     fn one_in_a_thousand_needs_a_thousand() {
-        let p999 = |count| Row::new(Some(&measured(count))).p999_us;
+        let p999 = |count| told(Some(&measured(count)))["p999_us"].as_u64();
         assert_eq!([999, 1_000, 1_001].map(p999), [None, Some(1_000), Some(1_000)]);
         assert_eq!(fields("cycles", Some(&measured(999)))[4], "-");
     }

@@ -55,7 +55,7 @@ fn refusal(url: &str, seen: &Seen) -> Option<String> {
         }
         Seen::TooMany { looked_at } => format!(
             "others may use {url}: it has more than {looked_at} names, of which no more are looked at",
-            looked_at = thousands(u64::try_from(*looked_at).unwrap_or(u64::MAX))
+            looked_at = thousands(looked_at)
         ),
     };
     Some(format!(

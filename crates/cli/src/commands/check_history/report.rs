@@ -9,6 +9,7 @@ use leasehold_history::{LineNumber, Story};
 use serde::Serialize;
 
 use crate::console::{Console, Table};
+use crate::exit::Exit;
 use crate::trouble::Trouble;
 use crate::words;
 
@@ -25,54 +26,19 @@ pub(super) struct Report<'a> {
     pub(super) most: usize,
 }
 
-#[derive(Serialize)]
-struct ReportJson<'a> {
-    held: bool,
-    lines: u64,
-    grants: usize,
-    clocks: usize,
-    skew_ms: Option<f64>,
-    lines_not_judged: u64,
-    checks: Vec<CheckJson<'a>>,
-}
-
-#[derive(Serialize)]
-struct CheckJson<'a> {
-    check: &'a str,
-    about: &'a str,
-    verdict: &'static str,
-    judged: u64,
-    unit: &'a str,
-    violated: u64,
-    violations: Vec<ViolationJson<'a>>,
-}
-
-#[derive(Serialize)]
-struct ViolationJson<'a> {
-    message: &'a str,
-    lines: Vec<LineJson<'a>>,
-}
-
-#[derive(Serialize)]
-struct LineJson<'a> {
-    line: u64,
-    text: &'a str,
-}
-
 impl Report<'_> {
-    pub(super) fn print(&self, console: &Console) -> Result<(), Trouble> {
-        let mut table = Table::new(&["CHECK", "VERDICT", "JUDGED", "WHAT HOLDS"]);
-        for verdict in self.verdicts {
+    pub(super) fn print(&self, console: &Console) -> Result<Exit, Trouble> {
+        let row = |verdict: &Verdict| {
             let (word, judged) = match word(verdict) {
                 "violated" => (format!("VIOLATED {}", times(verdict.found)), counted(verdict)),
                 "held" => ("held".to_owned(), counted(verdict)),
                 _ => ("nothing to judge".to_owned(), "-".to_owned()),
             };
-            table.row(vec![verdict.check.name.into(), word, judged, verdict.check.about.into()]);
-        }
-        let lines = usize::try_from(self.story.lines).unwrap_or(usize::MAX);
-        let head =
-            format!("{}, {}", words::count(lines, "line"), words::count(self.story.grants.len(), "grant"));
+            [verdict.check.name.into(), word, judged, verdict.check.about.into()]
+        };
+        let table = Table::new(["CHECK", "VERDICT", "JUDGED", "WHAT HOLDS"], self.verdicts.iter().map(row));
+        let (lines, grants) = (self.story.lines, self.story.grants.len());
+        let head = format!("{}, {}", words::count(lines, "line"), words::count(grants, "grant"));
         console.framed_table(&head, &table, &self.violations(), &self.json())
     }
 
@@ -102,39 +68,35 @@ impl Report<'_> {
         violation.lines.iter().map(move |line| (*line, text(line)))
     }
 
-    fn violation<'a>(&'a self, violation: &'a Violation) -> ViolationJson<'a> {
-        let lines = self.lines(violation).map(|(line, text)| LineJson { line: line.get(), text });
-        ViolationJson { message: &violation.words, lines: lines.collect() }
+    fn violation<'a>(&'a self, found: &'a Violation) -> impl Serialize {
+        let lines = self.lines(found).map(|(line, text)| object! { line: line.get(), text });
+        object! { message: &found.words, lines: lines.collect::<Vec<_>>() }
     }
 
-    fn json(&self) -> ReportJson<'_> {
-        let checks = self.verdicts.iter().map(|verdict| CheckJson {
-            check: verdict.check.name,
-            about: verdict.check.about,
-            verdict: word(verdict),
-            judged: verdict.judged,
-            unit: verdict.check.unit,
-            violated: verdict.found,
-            violations: verdict
-                .violations
-                .iter()
-                .take(self.most)
-                .map(|found| self.violation(found))
-                .collect(),
+    fn json(&self) -> impl Serialize {
+        let checks = self.verdicts.iter().map(|verdict| {
+            let shown = verdict.violations.iter().take(self.most);
+            object! {
+                check: verdict.check.name,
+                about: verdict.check.about,
+                verdict: word(verdict),
+                judged: verdict.judged,
+                unit: verdict.check.unit,
+                violated: verdict.found,
+                violations: shown.map(|found| self.violation(found)).collect::<Vec<_>>(),
+            }
         });
-        ReportJson {
+        object! {
             held: self.verdicts.iter().all(Verdict::is_good) && self.judged_enough(),
             lines: self.story.lines,
             grants: self.story.grants.len(),
             clocks: self.story.clocks(),
             skew_ms: self.skew.map(|skew| skew.as_secs_f64() * 1e3),
             lines_not_judged: self.story.strays,
-            checks: checks.collect(),
+            checks: checks.collect::<Vec<_>>(),
         }
     }
-}
 
-impl Report<'_> {
     /// Whether it was judged that two held at once, which is what people ask: all the rest together is no answer to it.
     pub(super) fn judged_enough(&self) -> bool {
         let exclusion = |verdict: &&Verdict| verdict.check.name == exclusion::CHECK.name;

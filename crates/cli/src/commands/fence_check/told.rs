@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use leasehold::fence::{Refused, Seen};
+use leasehold::fence::{Mark, Refused, Seen};
 use serde::Serialize;
 
 use crate::args::FenceName;
@@ -25,6 +25,18 @@ pub(super) struct Asked {
     pub(super) seen: Result<Seen, String>,
     /// What is said against its settings.
     pub(super) warnings: Vec<String>,
+}
+
+impl Asked {
+    /// The highest token that it has seen, and of whom.
+    fn mark(&self) -> Option<&Mark> {
+        self.seen.as_ref().ok()?.highest.as_ref()
+    }
+
+    /// The last writes that it has refused, if it keeps them.
+    fn refusals(&self) -> Option<&[Refused]> {
+        self.seen.as_ref().ok()?.refusals.as_deref()
+    }
 }
 
 /// Where a receiver stands.
@@ -83,18 +95,13 @@ impl Report {
     }
 
     pub(super) fn table(&self) -> Table {
-        let mut table = Table::new(&["RECEIVER", "HIGHEST", "BY", "STANDS"]);
-        for asked in &self.asked {
-            let mark = asked.seen.as_ref().ok().and_then(|seen| seen.highest.as_ref());
-            let by = mark.and_then(|mark| mark.holder.as_deref()).unwrap_or("-");
-            table.row(vec![
-                asked.place.clone(),
-                mark.map_or_else(|| "-".to_owned(), |mark| mark.token.to_string()),
-                by.to_owned(),
-                self.words(asked),
-            ]);
-        }
-        table
+        let row = |asked: &Asked| {
+            let mark = asked.mark();
+            let by = mark.and_then(|mark| mark.holder.as_deref()).unwrap_or("-").to_owned();
+            let highest = mark.map_or_else(|| "-".to_owned(), |mark| mark.token.to_string());
+            [asked.place.clone(), highest, by, self.words(asked)]
+        };
+        Table::new(["RECEIVER", "HIGHEST", "BY", "STANDS"], self.asked.iter().map(row))
     }
 
     pub(super) fn below(&self) -> String {
@@ -115,7 +122,7 @@ impl Report {
             }
         }
         for asked in &self.asked {
-            if asked.seen.as_ref().is_ok_and(|seen| seen.highest.is_some() && seen.refusals.is_none()) {
+            if asked.mark().is_some() && asked.refusals().is_none() {
                 text.push_str(&format!("\n{} keeps no refusals\n", asked.place));
             }
         }
@@ -129,7 +136,7 @@ impl Report {
 
     /// The highest token of each receiver that has seen one.
     fn seen(&self) -> impl Iterator<Item = u64> {
-        self.asked.iter().filter_map(|asked| Some(asked.seen.as_ref().ok()?.highest.as_ref()?.token))
+        self.asked.iter().filter_map(|asked| Some(asked.mark()?.token))
     }
 
     /// The greatest token that receivers have seen, or the store has granted.
@@ -144,10 +151,7 @@ impl Report {
     }
 
     fn refusals(&self) -> impl Iterator<Item = (&str, &[Refused])> {
-        self.asked.iter().filter_map(|asked| {
-            let refusals = asked.seen.as_ref().ok()?.refusals.as_deref()?;
-            Some((asked.place.as_str(), refusals))
-        })
+        self.asked.iter().filter_map(|asked| Some((asked.place.as_str(), asked.refusals()?)))
     }
 
     fn standing(&self, asked: &Asked) -> Standing {
@@ -194,74 +198,35 @@ impl Report {
     }
 }
 
-#[derive(Serialize)]
-pub(super) struct Json<'a> {
-    name: String,
-    present: Option<PresentJson<'a>>,
-    greatest_granted: Option<String>,
-    store_error: Option<&'a str>,
-    receivers: Vec<ReceiverJson<'a>>,
-    token_floor: Option<String>,
-}
-
-#[derive(Serialize)]
-struct PresentJson<'a> {
-    token: String,
-    holder: &'a str,
-}
-
-#[derive(Serialize)]
-struct ReceiverJson<'a> {
-    receiver: &'a str,
-    standing: Standing,
-    highest: Option<String>,
-    holder: Option<&'a str>,
-    error: Option<&'a str>,
-    warnings: &'a [String],
-    /// Nothing if the receiver keeps none.
-    refusals: Option<Vec<RefusedJson<'a>>>,
-}
-
-#[derive(Serialize)]
-struct RefusedJson<'a> {
-    token: String,
-    highest: String,
-    holder: Option<&'a str>,
-    at: Option<&'a str>,
-}
-
 impl Report {
-    pub(super) fn json(&self) -> Json<'_> {
+    pub(super) fn json(&self) -> impl Serialize {
         let known = self.known.as_ref();
         let present = known.ok().and_then(|known| known.present.as_ref());
-        Json {
+        object! {
             name: self.name.to_string(),
-            present: present.map(|(token, holder)| PresentJson { token: token.to_string(), holder }),
+            present: present.map(|(token, holder)| object! { token: token.to_string(), holder }),
             greatest_granted: known.ok().and_then(|known| known.greatest).map(|token| token.to_string()),
-            store_error: known.err().map(String::as_str),
-            receivers: self.asked.iter().map(|asked| self.receiver_json(asked)).collect(),
+            store_error: known.err(),
+            receivers: self.asked.iter().map(|asked| self.receiver(asked)).collect::<Vec<_>>(),
             token_floor: self.floor().map(|floor| floor.to_string()),
         }
     }
 
-    fn receiver_json<'a>(&self, asked: &'a Asked) -> ReceiverJson<'a> {
-        let seen = asked.seen.as_ref();
-        let mark = seen.ok().and_then(|seen| seen.highest.as_ref());
-        let refusals = seen.ok().and_then(|seen| seen.refusals.as_deref());
-        let refused = |refused: &'a Refused| RefusedJson {
-            token: refused.token.to_string(),
-            highest: refused.highest.to_string(),
-            holder: refused.holder.as_deref(),
-            at: refused.at.as_deref(),
+    fn receiver<'a>(&self, asked: &'a Asked) -> impl Serialize {
+        let mark = asked.mark();
+        let refused = |refused: &'a Refused| {
+            let Refused { token, highest, holder, at } = refused;
+            object! { token: token.to_string(), highest: highest.to_string(), holder, at }
         };
-        ReceiverJson {
+        object! {
             receiver: &asked.place,
             standing: self.standing(asked),
             highest: mark.map(|mark| mark.token.to_string()),
-            holder: mark.and_then(|mark| mark.holder.as_deref()),
-            error: seen.err().map(String::as_str),
+            holder: mark.and_then(|mark| mark.holder.as_ref()),
+            error: asked.seen.as_ref().err(),
             warnings: &asked.warnings,
-            refusals: refusals.map(|refusals| refusals.iter().map(refused).collect()),
+            // Nothing if the receiver keeps none.
+            refusals: asked.refusals().map(|refusals| refusals.iter().map(refused).collect::<Vec<_>>()),
         }
     }
 }
@@ -270,7 +235,6 @@ impl Report {
 mod tests {
     use super::*;
     use leasehold::ResourceName;
-    use leasehold::fence::Mark;
 
     fn asked(place: &str, highest: Option<u64>) -> Asked {
         let highest = highest.map(|token| Mark { token, holder: Some("b".to_owned()) });

@@ -14,39 +14,30 @@ const IDLE: char = '-';
 /// Nothing is known of that time.
 const UNKNOWN: char = '.';
 
-const fn letter(cause: GapCause) -> char {
+/// How a cause is drawn, and on a terminal in which colours.
+const fn look(cause: GapCause) -> (char, Paint) {
     match cause {
-        GapCause::Detection => 'd',
-        GapCause::Grace => 'g',
-        GapCause::Revoke => 'r',
-        GapCause::CoolDown => 'c',
-        GapCause::Restore => 's',
-        GapCause::Alarm => 'a',
-        GapCause::Queue => 'q',
-        GapCause::WarmUp => 'w',
-        GapCause::Outage => 'o',
+        GapCause::Detection => ('d', Paint("97;41")),
+        GapCause::Grace => ('g', Paint("97;45")),
+        GapCause::Revoke => ('r', Paint("30;105")),
+        GapCause::CoolDown => ('c', Paint("30;46")),
+        GapCause::Restore => ('s', Paint("30;47")),
+        GapCause::Alarm => ('a', Paint("30;101")),
+        GapCause::Queue => ('q', Paint("97;44")),
+        GapCause::WarmUp => ('w', Paint("30;43")),
+        GapCause::Outage => ('o', Paint("97;100")),
     }
 }
 
-const fn paint(cause: GapCause) -> Paint {
-    match cause {
-        GapCause::Detection => Paint("97;41"),
-        GapCause::Grace => Paint("97;45"),
-        GapCause::Revoke => Paint("30;105"),
-        GapCause::CoolDown => Paint("30;46"),
-        GapCause::Restore => Paint("30;47"),
-        GapCause::Alarm => Paint("30;101"),
-        GapCause::Queue => Paint("97;44"),
-        GapCause::WarmUp => Paint("30;43"),
-        GapCause::Outage => Paint("97;100"),
-    }
+const fn letter(cause: GapCause) -> char {
+    look(cause).0
 }
 
 /// One cell.
 fn cell(console: &Console, character: char) -> String {
-    let cause = GapCause::ALL.into_iter().find(|cause| letter(*cause) == character);
+    let cause = GapCause::ALL.map(look).into_iter().find(|(letter, _)| *letter == character);
     let paint = match (cause, character) {
-        (Some(cause), _) => paint(cause),
+        (Some((_, paint)), _) => paint,
         (None, HELD) => Paint("32"),
         (None, _) => Paint("2"),
     };

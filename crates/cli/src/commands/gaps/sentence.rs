@@ -32,10 +32,7 @@ pub(super) fn explain(name: &str, gap: &Told) -> String {
         clauses.push(format!("then {} had it", who(after)));
     }
     let began = began(view);
-    let how = match clauses.is_empty() {
-        true => began,
-        false => format!("{began}; {}", clauses.join(", ")),
-    };
+    let how = if clauses.is_empty() { began } else { format!("{began}; {}", clauses.join(", ")) };
     format!("{name} {verb} without a holder for {most}{length}: {how}")
 }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use leasehold::core::gap::OutageView;
+use leasehold::core::gap::{GapCause, OutageView};
 
 use super::told::{Named, Sums, Told};
 use super::{Asked, draw, sentence};
@@ -110,16 +110,10 @@ impl Page<'_> {
         }
         let needed: Duration = shown.iter().map(|name| total(asked, &name.sums)).sum();
         let now = shown.iter().filter(|name| name.is_missed()).count();
-        let now = if now > 0 {
-            format!("; {} without one right now", words::count(now, "name"))
-        } else {
-            String::new()
-        };
-        self.headline(&format!(
-            "the last {window}: {} without a holder for {} in all{now}{left}",
-            words::count(shown.len(), "name"),
-            words::three_digits(needed)
-        ));
+        let now = (now > 0).then(|| format!("; {} without one right now", words::count(now, "name")));
+        let (now, length) = (now.unwrap_or_default(), words::three_digits(needed));
+        let names = words::count(shown.len(), "name");
+        self.headline(&format!("the last {window}: {names} without a holder for {length} in all{now}{left}"));
     }
 
     fn name(&mut self, asked: &Asked, name: &Named) {
@@ -130,20 +124,17 @@ impl Page<'_> {
         } else {
             let sums = &name.sums;
             let count = name.gaps.iter().filter(|gap| asked.whole || !gap.idle).count();
-            let longest = if count > 1 {
-                format!(", the longest {}", words::three_digits(longest(asked, name)))
-            } else {
-                String::new()
-            };
+            let longest = words::three_digits(longest(asked, name));
+            let longest = if count > 1 { format!(", the longest {longest}") } else { String::new() };
             let of = match name.known < asked.last {
                 true => format!("the {} since it was first held", words::three_digits(name.known)),
                 false => format!("the last {window}"),
             };
-            let length = words::three_digits(total(asked, sums));
-            let share = percent(share(asked, name));
+            let total = total(asked, sums);
+            let (length, share) = (words::three_digits(total), percent(name.share(total)));
+            let gaps = words::count(count, "gap");
             self.headline(&format!(
-                "{title}: without a holder for {length}, {share} of {of}; {}{longest}",
-                words::count(count, "gap")
+                "{title}: without a holder for {length}, {share} of {of}; {gaps}{longest}"
             ));
         }
         self.indented(&draw::strip(self.console, name, asked.last, self.drawing_width()));
@@ -169,18 +160,16 @@ impl Page<'_> {
     fn causes(&mut self, asked: &Asked, name: &Named) {
         let matter: Vec<Told> = name.gaps.iter().filter(|gap| asked.whole || !gap.idle).cloned().collect();
         let sums = Sums::of(&matter, asked.last);
-        let causes: Vec<String> = sums
-            .by_cause()
-            .iter()
-            .map(|(cause, length)| format!("{} {}", cause.word(), words::three_digits(*length)))
-            .collect();
+        let cause = |(cause, length): (GapCause, Duration)| {
+            format!("{} {}", cause.word(), words::three_digits(length))
+        };
+        let causes: Vec<String> = sums.by_cause().into_iter().map(cause).collect();
         let idle = words::three_digits(name.sums.idle);
-        let mut note = String::new();
-        match (name.sums.idle.is_zero(), asked.whole) {
-            (true, _) => {}
-            (false, true) => note = format!(" ({idle} of it idle)"),
-            (false, false) => note = format!(" (and idle for {idle})"),
-        }
+        let note = match (name.sums.idle.is_zero(), asked.whole) {
+            (true, _) => String::new(),
+            (false, true) => format!(" ({idle} of it idle)"),
+            (false, false) => format!(" (and idle for {idle})"),
+        };
         if !causes.is_empty() {
             self.prose(&format!("{}{note}", causes.join(", ")));
         }
@@ -203,15 +192,11 @@ impl Page<'_> {
             None => format!("{}, and lasts: {}", since(gap), sentence::right_now(gap)),
         };
         self.prose(&head);
-        let parts: Vec<String> = gap
-            .view
-            .parts
-            .iter()
-            .map(|part| {
-                let (word, length) = (part.cause.word(), words::three_digits(part.length.duration()));
-                if part.length.get() == 0 { format!("{word} unknown") } else { format!("{word} {length}") }
-            })
-            .collect();
+        let parts = gap.view.parts.iter().map(|part| {
+            let (word, length) = (part.cause.word(), words::three_digits(part.length.duration()));
+            if part.length.get() == 0 { format!("{word} unknown") } else { format!("{word} {length}") }
+        });
+        let parts: Vec<String> = parts.collect();
         self.indented(&draw::bar(self.console, gap, self.drawing_width()));
         self.prose(&parts.join(", "));
         self.prose(&sentence::explain(name.resource.as_str(), gap));
@@ -224,17 +209,13 @@ impl Page<'_> {
         }
         if cut > 0 {
             self.blank();
-            self.headline(&format!(
-                "{} were without a holder for less; --all shows them",
-                words::count(cut, "more name")
-            ));
+            let names = words::count(cut, "more name");
+            self.headline(&format!("{names} were without a holder for less; --all shows them"));
         }
         let idle: Vec<&Named> = names.iter().filter(|name| name.is_idle()).collect();
         let idle_for: Duration = idle.iter().map(|name| name.sums.leaderless()).sum();
-        let short = names
-            .iter()
-            .filter(|name| !name.is_idle() && name.that_matter(asked.min).next().is_none())
-            .count();
+        let is_short = |name: &&Named| !name.is_idle() && name.that_matter(asked.min).next().is_none();
+        let short = names.iter().filter(is_short).count();
         if short > 0 {
             self.blank();
             let min = words::three_digits(asked.min);
@@ -242,11 +223,10 @@ impl Page<'_> {
         }
         if !idle.is_empty() {
             self.blank();
+            let (names, them) = (words::count(idle.len(), "name"), them(idle.len()));
+            let length = words::three_digits(idle_for);
             self.headline(&format!(
-                "{} only released, with nobody asking: {} in all; --all lists {}",
-                words::count(idle.len(), "name"),
-                words::three_digits(idle_for),
-                them(idle.len())
+                "{names} only released, with nobody asking: {length} in all; --all lists {them}"
             ));
         }
     }
@@ -263,11 +243,8 @@ impl Page<'_> {
                 Some(length) => format!("for {} at least", words::three_digits(length.duration())),
                 None => "nobody knows for how long".to_owned(),
             };
-            self.indented(&format!(
-                "until {}, {} ago, {length}",
-                words::moment_ago(ago),
-                words::three_digits(ago)
-            ));
+            let (moment, ago) = (words::moment_ago(ago), words::three_digits(ago));
+            self.indented(&format!("until {moment}, {ago} ago, {length}"));
         }
     }
 }
@@ -280,10 +257,8 @@ fn left(names: &[Named]) -> String {
         return String::new();
     }
     let (were, them) = (if left == 1 { "was" } else { "were" }, them(left));
-    format!(
-        "; {} {were} released and nobody has taken {them}: --all lists {them}",
-        words::count(left, "name")
-    )
+    let names = words::count(left, "name");
+    format!("; {names} {were} released and nobody has taken {them}: --all lists {them}")
 }
 
 const fn them(count: usize) -> &'static str {
@@ -312,12 +287,6 @@ fn total(asked: &Asked, sums: &Sums) -> Duration {
 
 fn longest(asked: &Asked, name: &Named) -> Duration {
     name.gaps.iter().filter(|gap| asked.whole || !gap.idle).map(Told::length).max().unwrap_or_default()
-}
-
-/// In millionths.
-fn share(asked: &Asked, name: &Named) -> u64 {
-    let known = name.known.max(name.sums.leaderless()).as_millis().max(1);
-    u64::try_from(total(asked, &name.sums).as_millis() * 1_000_000 / known).unwrap_or(1_000_000)
 }
 
 /// Millionths as a percentage with two digits that tell something.

@@ -1,5 +1,6 @@
 //! What is to be told: gaps, cut to the window and added up.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use leasehold::core::Millis;
@@ -37,10 +38,9 @@ pub(super) struct Named {
 }
 
 /// What gaps come to within a window.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Sums {
-    /// In the order of [`GapCause::ALL`].
-    causes: [Duration; GapCause::ALL.len()],
+    causes: BTreeMap<GapCause, Duration>,
     /// All causes together, of idle gaps alone.
     pub(super) idle: Duration,
     pub(super) longest: Duration,
@@ -98,10 +98,10 @@ impl Named {
         self.gaps.iter().filter(move |gap| !gap.idle && gap.length() >= min)
     }
 
-    /// In millionths of what is known of the window.
-    pub(super) fn share(&self) -> u64 {
+    /// A length in millionths of what is known of the window.
+    pub(super) fn share(&self, length: Duration) -> u64 {
         let known = self.known.max(self.sums.leaderless()).as_millis().max(1);
-        u64::try_from(self.sums.leaderless().as_millis() * 1_000_000 / known).unwrap_or(1_000_000)
+        u64::try_from(length.as_millis() * 1_000_000 / known).unwrap_or(1_000_000)
     }
 }
 
@@ -112,7 +112,7 @@ impl Sums {
             let mut length = Duration::ZERO;
             for piece in gap.pieces() {
                 let inside = piece.from.min(window).saturating_sub(piece.to);
-                sums.causes[place(piece.cause)] += inside;
+                *sums.causes.entry(piece.cause).or_default() += inside;
                 length += inside;
             }
             sums.longest = sums.longest.max(length);
@@ -123,7 +123,7 @@ impl Sums {
 
     /// All causes together.
     pub(super) fn leaderless(&self) -> Duration {
-        self.causes.iter().sum()
+        self.causes.values().sum()
     }
 
     /// Without gaps that are idle.
@@ -134,14 +134,10 @@ impl Sums {
     /// The causes that took any time, those that took most first.
     pub(super) fn by_cause(&self) -> Vec<(GapCause, Duration)> {
         let mut causes: Vec<(GapCause, Duration)> =
-            GapCause::ALL.into_iter().zip(self.causes).filter(|(_, length)| !length.is_zero()).collect();
+            self.causes.clone().into_iter().filter(|(_, length)| !length.is_zero()).collect();
         causes.sort_by_key(|(cause, length)| (std::cmp::Reverse(*length), *cause));
         causes
     }
-}
-
-fn place(cause: GapCause) -> usize {
-    GapCause::ALL.iter().position(|other| *other == cause).expect("all causes are in the list of all")
 }
 
 fn is_idle(view: &GapView) -> bool {

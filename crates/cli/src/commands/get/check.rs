@@ -3,7 +3,6 @@
 use leasehold::core::protocol::TokenCheck;
 use leasehold::{ResourceName, Token};
 use leasehold_api::{Number, view};
-use serde::Serialize;
 
 use crate::console::Console;
 use crate::exit::Exit;
@@ -11,25 +10,14 @@ use crate::place::Place;
 use crate::trouble::Trouble;
 use crate::words;
 
-/// As HTTP says it.
-#[derive(Serialize)]
-struct Check<'a> {
-    resource: &'a str,
-    token: Number,
-    state: &'static str,
-    ending: Option<view::Ending>,
-    newest: Option<Number>,
-}
-
 pub(super) async fn run(
     console: &Console,
     place: &Place,
     name: &ResourceName,
     token: Token,
 ) -> Result<Exit, Trouble> {
-    let answer = place.ask(async |store| store.check(name, token).await).await;
-    let mut newest_granted = None;
-    let (text, state, ending) = match answer? {
+    let mut newest = None;
+    let (text, state, ending) = match place.ask(async |store| store.check(name, token).await).await? {
         TokenCheck::Current => (format!("{name}: token {token} is current"), "current", None),
         TokenCheck::Ended(how) => (
             format!("{name}: token {token} is not current: {}", words::ending(&how)),
@@ -39,13 +27,14 @@ pub(super) async fn run(
         TokenCheck::NotKnown => {
             (format!("{name}: token {token} is not current, and nothing is known of it"), "not-known", None)
         }
-        TokenCheck::Ahead { newest } => {
-            newest_granted = Some(newest.into());
-            (ahead(name, token, newest), "ahead", None)
+        TokenCheck::Ahead { newest: number } => {
+            newest = Some(Number(number));
+            (ahead(name, token, number), "ahead", None)
         }
     };
-    let (resource, token) = (name.as_str(), token.get().into());
-    console.result(text, &Check { resource, token, state, ending, newest: newest_granted })?;
+    // As HTTP says it.
+    let (resource, token) = (name.as_str(), Number(token.get()));
+    console.result(text, &object! { resource, token, state, ending, newest })?;
     Ok(if state == "current" { Exit::OK } else { Exit::FAILURE })
 }
 

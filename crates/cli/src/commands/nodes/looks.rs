@@ -18,11 +18,6 @@ pub(in crate::commands) fn has_leader(local: &LocalCluster) -> bool {
     local.ready || local.leader.is_some()
 }
 
-/// One that waits to be added has no state.
-fn has_state(local: &LocalCluster) -> bool {
-    !local.members.is_empty()
-}
-
 /// All looks of one round.
 #[derive(Debug)]
 pub(in crate::commands) struct Looks(pub(in crate::commands) Vec<Look>);
@@ -30,16 +25,11 @@ pub(in crate::commands) struct Looks(pub(in crate::commands) Vec<Look>);
 impl Looks {
     /// The nodes that answered and are of the latest life, the best to ask first: in touch with a leader, then by how far they are.
     pub(in crate::commands) fn best_first(&self) -> Vec<(&str, &LocalCluster)> {
-        let answered = || {
-            let each =
-                self.0.iter().filter_map(|look| Some((look.asked.as_str(), look.found.as_ref().ok()?)));
-            each.filter(|(_, local)| has_state(local))
-        };
-        let latest = answered().map(|(_, local)| local.epoch).max();
-        let life = answered().find(|(_, local)| Some(local.epoch) == latest);
+        let latest = self.states().map(|(_, local)| local.epoch).max();
+        let life = self.states().find(|(_, local)| Some(local.epoch) == latest);
         let Some((_, life)) = life else { return Vec::new() };
         let mut best: Vec<_> =
-            answered().filter(|(_, local)| local.incarnation == life.incarnation).collect();
+            self.states().filter(|(_, local)| local.incarnation == life.incarnation).collect();
         best.sort_by_key(|(_, local)| std::cmp::Reverse((has_leader(local), local.applied.0)));
         best
     }
@@ -48,8 +38,7 @@ impl Looks {
     pub(in crate::commands) fn other_lives(&self) -> Vec<String> {
         let best = self.best_first();
         let Some((_, latest)) = best.first() else { return Vec::new() };
-        let others = self.0.iter().filter_map(|look| Some((&look.asked, look.found.as_ref().ok()?)));
-        let others = others.filter(|(_, local)| has_state(local) && local.incarnation != latest.incarnation);
+        let others = self.states().filter(|(_, local)| local.incarnation != latest.incarnation);
         others
             .map(|(asked, local)| {
                 let (life, epoch) = (&local.incarnation, local.epoch);
@@ -61,7 +50,7 @@ impl Looks {
     /// Where members are that the answers name and that were not asked.
     pub(in crate::commands) fn unasked(&self) -> Vec<String> {
         let mut unasked = Vec::new();
-        for local in self.0.iter().filter_map(|look| look.found.as_ref().ok()) {
+        for (_, local) in self.answers() {
             for LocalMember { id, address, .. } in &local.members {
                 let is_asked = self.0.iter().any(|look| look.asked == *address);
                 if !is_asked && !self.has_answered(id) && !unasked.contains(address) {
@@ -83,12 +72,22 @@ impl Looks {
     }
 
     fn has_answered(&self, id: &str) -> bool {
-        self.0.iter().filter_map(|look| look.found.as_ref().ok()).any(|local| local.id == id)
+        self.answers().any(|(_, local)| local.id == id)
+    }
+
+    /// Those who answered, and what they said.
+    fn answers(&self) -> impl Iterator<Item = (&str, &LocalCluster)> {
+        self.0.iter().filter_map(|look| Some((look.asked.as_str(), look.found.as_ref().ok()?)))
+    }
+
+    /// The same of those who have a state: one that waits to be added has none.
+    fn states(&self) -> impl Iterator<Item = (&str, &LocalCluster)> {
+        self.answers().filter(|(_, local)| !local.members.is_empty())
     }
 
     /// Anybody who answered, whatever it is.
     pub(in crate::commands) fn anybody(&self) -> Option<&str> {
-        self.0.iter().find(|look| look.found.is_ok()).map(|look| look.asked.as_str())
+        self.answers().next().map(|(asked, _)| asked)
     }
 
     /// Why those did not answer that did not.

@@ -1,7 +1,6 @@
 //! The table of presets: numbers of other systems by our inequalities.
 
-use leasehold::core::plan::{PRESETS, Plan, Preset};
-use serde::Serialize;
+use leasehold::core::plan::{PRESETS, Plan};
 
 use super::exact;
 use crate::console::{Console, Table};
@@ -18,62 +17,30 @@ lost renewal does not end the lease, if it is noticed only at the next one. `lea
 one as leases of this system, whose gap is another.
 ";
 
-#[derive(Serialize)]
-struct PresetsJson {
-    presets: Vec<PresetJson>,
-}
-
-#[derive(Serialize)]
-struct PresetJson {
-    name: &'static str,
-    note: &'static str,
-    ttl_ms: u64,
-    renew_every_ms: u64,
-    margin_ms: u64,
-    unplanned_gap_ms: u64,
-    safe: bool,
-    survives_one_lost: bool,
-    accepted: bool,
-}
-
-impl PresetJson {
-    fn new(preset: &Preset) -> Self {
+pub(super) fn run(console: &Console) -> Result<Exit, Trouble> {
+    let (mut rows, mut presets) = (Vec::new(), Vec::new());
+    for preset in &PRESETS {
         let plan = Plan::of(preset.ask, 1, preset.policies);
         // Ours are told when it is their turn; of others only what they publish is counted.
         let gap = if preset.ours { plan.gaps.unplanned } else { preset.unplanned_gap() };
-        Self {
-            name: preset.name,
-            note: preset.note,
+        let (name, note) = (preset.name, preset.note);
+        let [safe, survives_one_lost] = [plan.safety.holds, plan.availability.holds];
+        let [ttl, every, margin, longest] = [plan.ttl, plan.renew_every, plan.margin, gap].map(exact);
+        let [covers, survives] =
+            [safe, survives_one_lost].map(|yes| if yes { "yes" } else { "no" }.to_owned());
+        rows.push([name.to_owned(), ttl, every, margin, longest, covers, survives, note.to_owned()]);
+        presets.push(object! {
+            name,
+            note,
             ttl_ms: plan.ttl.get(),
             renew_every_ms: plan.renew_every.get(),
             margin_ms: plan.margin.get(),
             unplanned_gap_ms: gap.get(),
-            safe: plan.safety.holds,
-            survives_one_lost: plan.availability.holds,
+            safe,
+            survives_one_lost,
             accepted: plan.is_accepted(),
-        }
+        });
     }
-
-    fn row(&self) -> Vec<String> {
-        let length = |millis| exact(leasehold::core::Millis::new(millis));
-        let word = |yes| if yes { "yes" } else { "no" }.to_owned();
-        vec![
-            self.name.to_owned(),
-            length(self.ttl_ms),
-            length(self.renew_every_ms),
-            length(self.margin_ms),
-            length(self.unplanned_gap_ms),
-            word(self.safe),
-            word(self.survives_one_lost),
-            self.note.to_owned(),
-        ]
-    }
-}
-
-pub(super) fn run(console: &Console) -> Result<Exit, Trouble> {
-    let presets: Vec<PresetJson> = PRESETS.iter().map(PresetJson::new).collect();
-    let mut table = Table::new(&["PRESET", "TTL", "RENEW", "MARGIN", "GAP", "SAFE", "SURVIVES", "NOTE"]);
-    presets.iter().for_each(|preset| table.row(preset.row()));
-    console.framed_table(HEAD, &table, BELOW, &PresetsJson { presets })?;
-    Ok(Exit::OK)
+    let table = Table::new(["PRESET", "TTL", "RENEW", "MARGIN", "GAP", "SAFE", "SURVIVES", "NOTE"], rows);
+    console.framed_table(HEAD, &table, BELOW, &object! { presets })
 }

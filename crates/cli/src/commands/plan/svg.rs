@@ -69,40 +69,26 @@ impl Scale {
 }
 
 fn numbers(plan: &Plan) -> String {
-    format!(
-        "ttl {}, renewed every {}, margin {}",
-        exact(plan.ttl),
-        exact(plan.renew_every),
-        exact(plan.margin)
-    )
+    let [ttl, every, margin] = [plan.ttl, plan.renew_every, plan.margin].map(exact);
+    format!("ttl {ttl}, renewed every {every}, margin {margin}")
 }
 
 fn verdict(plan: &Plan) -> String {
-    match plan.verdict {
+    match plan.verdict.map_err(|error| error.inequality()) {
         Ok(()) => "accepted".to_owned(),
-        Err(error) => match error.inequality() {
-            Some(which) => format!("refused: {} does not hold", which.word()),
-            None => "refused".to_owned(),
-        },
+        Err(Some(which)) => format!("refused: {} does not hold", which.word()),
+        Err(None) => "refused".to_owned(),
     }
 }
 
 fn heading(body: &mut String, plan: &Plan) {
     let colour = if plan.is_accepted() { ACTS } else { GUARD };
-    let _ = writeln!(
-        body,
-        "<text x=\"24\" y=\"36\" font-size=\"17\" font-weight=\"600\">{}</text>",
-        numbers(plan)
-    );
-    let _ = writeln!(
-        body,
-        "<text x=\"24\" y=\"58\" fill=\"{colour}\" font-weight=\"600\">{}</text>",
-        verdict(plan)
-    );
+    let (numbers, verdict) = (numbers(plan), verdict(plan));
+    let _ = writeln!(body, r#"<text x="24" y="36" font-size="17" font-weight="600">{numbers}</text>"#);
+    let _ = writeln!(body, r#"<text x="24" y="58" fill="{colour}" font-weight="600">{verdict}</text>"#);
     for (name, y) in [("holder", HOLDER), ("service", SERVICE)] {
         let (x, y) = (LEFT - 14.0, y + 14.0);
-        let _ =
-            writeln!(body, "<text x=\"{x}\" y=\"{y}\" text-anchor=\"end\" fill=\"{QUIET}\">{name}</text>");
+        let _ = writeln!(body, r#"<text x="{x}" y="{y}" text-anchor="end" fill="{QUIET}">{name}</text>"#);
     }
 }
 
@@ -138,9 +124,8 @@ fn exchange(body: &mut String, plan: &Plan, scale: &Scale, mark: &Mark, lost: bo
     let half = Millis::new(plan.round_trip.get() / 2);
     let (sent, there) = (scale.x(mark.at), scale.x(mark.at.saturating_add(half)));
     let back = scale.x(mark.at.saturating_add(plan.round_trip));
-    let (from, to) = (HOLDER + BAR, SERVICE);
-    let _ =
-        writeln!(body, "<circle cx=\"{sent:.1}\" cy=\"{}\" r=\"4.5\" fill=\"{INK}\"/>", HOLDER + BAR / 2.0);
+    let (from, to, middle) = (HOLDER + BAR, SERVICE, HOLDER + BAR / 2.0);
+    let _ = writeln!(body, r#"<circle cx="{sent:.1}" cy="{middle}" r="4.5" fill="{INK}"/>"#);
     let line = |x1: f64, y1: f64, x2: f64, y2: f64, dashes: &str| {
         format!(
             "<path d=\"M{x1:.1} {y1:.1}L{x2:.1} {y2:.1}\" stroke=\"{INK}\" stroke-width=\"1.4\" fill=\"none\"{dashes}/>\n"
@@ -163,9 +148,9 @@ fn labels(body: &mut String, scale: &Scale, marks: &[Mark], lane: f64, direction
     let mut placed: Vec<(f64, u32)> = Vec::new();
     let mut furthest = lane;
     for mark in marks.iter().rev() {
-        let label = format!("{} {}", exact(mark.at), mark.name);
-        let x = scale.x(mark.at);
-        let end = x + 6.0 + label.chars().count() as f64 * CHARACTER + GAP;
+        let (at, name, x) = (exact(mark.at), mark.name, scale.x(mark.at));
+        let beside = x + 6.0;
+        let end = beside + format!("{at} {name}").chars().count() as f64 * CHARACTER + GAP;
         let crossed = placed.iter().filter(|(other, _)| *other < end).map(|(_, row)| row + 1);
         let row = crossed.max().unwrap_or(0);
         placed.push((x, row));
@@ -175,10 +160,7 @@ fn labels(body: &mut String, scale: &Scale, marks: &[Mark], lane: f64, direction
         let _ = writeln!(
             body,
             "<path d=\"M{x:.1} {lane}L{x:.1} {y:.1}\" stroke=\"{QUIET}\" stroke-width=\"1\"/>\n\
-             <text x=\"{:.1}\" y=\"{base:.1}\"><tspan font-weight=\"600\">{}</tspan> {}</text>",
-            x + 6.0,
-            exact(mark.at),
-            mark.name
+             <text x=\"{beside:.1}\" y=\"{base:.1}\"><tspan font-weight=\"600\">{at}</tspan> {name}</text>"
         );
         furthest = if direction > 0.0 { furthest.max(y) } else { furthest.min(y) };
     }
@@ -196,26 +178,23 @@ fn caption(body: &mut String, plan: &Plan, top: f64) -> f64 {
         (LIVES, "session lives", plan.ttl),
         (DRIFT, "allowed drift", drift),
     ] {
-        let label = format!("{name} {}", exact(length));
+        let (label, above, beside) = (format!("{name} {}", exact(length)), top - 11.0, x + 18.0);
         let _ = writeln!(
             body,
-            "<rect x=\"{x:.1}\" y=\"{}\" width=\"12\" height=\"12\" fill=\"{colour}\"/>\n\
-             <text x=\"{:.1}\" y=\"{top}\">{label}</text>",
-            top - 11.0,
-            x + 18.0
+            "<rect x=\"{x:.1}\" y=\"{above}\" width=\"12\" height=\"12\" fill=\"{colour}\"/>\n\
+             <text x=\"{beside:.1}\" y=\"{top}\">{label}</text>"
         );
-        x += 18.0 + label.chars().count() as f64 * CHARACTER + 2.0 * GAP;
+        x = beside + label.chars().count() as f64 * CHARACTER + 2.0 * GAP;
     }
     let mut y = top + 14.0;
     for sides in [Some(plan.safety), Some(plan.availability), plan.paused].into_iter().flatten() {
         y += ROW;
         let colour = if sides.holds { QUIET } else { GUARD };
         let figures = text::filled_in(plan, &sides).replace('<', "&lt;").replace('>', "&gt;");
+        let (word, holds) = (sides.which.word(), text::holds(&sides));
         let _ = writeln!(
             body,
-            "<text x=\"24\" y=\"{y}\" font-weight=\"600\">{}</text><text x=\"120\" y=\"{y}\" fill=\"{colour}\">{figures}: {}</text>",
-            sides.which.word(),
-            text::holds(&sides)
+            "<text x=\"24\" y=\"{y}\" font-weight=\"600\">{word}</text><text x=\"120\" y=\"{y}\" fill=\"{colour}\">{figures}: {holds}</text>"
         );
     }
     y + 24.0

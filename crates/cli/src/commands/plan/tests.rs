@@ -80,7 +80,8 @@ fn the_command_for_the_nearest_numbers_is_accepted_and_asks_for_them() {
 fn told(arguments: &str) -> String {
     let cli = Cli::try_parse_from(format!("leasehold plan {arguments}").split_whitespace()).unwrap();
     let Command::Plan(args) = cli.command else { panic!("not a plan") };
-    text_of(&Console::new(false), &plan_of(&args).unwrap(), &args)
+    let plan = plan_of(&args).unwrap();
+    text::report(&Console::new(false), &plan, closest(&plan).as_ref(), args.leases, args.preset)
 }
 
 /// There to find: two gaps of one system, and no word why they differ.

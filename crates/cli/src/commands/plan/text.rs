@@ -9,6 +9,7 @@ use leasehold::core::plan::{Changed, FEWEST_PARTS, PauseEffect, Plan, Preset, Si
 use super::{again, exact, timeline};
 use crate::args::Percent;
 use crate::console::Console;
+use crate::words;
 
 /// The whole of it: the verdict first, because that is what was asked.
 pub(super) fn report(
@@ -20,20 +21,13 @@ pub(super) fn report(
 ) -> String {
     let mut text = verdict(plan, nearest);
     for warning in &plan.warnings {
-        put(
-            &mut text,
-            &format!("warning: {}: {}; {}", warning.name(), warning.condition(), warning.reason()),
-        );
+        let (name, condition, reason) = (warning.name(), warning.condition(), warning.reason());
+        put(&mut text, &format!("warning: {name}: {condition}; {reason}"));
     }
     if let Some(peer) = preset.filter(|preset| !preset.ours) {
         let (name, gap) = (peer.name, exact(peer.unplanned_gap()));
-        put(
-            &mut text,
-            &format!(
-                "note: these are numbers of {name}, judged as leases of this system; by its own rules nobody holds a name for up to {gap} \
-                 after a holder died"
-            ),
-        );
+        let judged = "judged as leases of this system; by its own rules nobody holds a name for up to";
+        put(&mut text, &format!("note: these are numbers of {name}, {judged} {gap} after a holder died"));
     }
     let sections = [
         ("numbers", numbers(plan)),
@@ -65,13 +59,10 @@ pub(super) fn verdict(plan: &Plan, nearest: Option<&(Ask, Vec<Changed>)>) -> Str
             let every = ask.renew_every.unwrap_or(ask.ttl);
             if every.get().saturating_mul(FEWEST_PARTS) < ask.ttl.get() {
                 let longest = exact(ask.max_ttl);
-                put(
-                    &mut text,
-                    &format!(
-                        "  warning: more than {FEWEST_PARTS} renewals in a ttl, because no ttl up to {longest} leaves room for fewer: \
-                         lower the bounds, or choose a longer ttl where the store takes one (--max-ttl)"
-                    ),
-                );
+                let why = format!("because no ttl up to {longest} leaves room for fewer");
+                let next = "lower the bounds, or choose a longer ttl where the store takes one (--max-ttl)";
+                let what = format!("  warning: more than {FEWEST_PARTS} renewals in a ttl, {why}: {next}");
+                put(&mut text, &what);
             }
         }
         None => put(&mut text, &no_nearest(plan, error)),
@@ -89,6 +80,10 @@ fn row(name: &str, figure: &str, remark: &str) -> String {
     format!("{name:<15}{figure:<9} {remark}").trim_end().to_owned()
 }
 
+fn length(name: &str, length: Millis, remark: &str) -> String {
+    row(name, &exact(length), remark)
+}
+
 fn numbers(plan: &Plan) -> Vec<String> {
     let ask = &plan.ask;
     let left_open = |open: bool, how: &str| if open { format!("by default: {how}") } else { String::new() };
@@ -97,21 +92,14 @@ fn numbers(plan: &Plan) -> Vec<String> {
         Schedule::Fixed => "a third of the ttl",
         Schedule::Halves => "half of the ttl, then seven eighths; each time up to a fifth sooner",
     };
+    let tenth = "a tenth of the ttl, and no less than the guard";
     let of_drift = format!("drift of {} in one ttl", Percent(ask.drift));
     vec![
-        row("ttl", &exact(plan.ttl), ""),
-        row("renew every", &exact(plan.renew_every), &left_open(ask.renew_every.is_none(), third)),
-        row("clock bound", &exact(plan.clock_bound), &left_open(ask.clock_bound.is_none(), &of_drift)),
-        row(
-            "round trip",
-            &exact(plan.round_trip),
-            &left_open(ask.round_trip.is_none(), "a slow data centre"),
-        ),
-        row(
-            "margin",
-            &exact(plan.margin),
-            &left_open(ask.margin.is_none(), "a tenth of the ttl, and no less than the guard"),
-        ),
+        length("ttl", plan.ttl, ""),
+        length("renew every", plan.renew_every, &left_open(ask.renew_every.is_none(), third)),
+        length("clock bound", plan.clock_bound, &left_open(ask.clock_bound.is_none(), &of_drift)),
+        length("round trip", plan.round_trip, &left_open(ask.round_trip.is_none(), "a slow data centre")),
+        length("margin", plan.margin, &left_open(ask.margin.is_none(), tenth)),
     ]
 }
 
@@ -174,26 +162,20 @@ fn follows(plan: &Plan, leases: u64) -> Vec<String> {
     };
     let gaps = &plan.gaps;
     let parts = format!("clock bound {} + in-flight {}", exact(plan.clock_bound), exact(plan.in_flight));
+    let acts = "how long a holder may act after sending a renewal that is confirmed";
     let mut lines = vec![
-        row("guard", &exact(plan.guard), &parts),
-        row(
-            "effective",
-            &exact(plan.effective),
-            "how long a holder may act after sending a renewal that is confirmed",
-        ),
-        row("overdue", &exact(plan.overdue), "when the service gives up a holder that is silent"),
-        row("planned gap", &exact(gaps.planned), &gap(gaps.planned_polling)),
-        row("unplanned gap", &exact(gaps.unplanned), &gap(gaps.unplanned_polling)),
+        length("guard", plan.guard, &parts),
+        length("effective", plan.effective, acts),
+        length("overdue", plan.overdue, "when the service gives up a holder that is silent"),
+        length("planned gap", gaps.planned, &gap(gaps.planned_polling)),
+        length("unplanned gap", gaps.unplanned, &gap(gaps.unplanned_polling)),
     ];
     lines.extend(pauses(plan));
-    let together = format!("{} in {}", count(leases, "lease"), count(plan.coalesced.sessions, "session"));
+    let sessions = words::count(plan.coalesced.sessions, "session");
+    let together = format!("{} in {sessions}", words::count(leases, "lease"));
     lines.push(traffic("renewals", &plan.coalesced, &together));
     lines.push(traffic("", &plan.separate, "with a session for each lease"));
     lines
-}
-
-fn count(number: u64, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
 fn pauses(plan: &Plan) -> Vec<String> {
@@ -209,12 +191,12 @@ fn pauses(plan: &Plan) -> Vec<String> {
                 "loses the lease if a renewal was due: another may hold it, and only tokens keep the old one out"
             }
         };
-        lines.push(row("this pause", &exact(pause), what));
+        lines.push(length("this pause", pause, what));
     }
     let unnoticed = pauses.unnoticed.map_or("none".to_owned(), exact);
     lines.push(row("pauses", &unnoticed, "the longest that goes unnoticed, also when a renewal was due"));
     if let Some(returns) = pauses.returns {
-        lines.push(row("", &exact(returns), "the longest after which the lease is surely still there"));
+        lines.push(length("", returns, "the longest after which the lease is surely still there"));
     }
     lines
 }

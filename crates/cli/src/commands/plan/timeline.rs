@@ -10,15 +10,15 @@ const WIDTH: u64 = 48;
 
 /// What lines are drawn with.
 struct Pen {
-    acts: char,
-    stopped: char,
+    acts: &'static str,
+    stopped: &'static str,
     attempt: char,
-    answer: char,
+    answer: &'static str,
     end: char,
 }
 
-const ASCII: Pen = Pen { acts: '=', stopped: '#', attempt: '*', answer: '-', end: '|' };
-const BLOCKS: Pen = Pen { acts: '━', stopped: '░', attempt: '●', answer: '─', end: '│' };
+const ASCII: Pen = Pen { acts: "=", stopped: "#", attempt: '*', answer: "-", end: '|' };
+const BLOCKS: Pen = Pen { acts: "━", stopped: "░", attempt: '●', answer: "─", end: '│' };
 
 /// What happens at one moment of a ttl. Refused numbers may put it after the end.
 pub(super) struct Mark {
@@ -60,13 +60,13 @@ pub(super) fn draw(plan: &Plan, terminal: bool) -> Vec<String> {
     for mark in attempts(plan) {
         let drawn = match mark.at > plan.overdue {
             true => "after the end".to_owned(),
-            false => format!("{}{}{}", space(column(mark.at)), pen.attempt, repeat(pen.answer, trip)),
+            false => format!("{}{}{}", space(column(mark.at)), pen.attempt, pen.answer.repeat(trip)),
         };
         put(mark.at, mark.name, &exact(mark.at), drawn);
     }
     let (deadline, end) = (column(plan.effective), column(plan.ttl));
-    put(Millis::ZERO, "holder acts", &exact(plan.effective), repeat(pen.acts, deadline));
-    let stopped = format!("{}{}", space(deadline), repeat(pen.stopped, (end - deadline).max(1)));
+    put(Millis::ZERO, "holder acts", &exact(plan.effective), pen.acts.repeat(deadline));
+    let stopped = format!("{}{}", space(deadline), pen.stopped.repeat((end - deadline).max(1)));
     put(plan.effective, "margin", &exact(plan.margin), stopped);
     for mark in ends(plan) {
         put(mark.at, mark.name, &exact(mark.at), format!("{}{}", space(column(mark.at)), pen.end));
@@ -76,9 +76,5 @@ pub(super) fn draw(plan: &Plan, terminal: bool) -> Vec<String> {
 }
 
 fn space(columns: usize) -> String {
-    repeat(' ', columns)
-}
-
-fn repeat(character: char, times: usize) -> String {
-    std::iter::repeat_n(character, times).collect()
+    " ".repeat(columns)
 }

@@ -10,10 +10,10 @@ use std::time::Duration;
 use leasehold::core::holder::Reading;
 use leasehold::core::measure::{ClockRates, Measured, Pauses, RoundTrips};
 use leasehold::{ConnectOptions, Error, Figures, Quantiles, Session, SessionEvent, SessionOptions, Store};
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
 use crate::console::Console;
-use crate::holding::{FAREWELL, Keeper};
+use crate::holding::Keeper;
 use crate::place::Place;
 use crate::signals::Signals;
 use crate::trouble::Trouble;
@@ -57,10 +57,7 @@ impl Taken {
     pub(super) fn measured(&self) -> Measured {
         Measured {
             // Whoever was not answered is not among the quantiles, and waited longer than all that were.
-            round_trip: [self.renewals.p999, self.unanswered]
-                .into_iter()
-                .max()
-                .filter(|trip| !trip.is_zero()),
+            round_trip: Some(self.renewals.p999.max(self.unanswered)).filter(|trip| !trip.is_zero()),
             pause: Some(self.pauses.longest_ever()),
             rate_ppm: self.clocks.rates().map(|rates| rates.monotonic_ppm.unsigned_abs()),
         }
@@ -78,16 +75,9 @@ pub(super) async fn measure(
     let over = length.saturating_mul(2);
     let store = place.connect_with(ConnectOptions::new().figures_over(over)).await?;
     let options = SessionOptions::new().label(format!("{} probe", words::own_label(None)));
-    let session = match store.session_with(&options).await {
-        Ok(session) => session,
-        Err(error) => {
-            let _ = timeout(FAREWELL, store.close()).await;
-            return Err(error.into());
-        }
-    };
+    let Keeper { session, store } = Keeper::open(store, &options).await?;
     let begun = leasehold_clock::read();
-    let naps =
-        Naps::start(over).map_err(|source| Trouble::System { what: "cannot start a thread", source })?;
+    let naps = Naps::start(over).map_err(Trouble::system("cannot start a thread"))?;
     let session = RefCell::new(session);
     let reads = RefCell::new(RoundTrips::new(over, begun));
     let ended = tokio::select! {
@@ -99,9 +89,7 @@ pub(super) async fn measure(
     };
     let now = leasehold_clock::read();
     let figures: Figures = store.figures();
-    if console.can_animate() {
-        console.clear_progress();
-    }
+    console.clear_progress();
     let (naps, pauses, clocks) = naps.stop();
     let _ = Keeper { session: session.into_inner(), store }.close().await;
     let interrupted = ended?;
@@ -163,14 +151,12 @@ async fn show(console: &Console, store: &Store, naps: &Naps, begun: Reading, len
 }
 
 fn line(passed: Duration, length: Duration, figures: &Figures, pause: Duration) -> String {
-    let full = passed.as_millis().saturating_mul(BAR as u128) / length.as_millis().max(1);
-    let full = usize::try_from(full).unwrap_or(BAR).min(BAR);
-    let (done, left) = ("█".repeat(full), "░".repeat(BAR - full));
+    let bar = words::bar(passed, length, BAR);
     let [passed, length] =
         [passed, length].map(|length| words::length(Duration::from_secs(length.as_secs())));
-    let renewals = words::count(usize::try_from(figures.round_trips.count).unwrap_or(usize::MAX), "renewal");
+    let renewals = words::count(figures.round_trips.count, "renewal");
     let (p99, pause) = (report::fine(figures.round_trips.p99), report::fine(pause));
-    format!("measuring {done}{left} {passed} of {length}, {renewals}, p99 {p99}, longest pause {pause}")
+    format!("measuring {bar} {passed} of {length}, {renewals}, p99 {p99}, longest pause {pause}")
 }
 
 /// What the sleeping thread has found.

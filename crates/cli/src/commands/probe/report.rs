@@ -14,145 +14,82 @@ use super::advice::Advice;
 use super::measuring::Taken;
 use crate::commands::plan::again;
 use crate::console::{Console, Table};
+use crate::exit::Exit;
 use crate::trouble::Trouble;
-use crate::words;
+use crate::words::{self, whole_millis};
 
 /// The result. Round trips and pauses are often below a millisecond, so they are told in microseconds.
-#[derive(Serialize)]
-pub(super) struct Report<'a> {
-    store: &'a str,
-    measured_for_ms: u64,
-    /// Whether a signal ended it early.
-    interrupted: bool,
-    renewals: QuantilesJson,
-    /// The longest that a renewal waited for an answer that never came.
-    unanswered_us: Option<u64>,
-    reads: QuantilesJson,
-    pauses: QuantilesJson,
-    clocks: ClocksJson,
-    numbers: NumbersJson,
-    holds: bool,
-    broken: Vec<BrokenJson>,
-    /// The names of the warnings of a plan with these figures.
-    warnings: Vec<&'static str>,
-    /// The command that plans with these figures, or with the nearest numbers that go with them.
-    plan: String,
-    #[serde(skip)]
-    text: (Table, String),
+pub(super) fn say(console: &Console, store: &str, taken: &Taken, advice: &Advice) -> Result<Exit, Trouble> {
+    let (numbers, clocks, rates) = (&advice.numbers, &taken.clocks, taken.clocks.rates());
+    let json = object! {
+        store,
+        measured_for_ms: whole_millis(taken.took),
+        // Whether a signal ended it early.
+        interrupted: taken.interrupted,
+        renewals: quantiles(&taken.renewals),
+        // The longest that a renewal waited for an answer that never came.
+        unanswered_us: taken.outlasting().map(micros),
+        reads: quantiles(&taken.reads),
+        pauses: quantiles(&taken.naps),
+        clocks: object! {
+            monotonic_ppm: rates.map(|rates| rates.monotonic_ppm),
+            boottime_ppm: rates.map(|rates| rates.boot_ppm),
+            wall_steps: clocks.steps(),
+            wall_stepped_ms: whole_millis(clocks.stepped()),
+            suspended_ms: whole_millis(clocks.suspended()),
+        },
+        numbers: object! {
+            ttl_ms: numbers.ttl().get(),
+            renew_every_ms: numbers.renew_every().get(),
+            margin_ms: numbers.margin().get(),
+            round_trip_ms: round_trip(advice).get(),
+            pause_ms: pause(advice).get(),
+        },
+        holds: advice.holds(),
+        broken: advice.broken.iter().map(broken).collect::<Vec<_>>(),
+        // The names of the warnings of a plan with these figures.
+        warnings: advice.plan.warnings.iter().map(|warning| warning.name()).collect::<Vec<_>>(),
+        // The command that plans with these figures, or with the nearest numbers that go with them.
+        plan: command(advice.nearest.as_ref().map_or(&advice.plan.ask, |(ask, _)| ask)),
+    };
+    let cut = if taken.interrupted { ", ended early" } else { "" };
+    let took = words::length(taken.took);
+    let head = format!("{store}, measured for {took}{cut}");
+    console.framed_table(&head, &table(taken), &below(taken, advice), &json)
 }
 
-#[derive(Serialize)]
-struct QuantilesJson {
-    count: u64,
-    p50_us: Option<u64>,
-    p99_us: Option<u64>,
-    p999_us: Option<u64>,
-    longest_us: Option<u64>,
-}
-
-#[derive(Serialize)]
-struct ClocksJson {
-    monotonic_ppm: Option<i64>,
-    boottime_ppm: Option<i64>,
-    wall_steps: u64,
-    wall_stepped_ms: u64,
-    suspended_ms: u64,
-}
-
-#[derive(Serialize)]
-struct NumbersJson {
-    ttl_ms: u64,
-    renew_every_ms: u64,
-    margin_ms: u64,
-    round_trip_ms: u64,
-    pause_ms: u64,
-}
-
-#[derive(Serialize)]
-struct BrokenJson {
-    inequality: &'static str,
-    message: String,
-    change: Option<&'static str>,
-    to_ms: Option<u64>,
-}
-
-impl<'a> Report<'a> {
-    pub(super) fn new(store: &'a str, taken: &Taken, advice: &Advice) -> Self {
-        let (numbers, clocks) = (&advice.numbers, &taken.clocks);
-        Self {
-            store,
-            measured_for_ms: millis(taken.took),
-            interrupted: taken.interrupted,
-            renewals: QuantilesJson::new(&taken.renewals),
-            unanswered_us: taken.outlasting().map(micros),
-            reads: QuantilesJson::new(&taken.reads),
-            pauses: QuantilesJson::new(&taken.naps),
-            clocks: ClocksJson {
-                monotonic_ppm: clocks.rates().map(|rates| rates.monotonic_ppm),
-                boottime_ppm: clocks.rates().map(|rates| rates.boot_ppm),
-                wall_steps: clocks.steps(),
-                wall_stepped_ms: millis(clocks.stepped()),
-                suspended_ms: millis(clocks.suspended()),
-            },
-            numbers: NumbersJson {
-                ttl_ms: numbers.ttl().get(),
-                renew_every_ms: numbers.renew_every().get(),
-                margin_ms: numbers.margin().get(),
-                round_trip_ms: round_trip(advice).get(),
-                pause_ms: pause(advice).get(),
-            },
-            holds: advice.holds(),
-            broken: advice.broken.iter().map(BrokenJson::new).collect(),
-            warnings: advice.plan.warnings.iter().map(|warning| warning.name()).collect(),
-            plan: command(advice.nearest.as_ref().map_or(&advice.plan.ask, |(ask, _)| ask)),
-            text: (table(taken), below(taken, advice)),
-        }
-    }
-
-    pub(super) fn say(&self, console: &Console) -> Result<(), Trouble> {
-        let cut = if self.interrupted { ", ended early" } else { "" };
-        let took = words::length(Duration::from_millis(self.measured_for_ms));
-        let head = format!("{}, measured for {took}{cut}", self.store);
-        console.framed_table(&head, &self.text.0, &self.text.1, self)
+fn quantiles(of: &Quantiles) -> impl Serialize {
+    let known = |length: Duration| (of.count > 0).then(|| micros(length));
+    object! {
+        count: of.count,
+        p50_us: known(of.p50),
+        p99_us: known(of.p99),
+        p999_us: known(of.p999),
+        longest_us: known(of.longest),
     }
 }
 
-impl QuantilesJson {
-    fn new(of: &Quantiles) -> Self {
-        let known = |length: Duration| (of.count > 0).then(|| micros(length));
-        Self {
-            count: of.count,
-            p50_us: known(of.p50),
-            p99_us: known(of.p99),
-            p999_us: known(of.p999),
-            longest_us: known(of.longest),
-        }
-    }
-}
-
-impl BrokenJson {
-    fn new(broken: &Broken) -> Self {
-        let (change, to) = match broken {
-            Broken::RoundTrip { change, .. } | Broken::Pause { change, .. } => match change {
-                Change::RenewEvery(interval) => (Some("renew-every"), Some(*interval)),
-                Change::Ttl(ttl) => (Some("ttl"), Some(*ttl)),
-                Change::Nothing => (None, None),
-            },
-            Broken::ClockRate { needed, .. } => (Some("margin"), Some(*needed)),
-        };
-        let (inequality, message) = (broken.name(), broken.to_string());
-        Self { inequality, message, change, to_ms: to.map(Millis::get) }
-    }
+fn broken(broken: &Broken) -> impl Serialize {
+    let (change, to) = match broken {
+        Broken::RoundTrip { change, .. } | Broken::Pause { change, .. } => match change {
+            Change::RenewEvery(interval) => (Some("renew-every"), Some(*interval)),
+            Change::Ttl(ttl) => (Some("ttl"), Some(*ttl)),
+            Change::Nothing => (None, None),
+        },
+        Broken::ClockRate { needed, .. } => (Some("margin"), Some(*needed)),
+    };
+    let (inequality, message) = (broken.name(), broken.to_string());
+    object! { inequality, message, change, to_ms: to.map(Millis::get) }
 }
 
 fn table(taken: &Taken) -> Table {
-    let mut table = Table::new(&["FIGURE", "P50", "P99", "P99.9", "LONGEST", "COUNT"]);
-    for (name, of) in [("renewals", &taken.renewals), ("reads", &taken.reads), ("pauses", &taken.naps)] {
+    let measured = [("renewals", &taken.renewals), ("reads", &taken.reads), ("pauses", &taken.naps)];
+    let rows = measured.map(|(name, of)| {
         let shown = |length| if of.count > 0 { fine(length) } else { "-".to_owned() };
         let [p50, p99, p999, longest] = [of.p50, of.p99, of.p999, of.longest].map(shown);
-        table.row(vec![name.to_owned(), p50, p99, p999, longest, of.count.to_string()]);
-    }
-    table
+        [name.to_owned(), p50, p99, p999, longest, of.count.to_string()]
+    });
+    Table::new(["FIGURE", "P50", "P99", "P99.9", "LONGEST", "COUNT"], rows)
 }
 
 /// The clocks, then each inequality with both sides, then what to do.
@@ -230,7 +167,7 @@ fn clocks(clocks: &ClockRates) -> String {
     let wall = match (clocks.steps(), clocks.last_step()) {
         (0, _) | (_, None) => "the time of day was not set".to_owned(),
         (steps, Some(step)) => {
-            let times = words::count(usize::try_from(steps).unwrap_or(usize::MAX), "time");
+            let times = words::count(steps, "time");
             let which = if step.forwards { "forwards" } else { "backwards" };
             format!("the time of day was set {times}, last {which} by {}", fine(step.by))
         }
@@ -251,12 +188,9 @@ pub(in crate::commands) fn fine(length: Duration) -> String {
     }
 }
 
-fn micros(length: Duration) -> u64 {
+/// Whole microseconds, rounded up.
+pub(in crate::commands) fn micros(length: Duration) -> u64 {
     u64::try_from(length.as_nanos().div_ceil(1_000)).unwrap_or(u64::MAX)
-}
-
-fn millis(length: Duration) -> u64 {
-    Millis::from_duration(length).get()
 }
 
 #[cfg(test)]

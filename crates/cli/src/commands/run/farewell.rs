@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use leasehold::{Error, Store};
-use serde::Serialize;
 use tokio::time::timeout;
 
 use crate::console::Console;
@@ -26,16 +25,6 @@ pub(super) struct Drained {
     store: Store,
     leases: Vec<Predecessor>,
     until: Point,
-}
-
-#[derive(Serialize)]
-struct Next<'a> {
-    event: &'static str,
-    resource: &'a str,
-    token: String,
-    successor: Option<&'a str>,
-    successor_token: Option<String>,
-    message: String,
 }
 
 impl Drained {
@@ -72,13 +61,13 @@ fn say(console: &Console, ended: &Predecessor, next: Option<&Successor>) {
         Some(next) => words::succeeded(&ended.resource, next),
         None => format!("{name}: the time of the drain is over, and nobody else holds it yet"),
     };
-    let note = Next {
+    let note = object! {
         event: if next.is_some() { "successor" } else { "no-successor" },
         resource: name,
         token: ended.token.to_string(),
         successor: next.map(|next| next.label.as_str()),
         successor_token: next.map(|next| next.token.to_string()),
-        message: message.clone(),
+        message: &message,
     };
-    console.note(message, &note);
+    console.note(&message, &note);
 }

@@ -40,9 +40,8 @@ impl Readiness {
     }
 
     fn within(parent: &Path, outer: Option<OsString>) -> io::Result<Self> {
-        let mut random = [0; 8];
-        getrandom::fill(&mut random).map_err(io::Error::other)?;
-        let name = format!("leasehold-{:016x}", u64::from_le_bytes(random));
+        let random = getrandom::u64().map_err(io::Error::other)?;
+        let name = format!("leasehold-{random:016x}");
         let fits = parent.join(&name).join("notify").as_os_str().len() < LONGEST_PATH;
         let directory = if fits { parent } else { Path::new("/tmp") }.join(name);
         DirBuilder::new().mode(0o700).create(&directory)?;

@@ -3,23 +3,23 @@
 
 use std::time::Duration;
 
+use futures_util::future::OptionFuture;
 use leasehold::core::holder::Reading;
 use leasehold::{Lease, LeaseState, ReleaseRequest};
 use rustix::process::Signal;
 use tokio::signal::unix::Signal as ChildSignals;
 use tokio::time::sleep;
 
-use super::Note;
 use super::readiness::Readiness;
-use crate::args::{OnLossWord, RunArgs};
+use crate::args::RunArgs;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::guardian::clock::Point;
 use crate::holding::Holding;
-use crate::loss::{lost, point, ran_out};
+use crate::loss::{lost, ran_out};
 use crate::record::Record;
 use crate::signals::Signals;
-use crate::supervise::{Cause, Event, Supervised};
+use crate::supervise::{Cause, Event, OnLoss, Supervised};
 use crate::trouble::Trouble;
 use crate::words;
 
@@ -80,7 +80,9 @@ pub(super) async fn watch(
             (lease, request) = holding.release_requested(), if !watched.drained => watched.drain(lease, &request),
             Some(warning) = warnings.next(), if !args.acquire.quiet => watched.say("numbers", &warning.to_string()),
             signal = signals.next() => watched.pass_on(signal),
-            () = said(readiness) => holding.leases.iter().for_each(Lease::ready),
+            Some(()) = OptionFuture::from(readiness.map(Readiness::said)) => {
+                holding.leases.iter().for_each(Lease::ready);
+            }
             _ = children.recv() => often = OFTEN_TIMES,
             () = sleep(nap) => often = often.saturating_sub(1),
         }
@@ -89,14 +91,6 @@ pub(super) async fn watch(
             let result = watched.lost.map_or(Ok(watched.exit), Err);
             return End { result, drained: watched.drained && !watched.cut_off, until: watched.until };
         }
-    }
-}
-
-/// Waits until the command says that it is ready, if it is to.
-async fn said(readiness: Option<&Readiness>) {
-    match readiness {
-        Some(readiness) => readiness.said().await,
-        None => std::future::pending().await,
     }
 }
 
@@ -131,7 +125,7 @@ impl Watched<'_> {
         } else if let Some(deadline) = deadline.filter(|deadline| self.told != Some(*deadline)) {
             self.in_doubt = false;
             self.told = Some(deadline);
-            self.supervised.deadline(point(deadline));
+            self.supervised.deadline(deadline.into());
         }
         for lease in &self.holding.leases {
             self.record.looked_at(lease);
@@ -150,7 +144,7 @@ impl Watched<'_> {
     /// Whether the command is to be frozen for what the leases say now. A deadline may move meanwhile, by a renewal that was sent before
     /// the doubt began, and is not handed on. A lease that is over for good is not in doubt.
     fn is_doubtful(&self) -> bool {
-        self.args.on_loss == OnLossWord::Freeze && !self.holding.is_held() && self.holding.ended().is_none()
+        self.args.on_loss == OnLoss::Freeze && !self.holding.is_held() && self.holding.ended().is_none()
     }
 
     /// Takes in what happened to the command; says whether all of it is gone.
@@ -164,14 +158,14 @@ impl Watched<'_> {
                 }
                 Event::Killing(Cause::TooSlow) => {
                     self.cut_off = true;
-                    self.say_too_slow();
+                    let patience = self.args.patience().map(words::length).unwrap_or_default();
+                    let what = format!("the command has not ended within {patience} of SIGTERM");
+                    self.say("killed", &format!("{what}; killing what is left"));
                 }
                 Event::Frozen => {
                     let names = self.holding.fence_names();
-                    self.say(
-                        "frozen",
-                        &format!("{names} could not be confirmed; halting the command until it is"),
-                    );
+                    let what = "could not be confirmed; halting the command until it is";
+                    self.say("frozen", &format!("{names} {what}"));
                 }
                 Event::Thawed => {
                     let names = self.holding.fence_names();
@@ -186,14 +180,6 @@ impl Watched<'_> {
             }
         }
         false
-    }
-
-    fn say_too_slow(&self) {
-        let patience = self.args.patience().map(words::length).unwrap_or_default();
-        self.say(
-            "killed",
-            &format!("the command has not ended within {patience} of SIGTERM; killing what is left"),
-        );
     }
 
     /// Somebody wants the resource: the command is asked to end, and has as long as renewals go on, or as it was given.
@@ -235,6 +221,6 @@ impl Watched<'_> {
     fn say(&self, event: &'static str, message: &str) {
         let (resource, token) =
             (self.holding.fence_names(), self.holding.first().granted().fence.to_string());
-        self.console.note(message, &Note { event, resource: &resource, token, message });
+        self.console.note(message, &object! { event, resource, token, message });
     }
 }

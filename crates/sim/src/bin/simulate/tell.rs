@@ -7,6 +7,7 @@ use leasehold_sim::check::sometimes::{Situation, Sometimes};
 use leasehold_sim::run::Outcome;
 use leasehold_sim::trace::seconds;
 use leasehold_sim::world::Totals;
+use serde_json::{Value, json};
 
 use crate::verdict::Verdict;
 
@@ -67,67 +68,50 @@ pub(crate) fn rate(events: u64, took: Duration) -> f64 {
 }
 
 /// One seed, for programs.
-pub(crate) fn one_as_json(outcome: &Outcome, verdict: &Verdict) -> String {
-    let violations: Vec<String> = outcome.violations.iter().map(|words| text(words)).collect();
-    format!(
-        "{{\"seed\":{},\"verdict\":\"{}\",\"hash\":\"{:016x}\",\"events\":{},\"simulated_s\":{:.3},{},\"excused\":{},\"not_judged\":{},{},\"violations\":[{}]}}",
-        outcome.seed,
-        verdict.word(),
-        outcome.hash,
-        outcome.events,
-        seconds(outcome.simulated),
-        numbers(&outcome.totals),
-        outcome.excused,
-        outcome.not_judged,
-        situations(&outcome.sometimes),
-        violations.join(",")
-    )
+pub(crate) fn one_as_json(outcome: &Outcome, verdict: &Verdict) -> Value {
+    let line = json!({
+        "seed": outcome.seed,
+        "verdict": verdict.word(),
+        "hash": format!("{:016x}", outcome.hash),
+        "events": outcome.events,
+        "simulated_s": rounded(seconds(outcome.simulated), 1_000.0),
+        "excused": outcome.excused,
+        "not_judged": outcome.not_judged,
+        "violations": outcome.violations,
+    });
+    with_counts(line, &outcome.totals, &outcome.sometimes)
 }
 
 /// A campaign, for programs.
-pub(crate) fn many_as_json(first_seed: u64, summary: &Summary, verdict: &Verdict) -> String {
-    let seeds: Vec<String> = summary.failures.iter().map(|outcome| outcome.seed.to_string()).collect();
-    format!(
-        "{{\"first_seed\":{first_seed},\"verdict\":\"{}\",\"seeds\":{},\"simulated_s\":{:.0},\"real_s\":{:.1},\"events\":{},{},\"excused\":{},\"not_judged\":{},{},\"violating\":[{}]}}",
-        verdict.word(),
-        summary.seeds,
-        summary.simulated_seconds(),
-        summary.took.as_secs_f64(),
-        summary.events,
-        numbers(&summary.totals),
-        summary.excused,
-        summary.not_judged,
-        situations(&summary.sometimes),
-        seeds.join(",")
-    )
+pub(crate) fn many_as_json(first_seed: u64, summary: &Summary, verdict: &Verdict) -> Value {
+    let line = json!({
+        "first_seed": first_seed,
+        "verdict": verdict.word(),
+        "seeds": summary.seeds,
+        "simulated_s": summary.simulated_seconds().round(),
+        "real_s": rounded(summary.took.as_secs_f64(), 10.0),
+        "events": summary.events,
+        "excused": summary.excused,
+        "not_judged": summary.not_judged,
+        "violating": summary.failures.iter().map(|outcome| outcome.seed).collect::<Vec<_>>(),
+    });
+    with_counts(line, &summary.totals, &summary.sometimes)
 }
 
-fn numbers(totals: &Totals) -> String {
-    let fields: Vec<String> =
-        totals.all().iter().map(|(name, number)| format!("\"{name}\":{number}")).collect();
-    fields.join(",")
+/// In so many parts of one.
+fn rounded(number: f64, parts: f64) -> f64 {
+    (number * parts).round() / parts
 }
 
-fn situations(sometimes: &Sometimes) -> String {
-    let counts: Vec<String> =
-        sometimes.all().map(|(situation, count)| format!("\"{situation:?}\":{count}")).collect();
-    let missing: Vec<String> =
-        sometimes.missing().iter().map(|situation| format!("\"{situation:?}\"")).collect();
-    format!("\"situations\":{{{}}},\"never_reached\":[{}]", counts.join(","), missing.join(","))
-}
-
-/// Words as a string of JSON.
-fn text(words: &str) -> String {
-    let mut quoted = String::from("\"");
-    for character in words.chars() {
-        match character {
-            '"' | '\\' => quoted.extend(['\\', character]),
-            control if control.is_control() => quoted.push_str(&format!("\\u{:04x}", u32::from(control))),
-            other => quoted.push(other),
-        }
+fn with_counts(mut line: Value, totals: &Totals, sometimes: &Sometimes) -> Value {
+    for (name, number) in totals.all() {
+        line[name] = number.into();
     }
-    quoted.push('"');
-    quoted
+    let name = |situation: &Situation| format!("{situation:?}");
+    line["situations"] =
+        sometimes.all().map(|(situation, count)| (name(&situation), Value::from(count))).collect();
+    line["never_reached"] = sometimes.missing().iter().map(name).collect();
+    line
 }
 
 #[cfg(test)]
@@ -135,15 +119,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_become_strings_of_json() {
-        assert_eq!(text("I1: \"a\" \\ b\n'c'"), "\"I1: \\\"a\\\" \\\\ b\\u000a'c'\"");
-    }
-
-    #[test]
     fn a_campaign_tells_programs_its_verdict_what_was_excused_and_what_was_reached() {
         let mut summary = Summary { seeds: 3, excused: 4, not_judged: 5, ..Summary::default() };
         summary.sometimes.add(Situation::NoRoom, 6);
-        let line = many_as_json(7, &summary, &Verdict::Kept(3));
+        let line = many_as_json(7, &summary, &Verdict::Kept(3)).to_string();
         for part in
             ["\"verdict\":\"kept\"", "\"excused\":4", "\"not_judged\":5", "\"NoRoom\":6", "\"violating\":[]"]
         {

@@ -63,35 +63,32 @@ fn revived(run: Run<'_>, nth: usize) -> HashSet<SessionId> {
 
 fn replied(run: Run<'_>, sometimes: &mut Sometimes, step: &Step<'_>, command: &Command, reply: &Reply) {
     use Situation as S;
-    match (command, reply) {
-        (Command::NoRoom { .. }, _) => sometimes.reach(S::NoRoom),
-        (Command::System(System::ClusterVersion { .. }), _) => sometimes.reach(S::VersionRaised),
+    sometimes.reach(match (command, reply) {
+        (Command::NoRoom { .. }, _) => S::NoRoom,
+        (Command::System(System::ClusterVersion { .. }), _) => S::VersionRaised,
         (Command::Renew { session, .. } | Command::RenewPlain { session }, Reply::Renewed(_))
             if is_tidied(run, step, *session) =>
         {
-            sometimes.reach(S::RenewalInEntryOfExpiry);
+            S::RenewalInEntryOfExpiry
         }
         (
             Command::Renew { .. } | Command::RenewPlain { .. },
             Reply::Refused(Refusal::SessionEnded { .. }),
-        ) => {
-            sometimes.reach(S::RenewalTooLate);
-        }
-        (_, Reply::StaleRenewal { .. }) => sometimes.reach(S::StaleRenewal),
-        (_, Reply::Opened(opened)) if opened.repeated => sometimes.reach(S::OpenRepeated),
-        (_, Reply::Repeated { .. }) => sometimes.reach(S::CommandRepeated),
-        (_, Reply::Refused(Refusal::CommandGap { .. })) => sometimes.reach(S::CommandGap),
-        (_, Reply::Refused(Refusal::OlderAttach { .. })) => sometimes.reach(S::OlderAttach),
+        ) => S::RenewalTooLate,
+        (_, Reply::StaleRenewal { .. }) => S::StaleRenewal,
+        (_, Reply::Opened(opened)) if opened.repeated => S::OpenRepeated,
+        (_, Reply::Repeated { .. }) => S::CommandRepeated,
+        (_, Reply::Refused(Refusal::CommandGap { .. })) => S::CommandGap,
+        (_, Reply::Refused(Refusal::OlderAttach { .. })) => S::OlderAttach,
         (Command::Attach(attach), Reply::Attached { last_item, .. }) if attach.seen < *last_item => {
-            sometimes.reach(S::MissedItemsDelivered);
+            S::MissedItemsDelivered
         }
-        (_, Reply::KindChanged) => sometimes.reach(S::KindChanged),
-        (Command::Operator(Operator::Revoke { now, .. }), Reply::Revoked { .. }) => {
-            sometimes.reach(if *now { S::RevokedAtOnce } else { S::Revoked });
-        }
-        (Command::System(System::Restored { .. }), _) => sometimes.reach(S::Restored),
-        _ => {}
-    }
+        (_, Reply::KindChanged) => S::KindChanged,
+        (Command::Operator(Operator::Revoke { now: true, .. }), Reply::Revoked { .. }) => S::RevokedAtOnce,
+        (Command::Operator(Operator::Revoke { now: false, .. }), Reply::Revoked { .. }) => S::Revoked,
+        (Command::System(System::Restored { .. }), _) => S::Restored,
+        _ => return,
+    });
 }
 
 /// Whether the entry names a session as due, or what it holds while it is overdue but for this renewal.
@@ -117,21 +114,23 @@ fn is_tidied(run: Run<'_>, step: &Step<'_>, session: SessionId) -> bool {
 
 fn answered(sometimes: &mut Sometimes, op: &Op, answer: &Answer) {
     use Situation as S;
-    match (op, answer) {
-        (_, Answer::Cancelled) => sometimes.reach(S::WaitCancelled),
-        (_, Answer::AlreadyGranted(_)) => sometimes.reach(S::CancelTooLate),
+    sometimes.reach(match (op, answer) {
+        (_, Answer::Cancelled) => S::WaitCancelled,
+        (_, Answer::AlreadyGranted(_)) => S::CancelTooLate,
         (_, Answer::Refused(Refusal::NotFree { why, .. })) => match why {
-            Unavailable::CoolDown { .. } => sometimes.reach(S::CoolDown),
-            Unavailable::RestoreWait { .. } => sometimes.reach(S::RestoreWait),
-            Unavailable::Alarm { .. } => sometimes.reach(S::AlarmStopsGrants),
-            Unavailable::Held { .. } | Unavailable::Queue { .. } | Unavailable::RevokePending { .. } => {}
+            Unavailable::CoolDown { .. } => S::CoolDown,
+            Unavailable::RestoreWait { .. } => S::RestoreWait,
+            Unavailable::Alarm { .. } => S::AlarmStopsGrants,
+            Unavailable::Held { .. } | Unavailable::Queue { .. } | Unavailable::RevokePending { .. } => {
+                return;
+            }
         },
         (
             Op::SetValue { .. } | Op::SetDraining { .. } | Op::WriteRegister { .. } | Op::Release { .. },
             Answer::Refused(Refusal::NotCurrent { .. } | Refusal::NotHolder { .. }),
-        ) => sometimes.reach(S::OldTokenRefused),
-        _ => {}
-    }
+        ) => S::OldTokenRefused,
+        _ => return,
+    });
 }
 
 fn happened(sometimes: &mut Sometimes, queues: &mut Queues, revived: &HashSet<SessionId>, event: &Event) {

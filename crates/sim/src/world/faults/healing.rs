@@ -61,16 +61,7 @@ impl World {
     }
 
     fn usual_rates(&mut self) {
-        let mut random = self.chance.fork(6);
-        for at in 0..self.processes.len() {
-            let (boot, raw) = self.draw_errors(&mut random, true);
-            self.processes[at].clock.set_errors(self.now, boot, raw);
-        }
-        for client in 0..self.clients.len() {
-            let (boot, raw) = self.draw_errors(&mut random, false);
-            self.clients[client].clock.set_errors(self.now, boot, raw);
-            self.note_beliefs(client);
-        }
+        self.draw_rates(6, 1);
     }
 
     /// Every fault ends, and whoever is down comes back.

@@ -34,11 +34,7 @@ impl World {
         if !on || !self.chance.one_in(4) {
             return;
         }
-        let running = self.running();
-        if running.is_empty() {
-            return;
-        }
-        let at = *self.chance.pick(&running);
+        let Some(at) = self.some_running() else { return };
         let mut copy = self.processes[at].disk_mut().clone();
         if self.chance.one_in(2) {
             copy = self.power_lost(&copy);

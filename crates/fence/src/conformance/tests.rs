@@ -57,7 +57,7 @@ impl Memory {
         };
         if is_stale {
             let highest = if self.mistake == Mistake::WrongHighest { token } else { highest };
-            return Err(Stale { name: stamp.name().to_owned(), token, highest: Some(highest) }.into());
+            return Err(Stale::of(stamp, Some(highest)).into());
         }
         if raises {
             place.highest = Some(highest.max(token));
