@@ -37,7 +37,7 @@ use rustix::process::{
 };
 
 use self::clock::Point;
-use self::countdown::{Countdown, Rules};
+use self::countdown::{Countdown, Leads, Rules};
 use self::family::Family;
 use self::link::{Link, Received};
 use self::message::{Message, Order, Report};
@@ -99,7 +99,9 @@ fn begin(
 
 fn parse(arguments: impl IntoIterator<Item = OsString>) -> Option<(Rules, Vec<OsString>)> {
     let mut arguments = arguments.into_iter();
-    let rules = serde_json::from_str(arguments.next()?.to_str()?).ok()?;
+    let mut rules: Rules = serde_json::from_str(arguments.next()?.to_str()?).ok()?;
+    // Whoever says so: SIGKILL never goes out before SIGTERM.
+    rules.leads = Leads::new(rules.leads.term(), rules.leads.kill());
     let command: Vec<OsString> = arguments.collect();
     (!command.is_empty()).then_some((rules, command))
 }

@@ -16,6 +16,8 @@ use crate::clock::now_ns;
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// How long a server may take to start: the largest of them read a million leases first.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// How long one that is asked to end may take.
+const PATIENCE_TO_STOP: Duration = Duration::from_secs(20);
 /// Enough of a log to see what a server complained about.
 const LAST_LINES: usize = 20;
 
@@ -76,7 +78,7 @@ impl Process {
     pub fn terminate(&mut self) -> Result<ExitStatus> {
         let child = self.child.as_mut().with_context(|| format!("{} does not run", self.name))?;
         kill_process(Pid::from_child(child), Signal::TERM).context("it cannot be signalled")?;
-        let give_up = now_ns() + u64::try_from(PATIENCE.as_nanos())?;
+        let give_up = now_ns() + u64::try_from(PATIENCE_TO_STOP.as_nanos())?;
         while now_ns() < give_up {
             if let Some(status) = child.try_wait()? {
                 return Ok(status);

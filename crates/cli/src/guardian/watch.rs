@@ -186,7 +186,10 @@ impl Watch {
             match self.link.receive() {
                 Received::Packet(packet, _) => match Order::decode(&packet) {
                     Some(order) => self.obey(order),
-                    None => eprintln!("leasehold: the guardian got an order it cannot read: {packet:?}"),
+                    None => {
+                        let packet = String::from_utf8_lossy(&packet);
+                        eprintln!("leasehold: the guardian got an order it cannot read: {packet:?}");
+                    }
                 },
                 Received::Nothing => return,
                 Received::End => self.wrapper_is_gone(),
@@ -269,6 +272,7 @@ impl Watch {
     }
 }
 
+/// A length for the kernel. One that it cannot count is for ever.
 pub(crate) fn timespec(length: Duration) -> Timespec {
-    Timespec::try_from(length).expect("lengths here are far below the 2^63 seconds that fit")
+    Timespec::try_from(length).unwrap_or(Timespec { tv_sec: i64::MAX, tv_nsec: 0 })
 }

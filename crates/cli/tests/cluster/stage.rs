@@ -91,7 +91,11 @@ impl Stage {
         let initial = initial.join(",");
         let nodes: Vec<Node> =
             (1..=3).map(|number| self.start(number, &["--initial-cluster", &initial])).collect();
-        nodes.iter().for_each(|node| drop(self.good_at(node, &["list"])));
+        for node in &nodes {
+            let store = format!("leasehold://{}", node.address);
+            let list = || said(self.command(&["list"]).env("LEASEHOLD_STORE", &store));
+            eventually("it has met the others", || (list().code == Some(0)).then_some(()));
+        }
         nodes
     }
 

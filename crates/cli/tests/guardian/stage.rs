@@ -102,21 +102,26 @@ impl Stage {
 
     /// Waits until the guardian has taken this many more deadlines. Unless it does something else first: then how long it was held back.
     pub(crate) fn renewed(&self, more: usize) -> Result<(), Duration> {
-        self.taken_in_all(self.taken() + more)
+        self.until_taken(self.taken() + more, true)
     }
 
-    /// The same until it has taken so many.
+    /// The same until it has taken so many, and whatever it does then.
     pub(crate) fn taken_in_all(&self, count: usize) -> Result<(), Duration> {
+        self.until_taken(count, false)
+    }
+
+    fn until_taken(&self, count: usize, goes_on: bool) -> Result<(), Duration> {
         let guardian = self.pids()[1];
         let mut held_back = Duration::ZERO;
         eventually(&format!("{count} deadlines are taken"), || {
             held_back = held_back.max(waited(guardian));
             let log = self.log();
-            if self.taken() >= count {
-                return Some(Ok(()));
-            }
             let ended = ["taken false", "Terminating", "Killing"].iter().any(|word| log.contains(word));
-            ended.then_some(Err(held_back))
+            let taken = self.taken() >= count;
+            if ended && (goes_on || !taken) {
+                return Some(Err(held_back));
+            }
+            taken.then_some(Ok(()))
         })
     }
 

@@ -149,10 +149,10 @@ fn measure(args: &Args) -> ExitCode {
         if args.json {
             measured.push(json!({
                 "checkers": what,
-                "simulated_s": simulated.round(),
-                "times_real_time": alone.round(),
-                "events_per_s": rate.round(),
-                "times_real_time_with_checkers": judged.round(),
+                "simulated_s": simulated.round() as u64,
+                "times_real_time": alone.round() as u64,
+                "events_per_s": rate.round() as u64,
+                "times_real_time_with_checkers": judged.round() as u64,
                 "violations": violations,
             }));
         } else {

@@ -88,7 +88,7 @@ pub(crate) fn many_as_json(first_seed: u64, summary: &Summary, verdict: &Verdict
         "first_seed": first_seed,
         "verdict": verdict.word(),
         "seeds": summary.seeds,
-        "simulated_s": summary.simulated_seconds().round(),
+        "simulated_s": summary.simulated_seconds().round() as u64,
         "real_s": rounded(summary.took.as_secs_f64(), 10.0),
         "events": summary.events,
         "excused": summary.excused,
