@@ -32,7 +32,7 @@ pub(crate) struct Words {
     #[arg(long, value_name = "WORD", value_parser = word)]
     label: String,
     /// After so long without a sign of life the lease goes to the next worker
-    #[arg(long, value_name = "MILLISECONDS", default_value_t = 2000)]
+    #[arg(long, value_name = "MILLISECONDS", default_value_t = 5000)]
     ttl_ms: u64,
     /// Let the database refuse a worker that was paused and came back
     #[arg(long)]

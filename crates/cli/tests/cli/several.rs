@@ -54,7 +54,10 @@ fn those_that_share_a_name_never_run_at_once() {
             .collect();
         for run in running {
             let said = run.end();
-            assert_eq!((said.code, said.out.as_str(), said.err.as_str()), (Some(0), "", ""), "{said:?}");
+            assert_eq!((said.code, said.out.as_str()), (Some(0), ""), "{said:?}");
+            // On a busy machine it waits long enough to say so.
+            let is_wait = |line: &str| line.starts_with("leasehold: waiting for ");
+            assert!(said.err.lines().all(is_wait), "{said:?}");
         }
     }
     let said = stage.say(&["check-history", history.to_str().unwrap()]);
