@@ -47,6 +47,8 @@ pub struct Naive {
     pub registers: Vec<Register>,
     /// Resources of which a token was shown that was never granted, and the greatest such token.
     pub alarms: Vec<(ResourceName, Token)>,
+    /// Who has raised an alarm, once for each name.
+    pub alarmed: Vec<SessionId>,
     /// Oldest first.
     pub past: Vec<Past>,
     /// What may stand in the log: from 2 on drains are shown, and holders hear that their offers were accepted.
@@ -234,6 +236,7 @@ impl Naive {
                 self.dark += length.map_or(0, Millis::get);
             }
             System::Unserved { .. } => {}
+            System::Unstamped { length } => self.dark += length.get(),
             System::Rebooted => self.end_everything(&Ending::Rebooted),
             System::Restored { epoch, wait } => {
                 self.epoch = self.epoch.max(epoch.get());

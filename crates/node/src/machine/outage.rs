@@ -3,10 +3,11 @@
 use std::collections::VecDeque;
 
 use leasehold_core::holder::Reading;
+use leasehold_core::planted::{Bug, planted};
 use leasehold_core::protocol::MemberId;
-use leasehold_core::table::COUNTS_GAPS;
+use leasehold_core::table::{COUNTS_GAPS, GAPS_HAVE_TWO_LENGTHS};
 use leasehold_core::{
-    Applied, AttachNumber, Command, Ending, Event, LeaseTable, LogTime, Millis, SessionId, System,
+    Applied, AttachNumber, Command, Ending, Entry, Event, LeaseTable, LogTime, Millis, SessionId, System,
 };
 
 use super::{Node, Output, Place};
@@ -20,7 +21,7 @@ const MAX_SILENT: usize = 4_096;
 /// How many of them one entry notes: other work waits for it.
 const MAX_SILENT_PER_ENTRY: usize = 1_024;
 /// A leader that stood still for less is a slow one, and not away.
-const SHORTEST_STALL: Millis = Millis::new(1_000);
+const SHORTEST_STALL: Millis = Millis::new(200);
 /// Shorter times without a leader are those of every orderly handover.
 const SHORTEST_OUTAGE: Millis = Millis::new(10);
 /// Log time stands still for at most so long while nobody uses the service: what passes behind the last stamp is lost with its leader, or
@@ -80,41 +81,73 @@ impl Node {
         }
     }
 
-    /// Whether these commands stand in a log that counts gaps.
-    pub(super) fn counts_gaps_behind(&self, commands: &[Command]) -> bool {
-        let raises = |command: &Command| matches!(command, Command::System(System::ClusterVersion { version }) if *version >= COUNTS_GAPS);
-        self.roster.version >= COUNTS_GAPS || commands.iter().any(raises)
+    /// What may stand in the log behind these commands.
+    fn version_behind(&self, commands: &[Command]) -> u32 {
+        let raised = commands.iter().filter_map(|command| match command {
+            Command::System(System::ClusterVersion { version }) => Some(*version),
+            _ => None,
+        });
+        raised.max().unwrap_or(0).max(self.roster.version)
     }
 
-    /// For how long nobody led before this leadership, at least: nothing if there was no such time, and no length if nobody knows it.
-    pub(super) fn unserved(
+    /// Takes note of when an entry came. What was in the log when this process began came earlier.
+    pub(super) fn note_pace(&mut self, index: u64, entry: &Entry) {
+        for command in &entry.commands {
+            match command {
+                Command::System(System::Unserved { length }) => self.pace.shift(*length),
+                Command::System(System::Unstamped { length }) => self.pace.shift(Some(*length)),
+                _ => {}
+            }
+        }
+        if index > self.recovered {
+            self.pace.note(entry.at, self.now);
+        }
+    }
+
+    /// What the first entry of a leadership says behind these commands of the time in which log time stood still: the time in which
+    /// nobody led, or that nobody knows how long that was, and before it the time that the last leader did not stamp.
+    pub(super) fn stood_still(
         &self,
         last: Option<&(LogTime, Option<Anchor>)>,
         now: Reading,
-    ) -> Option<Option<Millis>> {
-        // A log without a stamp has never been led.
-        let (_, anchor) = last?;
-        let length = match (&self.place, self.led) {
-            (Place::Embedded { machine, .. }, _) => {
-                // Time without a server counts there, if it can be counted.
-                let counted =
-                    anchor.as_ref().is_some_and(|anchor| elapsed_since(anchor, machine, now).is_ok());
-                return (!counted).then_some(None);
-            }
-            (Place::Served, Some(led)) => Some(Millis::from_duration(now.since(led).smaller())),
-            (Place::Served, None) => self.unserved_since(anchor.as_ref(), now),
+        commands: &[Command],
+    ) -> Vec<Command> {
+        let version = self.version_behind(commands);
+        let (Some((stamp, anchor)), true) = (last, version >= COUNTS_GAPS) else {
+            // A log without a stamp has never been led.
+            return Vec::new();
         };
-        match length {
-            Some(length) if length < SHORTEST_OUTAGE => None,
-            other => Some(other),
+        let unserved = |length| Command::System(System::Unserved { length });
+        if let Place::Embedded { machine, .. } = &self.place {
+            // Time without a server counts there, if it can be counted.
+            let counted = anchor.as_ref().is_some_and(|anchor| elapsed_since(anchor, machine, now).is_ok());
+            return if counted { Vec::new() } else { vec![unserved(None)] };
         }
+        let led = self.led.map(|led| Millis::from_duration(now.since(led).smaller()));
+        let stood = self.pace.stood_still(*stamp, now).filter(|_| self.stamps_time());
+        let stood = stood.filter(|_| !planted(Bug::OutageFromLeader));
+        let Some(length) = led.max(stood).or_else(|| self.unserved_since(anchor.as_ref(), now)) else {
+            return vec![unserved(None)];
+        };
+        let step = self.time_step().filter(|_| version >= GAPS_HAVE_TWO_LENGTHS).unwrap_or(Millis::ZERO);
+        let unstamped = led.map_or(Millis::ZERO, |led| length.saturating_sub(led).min(step));
+        let dark = length.saturating_sub(unstamped);
+        let unstamped = Some(unstamped).filter(|length| *length >= SHORTEST_OUTAGE);
+        let unstamped = unstamped.map(|length| Command::System(System::Unstamped { length }));
+        let dark = Some(dark).filter(|length| *length >= SHORTEST_OUTAGE);
+        unstamped.into_iter().chain(dark.map(|length| unserved(Some(length)))).collect()
     }
 
     /// The time since the last stamp, by the clocks of this machine. Where nothing made whoever led stamp, it says nothing.
     fn unserved_since(&self, anchor: Option<&Anchor>, now: Reading) -> Option<Millis> {
         let (machine, anchor) = (self.options.machine.as_ref()?, anchor?);
+        elapsed_since(anchor, machine, now).ok().filter(|_| self.stamps_time())
+    }
+
+    /// Whether something makes whoever leads stamp.
+    fn stamps_time(&self) -> bool {
         let (sessions, _) = self.table.sizes();
-        elapsed_since(anchor, machine, now).ok().filter(|_| sessions > 0 || self.stamps_idle_time())
+        sessions > 0 || self.stamps_idle_time()
     }
 
     /// Whether time is stamped though nobody lives whom it could end: a name that is known has a gap then, and log time is what gaps are

@@ -172,6 +172,7 @@ impl Node {
             meter: GapMeter::default(),
             silent: outage::Silent::default(),
             led: None,
+            pace: super::Pace::default(),
             owes_stamp: false,
             recovered: last,
             commits: Box::new(RoundTrips::new(Self::COMMITS_KEPT, now)),

@@ -48,6 +48,32 @@ fn a_new_leader_says_for_how_long_nobody_led() {
     assert_eq!(gaps[0].caused_by(GapCause::Outage).get(), length);
 }
 
+/// Both followers stand still with a leader that goes on saying that it is there, and dies before they go on. For how long nobody led, as the
+/// next leader has it.
+pub(crate) fn followers_stood_still_for(millis: u64) -> u64 {
+    let mut world = cluster();
+    let leader = world.the_leader();
+    let _alive = Actor::streamed(&mut world, leader, 1, 60_000);
+    world.run(2_000);
+    let followers = world.followers();
+    followers.iter().for_each(|follower| world.processes[*follower].stalled = true);
+    world.run(millis);
+    world.crash(leader);
+    followers.iter().for_each(|follower| world.processes[*follower].stalled = false);
+    world.run_until(5_000, |world| world.leader().is_some());
+    world.run(200);
+    let next = world.the_leader();
+    world.node(next).table().outages(LogTime::ZERO)[0].length.expect("it was running all the time").get()
+}
+
+/// There to find: what was sent to them while they stood still is heard when they go on.
+#[test]
+fn followers_that_stood_still_know_for_how_long() {
+    let length = followers_stood_still_for(6_000);
+    // Less by what one stamp may be behind, and more by an election.
+    assert!((5_000..7_500).contains(&length), "{length} ms");
+}
+
 #[test]
 fn an_orderly_handover_is_no_outage() {
     let mut world = cluster();

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use leasehold_core::gap::{GapNote, GapView};
 use leasehold_core::{
     Answer, Applied, Command, Ending, Entry, Event as TableEvent, ItemKind, LeaseTable, LogTime, Millis, Op,
     Operator, Policies, Reply, SessionCommand, SessionId, Token,
@@ -50,6 +51,15 @@ impl Step<'_> {
             }
         })
     }
+}
+
+/// A gap that an entry ended, as the table told it then.
+#[derive(Debug, Clone)]
+pub struct Told {
+    /// The step that ended it.
+    pub step: usize,
+    /// What was told.
+    pub view: GapView,
 }
 
 /// One lease, from its grant on.
@@ -149,6 +159,8 @@ pub struct Story<'r> {
     pub leases: Vec<Lease>,
     /// Places in `leases`. Of two grants with one token the first counts.
     pub by_token: HashMap<Token, usize>,
+    /// Gaps that ended.
+    pub gaps: Vec<Told>,
     /// Sessions.
     pub sessions: BTreeMap<SessionId, Session>,
     /// When clients died. Another process may go on under the same id, with other sessions.
@@ -173,6 +185,7 @@ impl<'r> Story<'r> {
             steps: Vec::new(),
             leases: Vec::new(),
             by_token: HashMap::new(),
+            gaps: Vec::new(),
             sessions: BTreeMap::new(),
             deaths: Vec::new(),
             let_go: HashMap::new(),
@@ -246,6 +259,7 @@ impl<'r> Story<'r> {
                     return;
                 }
                 let outcome = table.apply(entry);
+                self.see_gaps(&table, &outcome);
                 self.took(log, committed, entry, outcome);
             }
             self.look(log, committed.index, &table, asked);
@@ -270,6 +284,18 @@ impl<'r> Story<'r> {
             let name = &self.record.names[point.2 as usize];
             let holder = table.lease(name).and_then(|view| view.holders.first().map(|holder| holder.token));
             self.holders.insert(*point, holder);
+        }
+    }
+
+    /// The gaps that the next step ends.
+    fn see_gaps(&mut self, table: &LeaseTable, outcome: &Applied) {
+        for note in &outcome.gaps {
+            if let GapNote::Over { resource } = note
+                && let Some(known) = table.gaps(resource, Some(Millis::ZERO), LogTime::ZERO)
+            {
+                let over = known.gaps.into_iter().find(|gap| gap.ended_ago.is_some());
+                self.gaps.extend(over.map(|view| Told { step: self.steps.len(), view }));
+            }
         }
     }
 
