@@ -54,7 +54,13 @@ async fn idle(url: &str) -> Result<(), leasehold::Error> {
 }
 
 /// Acts under one lease whenever it may, and says when. SIGTERM has it give the lease back, SIGINT close its session, and SIGUSR1 say that it is ready.
-async fn act(url: &str, name: &str, label: &str, ttl: Duration, rest: &[&str]) -> Result<(), leasehold::Error> {
+async fn act(
+    url: &str,
+    name: &str,
+    label: &str,
+    ttl: Duration,
+    rest: &[&str],
+) -> Result<(), leasehold::Error> {
     let mut options = SessionOptions::new().ttl(ttl).label(label);
     let mut ready = true;
     for word in rest {

@@ -37,7 +37,8 @@ fn a_stopwatch_lies_between_the_two_lengths() {
             scope.spawn(|| {
                 while let Some(case) = chosen.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let told = std::panic::catch_unwind(case.play);
-                    let told = told.unwrap_or_else(|_| vec![Row::failed("it could not be staged: see above")]);
+                    let told =
+                        told.unwrap_or_else(|_| vec![Row::failed("it could not be staged: see above")]);
                     rows.lock().unwrap().extend(told.into_iter().map(|row| (case.name, row)));
                 }
             });

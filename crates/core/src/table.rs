@@ -235,8 +235,11 @@ impl LeaseTable {
             Command::Operator(operator) => self.operator(out, operator),
             Command::Tidy(due) => self.tidy(out, due),
             Command::System(system) => {
-                if !comes_first(system) {
-                    self.system(out, system);
+                match system {
+                    // Renewals of this entry have been taken in.
+                    System::ClusterVersion { .. } => self.narrow_alarms(out),
+                    System::Unserved { .. } | System::Unstamped { .. } => {}
+                    other => self.system(out, other),
                 }
                 Reply::Done
             }
@@ -313,13 +316,7 @@ impl LeaseTable {
                     self.config = config.clone();
                 }
             }
-            System::ClusterVersion { version } => {
-                let all_was_stopped = self.all_is_stopped();
-                self.version = self.version.max(*version);
-                if all_was_stopped && !self.all_is_stopped() {
-                    self.serve_all(out);
-                }
-            }
+            System::ClusterVersion { version } => self.version = self.version.max(*version),
             System::Unserved { length } => self.stood_still(out, *length, false),
             System::Unstamped { length } => self.stood_still(out, Some(*length), true),
             System::Rebooted => self.end_everything(out, &crate::answer::Ending::Rebooted),

@@ -26,7 +26,9 @@ pub(crate) const CASES: [Case; 34] = [
     case("directory: session closed, a waiter", || passed_on(Scene::directory(TTL), Scene::close)),
     case("directory: killed, a waiter", || passed_on(Scene::directory(TTL), Scene::kill)),
     case("directory: stopped, a waiter", || passed_on(Scene::directory(TTL), Scene::freeze)),
-    short("directory: its server stands still for longer than the ttl", || still(Scene::directory(TTL), 6_000)),
+    short("directory: its server stands still for longer than the ttl", || {
+        still(Scene::directory(TTL), 6_000)
+    }),
     case("directory: its server stands still for less than the ttl", || still(Scene::directory(TTL), 900)),
     case("directory: its server is killed, and the holder later", || {
         let mut scene = Scene::directory(TTL);
@@ -61,7 +63,9 @@ pub(crate) const CASES: [Case; 34] = [
         scene.holder("B", &[]);
         scene.judge()
     }),
-    short("service: silent since its grant, behind one that released", || silent_since_grant(Scene::service(3_000))),
+    short("service: silent since its grant, behind one that released", || {
+        silent_since_grant(Scene::service(3_000))
+    }),
     case("service: stopped, and back within the ttl", || back(Scene::service(3_000), &[], 1_000)),
     case("service: stopped, and back in its grace", || back(Scene::service(TTL), &["grace=8000"], 4_500)),
     case("service: stopped, its grace passes, a waiter", || {

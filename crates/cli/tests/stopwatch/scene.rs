@@ -20,8 +20,14 @@ const ROOM_MS: u64 = 200;
 
 enum Store {
     /// A directory, or one service.
-    Place { place: Place, server: Option<Worker> },
-    Cluster { stage: Stage, nodes: Vec<Node> },
+    Place {
+        place: Place,
+        server: Option<Worker>,
+    },
+    Cluster {
+        stage: Stage,
+        nodes: Vec<Node>,
+    },
 }
 
 /// A store, and those who act in it.
@@ -179,9 +185,7 @@ impl Scene {
     /// The leader's place among the nodes.
     pub(crate) fn leader(&self) -> usize {
         let Store::Cluster { stage, nodes } = &self.store else { panic!("only a cluster has a leader") };
-        let leader = eventually("one leads", || {
-            stage.status(3)["leader"].as_str().map(str::to_owned)
-        });
+        let leader = eventually("one leads", || stage.status(3)["leader"].as_str().map(str::to_owned));
         nodes.iter().position(|node| node.name == leader).expect("the leader is a node")
     }
 
@@ -211,7 +215,9 @@ impl Scene {
             if before.token > after.token {
                 rows.push(Row::failed("two acted at once"));
             }
-            let told = gaps.remove(&(before.token, after.token)).filter(|_| before.token != after.token || silent > ROOM_MS);
+            let told = gaps
+                .remove(&(before.token, after.token))
+                .filter(|_| before.token != after.token || silent > ROOM_MS);
             match told {
                 Some(gap) => rows.push(self.row(&gap, silent, millis(held_back.so_far()))),
                 None if before.token != after.token && silent > 2 * GRAIN_MS => {

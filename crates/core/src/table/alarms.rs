@@ -86,7 +86,8 @@ impl LeaseTable {
         let refusal = Refusal::TokenAhead { resource: name.clone(), token, newest: self.newest() };
         let session = &self.sessions[&by];
         let many = session.alarms >= MAX_ALARMS_PER_SESSION && self.alarms_stop_their_name();
-        let full = many || self.alarms.len() >= MAX_ALARMS;
+        let full =
+            many || self.alarms.len() >= MAX_ALARMS || (token > Token::MAX && self.alarms_stop_their_name());
         if self.alarms.get(name).map_or(full, |alarm| alarm.token >= token) {
             return Err(refusal);
         }
@@ -135,6 +136,27 @@ impl LeaseTable {
             self.serve(out, [name.clone()]);
         }
         Ok(Reply::AlarmCleared)
+    }
+
+    /// From some version on an alarm stops its own name alone, and a number that can be no token stops nothing. No operator can show
+    /// such a number, so its alarm would stand for ever.
+    pub(super) fn narrow_alarms(&mut self, out: &mut Applied) {
+        if !self.alarms_stop_their_name() {
+            return;
+        }
+        let beyond =
+            |(name, alarm): (&ResourceName, &Alarm)| (alarm.token > Token::MAX).then(|| name.clone());
+        let beyond: alloc::vec::Vec<ResourceName> = self.alarms.iter().filter_map(beyond).collect();
+        let all_was_stopped = self.alarms.len() >= MAX_ALARMS;
+        for name in &beyond {
+            self.settle_gap(out, name);
+            self.alarms.remove(name);
+        }
+        if all_was_stopped {
+            self.serve_all(out);
+        } else {
+            self.serve(out, beyond);
+        }
     }
 
     /// Everything that somebody waits for may be granted again.
