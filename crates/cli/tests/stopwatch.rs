@@ -4,7 +4,8 @@
 //! such moment of one holder to the first of the next. It must lie between the two lengths that `gaps` tells, and the greater must not
 //! exceed it by more than a renewal interval and 0.2 s.
 //!
-//! Six cases are run here. `LEASEHOLD_CASES=all` runs every one, as `cargo xtask test --everything` does; with `--nocapture` they are printed as a table.
+//! Six cases are run here. `LEASEHOLD_CASES=all` runs every one, as `cargo xtask test --everything` does, and another word those whose names
+//! contain it; with `--nocapture` they are printed as a table.
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 #[path = "stopwatch/cases.rs"]
@@ -12,9 +13,15 @@ mod cases;
 #[path = "cluster/stage.rs"]
 #[expect(dead_code, reason = "the cluster's own tests use the rest")]
 mod cluster;
+#[path = "stopwatch/judge.rs"]
+mod judge;
+#[path = "stopwatch/lateness.rs"]
+mod lateness;
 #[path = "promises/stage.rs"]
 #[expect(dead_code, reason = "the promises use the rest")]
 mod place;
+#[path = "stopwatch/plain.rs"]
+mod plain;
 #[path = "stopwatch/scene.rs"]
 mod scene;
 
@@ -22,15 +29,19 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cases::{CASES, Case};
-use scene::Row;
+use judge::Row;
 
 /// They wait more than they compute.
-const AT_ONCE: usize = 4;
+const AT_ONCE: usize = 8;
 
 #[test]
 fn a_stopwatch_lies_between_the_two_lengths() {
-    let all = std::env::var("LEASEHOLD_CASES").is_ok_and(|cases| cases == "all");
-    let chosen: Vec<&Case> = CASES.iter().filter(|case| all || case.short).collect();
+    let asked = std::env::var("LEASEHOLD_CASES").ok();
+    let is_chosen = |case: &&Case| match asked.as_deref() {
+        None => case.short,
+        Some(word) => word == "all" || case.name.contains(word),
+    };
+    let chosen: Vec<&Case> = CASES.iter().filter(is_chosen).collect();
     let (next, rows) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
         for _ in 0..AT_ONCE {

@@ -86,8 +86,8 @@ pub struct GapView {
     /// Its parts in the order of time, none of them empty but outages of unknown length.
     pub parts: Vec<GapPart>,
     /// For how long from its beginning the holder before it may have acted: what its last renewal had left to it when it was last heard
-    /// of, and nothing if it gave the lease back.
-    pub leeway: Millis,
+    /// of, and zero if it gave the lease back. Nothing where that was not counted: it may have been all of it.
+    pub leeway: Option<Millis>,
     /// The lease that ended last before it.
     pub before: GapSide,
     /// The lease that ended it, or that is warming up.
@@ -102,7 +102,7 @@ impl GapView {
 
     /// At least so long nobody acted.
     pub fn at_least(&self) -> Millis {
-        self.length().saturating_sub(self.leeway)
+        self.leeway.map_or(Millis::ZERO, |leeway| self.length().saturating_sub(leeway))
     }
 
     /// All parts of one cause together.

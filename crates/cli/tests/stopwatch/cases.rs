@@ -2,7 +2,8 @@
 
 use rustix::process::Signal;
 
-use crate::scene::{Row, Scene};
+use crate::judge::Row;
+use crate::scene::Scene;
 
 pub(crate) struct Case {
     pub(crate) name: &'static str,
@@ -21,7 +22,7 @@ const fn short(name: &'static str, play: fn() -> Vec<Row>) -> Case {
 
 const TTL: u64 = 2_000;
 
-pub(crate) const CASES: [Case; 34] = [
+pub(crate) const CASES: [Case; 45] = [
     case("directory: released to a waiter", || passed_on(Scene::directory(TTL), Scene::release)),
     case("directory: session closed, a waiter", || passed_on(Scene::directory(TTL), Scene::close)),
     case("directory: killed, a waiter", || passed_on(Scene::directory(TTL), Scene::kill)),
@@ -37,7 +38,8 @@ pub(crate) const CASES: [Case; 34] = [
         scene.wait(1_000);
         scene.server(Signal::KILL);
         scene.wait(1_500);
-        scene.freeze(first);
+        // It may be the one that serves by now.
+        scene.kill(first);
         scene.granted(next);
         scene.judge()
     }),
@@ -120,10 +122,72 @@ pub(crate) const CASES: [Case; 34] = [
     }),
     case("service: asked to release by the command", || {
         let mut scene = Scene::service(TTL);
-        scene.holder("A", &[]);
+        let first = scene.holder("A", &[]);
         let next = scene.waiter("B", &[]);
         scene.wait(1_000);
-        scene.say(&["release", "job"]);
+        scene.operate(first, &["release", "job"], "released");
+        scene.granted(next);
+        scene.judge()
+    }),
+    case("service: asked to release, and drained for longer than a renewal", || {
+        let mut scene = Scene::service(TTL);
+        let first = scene.holder("A", &["drains=1500"]);
+        let next = scene.waiter("B", &[]);
+        scene.wait(1_000);
+        scene.operate(first, &["release", "job", "--wait", "20s"], "drained");
+        scene.granted(next);
+        scene.judge()
+    }),
+    case("service: handed over to a waiter that is not the first", || {
+        let mut scene = Scene::service(TTL);
+        let first = scene.holder("A", &[]);
+        scene.waiter("B", &[]);
+        let next = scene.waiter("C", &[]);
+        scene.wait(1_000);
+        scene.operate(first, &["release", "job", "--to", "C"], "handed-over");
+        scene.granted(next);
+        scene.judge()
+    }),
+    case("plain HTTP: released to a waiter", || plain(TTL, 1_700, Scene::release)),
+    case("plain HTTP: silent, a waiter", || plain(TTL, 1_700, Scene::freeze)),
+    case("plain HTTP: never renewed, a waiter", || plain(3_000, 500, Scene::freeze)),
+    case("plain HTTP: silent since its grant, behind one that released", || {
+        let mut scene = Scene::service(3_000);
+        let first = scene.plain("A");
+        scene.granted(first);
+        let next = scene.plain("B");
+        scene.wait(1_500);
+        scene.release(first);
+        scene.granted(next);
+        scene.wait(500);
+        scene.freeze(next);
+        let last = scene.plain("C");
+        scene.granted(last);
+        scene.judge()
+    }),
+    case("plain HTTP: silent, then revoked at once", || {
+        let mut scene = Scene::service(6_000);
+        let first = scene.plain("A");
+        scene.granted(first);
+        let next = scene.waiter("B", &[]);
+        scene.wait(1_500);
+        scene.freeze(first);
+        scene.wait(3_000);
+        scene.operate(first, &["revoke", "job", "--now", "--reason", "silent", "--yes"], "revoked");
+        scene.granted(next);
+        scene.judge()
+    }),
+    case("plain HTTP: the service stands still for longer than the ttl", || {
+        let mut scene = Scene::service(TTL);
+        let first = scene.plain("A");
+        scene.granted(first);
+        let next = scene.plain("B");
+        scene.wait(1_700);
+        scene.server(Signal::STOP);
+        scene.wait(6_000);
+        scene.server(Signal::CONT);
+        scene.wait(1_500);
+        scene.release(first);
         scene.granted(next);
         scene.judge()
     }),
@@ -132,6 +196,41 @@ pub(crate) const CASES: [Case; 34] = [
     short("service: stands still for longer than the ttl", || still(Scene::service(TTL), 6_000)),
     case("cluster: released to a waiter", || passed_on(Scene::cluster(TTL), Scene::release)),
     case("cluster: stopped, a waiter", || passed_on(Scene::cluster(TTL), Scene::freeze)),
+    case("cluster: the leader is killed, and its holder goes on", || {
+        let mut scene = Scene::cluster(4_000);
+        let first = scene.holder("A", &[]);
+        let next = scene.waiter("B", &[]);
+        scene.wait(1_500);
+        let leader = scene.leader();
+        scene.node(leader, Signal::KILL);
+        scene.wait(3_000);
+        scene.release(first);
+        scene.granted(next);
+        scene.judge()
+    }),
+    case("cluster: one follower stands still", || {
+        let mut scene = Scene::cluster(TTL);
+        let first = scene.holder("A", &[]);
+        let next = scene.waiter("B", &[]);
+        scene.wait(1_500);
+        let follower = (scene.leader() + 1) % 3;
+        scene.node(follower, Signal::STOP);
+        scene.freeze(first);
+        scene.granted(next);
+        scene.node(follower, Signal::CONT);
+        scene.judge()
+    }),
+    case("cluster: silent, then revoked", || {
+        let mut scene = Scene::cluster(6_000);
+        let first = scene.holder("A", &[]);
+        let next = scene.waiter("B", &[]);
+        scene.wait(1_500);
+        scene.freeze(first);
+        scene.wait(3_000);
+        scene.operate(first, &["revoke", "job", "--reason", "silent", "--yes"], "revoked");
+        scene.granted(next);
+        scene.judge()
+    }),
     case("cluster: the leader is killed with the holder", || {
         let mut scene = Scene::cluster(TTL);
         let first = scene.holder("A", &[]);
@@ -177,6 +276,18 @@ fn passed_on(mut scene: Scene, end: fn(&Scene, usize)) -> Vec<Row> {
     let first = scene.holder("A", &[]);
     let next = scene.waiter("B", &[]);
     scene.wait(1_700);
+    end(&scene, first);
+    scene.granted(next);
+    scene.judge()
+}
+
+/// The same over plain HTTP, after so long.
+fn plain(ttl: u64, after: u64, end: fn(&Scene, usize)) -> Vec<Row> {
+    let mut scene = Scene::service(ttl);
+    let first = scene.plain("A");
+    scene.granted(first);
+    let next = scene.plain("B");
+    scene.wait(after);
     end(&scene, first);
     scene.granted(next);
     scene.judge()
@@ -232,7 +343,7 @@ fn revoked(words: &[&str], after: u64, silent: bool) -> Vec<Row> {
         scene.freeze(first);
     }
     scene.wait(after);
-    scene.say(&[&["revoke", "job"], words].concat());
+    scene.operate(first, &[&["revoke", "job"], words].concat(), "revoked");
     scene.granted(next);
     scene.judge()
 }

@@ -34,8 +34,9 @@ impl LeaseTable {
         };
         if let Standing::Revoked { delay, .. } = holder.standing {
             let slot = holder.slot;
-            self.vacate(name, token);
+            let holder = self.vacate(name, token);
             self.note_acknowledged(name);
+            self.note_given_up(name, holder.as_ref());
             self.cool_down(name, slot, self.last_at, delay);
             self.serve(out, [name.clone()]);
             return Ok(Answer::Released);
@@ -207,8 +208,9 @@ impl LeaseTable {
                 (Ending::Expired, _) => self.end_overdue(out, &name, token),
                 (_, Standing::Revoked { delay, .. }) => {
                     let delay = *delay;
-                    self.vacate(&name, token);
+                    let holder = self.vacate(&name, token);
                     self.note_acknowledged(&name);
+                    self.note_given_up(&name, holder.as_ref().filter(|_| how.is_voluntary()));
                     self.cool_down(&name, slot, at, delay);
                 }
                 (_, Standing::Held) => {

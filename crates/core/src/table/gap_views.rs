@@ -139,8 +139,7 @@ impl LeaseTable {
             began_ago: ended_ago.unwrap_or(Millis::ZERO).saturating_add(gap.length()),
             ended_ago,
             parts: gap.parts.clone(),
-            // What is not counted may have been all of it.
-            leeway: gap.leeway.unwrap_or_else(|| gap.length()),
+            leeway: gap.leeway,
             before: self.side(resource, gap.before),
             after: gap.after.map(|after| self.side(resource, after)),
         }

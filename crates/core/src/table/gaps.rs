@@ -404,6 +404,23 @@ impl LeaseTable {
         }
     }
 
+    /// The holder of a revoked lease has said that it acts no more. Others of a shared name may have been silent for less.
+    pub(super) fn note_given_up(&mut self, name: &ResourceName, holder: Option<&Holder>) {
+        let now = self.now();
+        let Some(resource) = self.resources.get_mut(name).filter(|resource| resource.kind.is_single()) else {
+            return;
+        };
+        let Some(gaps) = resource.gaps.as_mut().filter(|_| holder.is_some_and(|holder| !holder.shared))
+        else {
+            return;
+        };
+        let most = gaps.ends.alive.0.passed(now, &self.outages);
+        let open = gaps.open.as_mut().map(|gap| &mut gap.leeway);
+        for leeway in core::iter::once(&mut gaps.ends.leeway).chain(open) {
+            *leeway = leeway.map(|leeway| leeway.min(most));
+        }
+    }
+
     fn raise(&mut self, name: &ResourceName, change: impl FnOnce(&mut Ends)) {
         if self.counts_gaps()
             && let Some(resource) = self.resources.get_mut(name).filter(|resource| resource.kind.is_single())

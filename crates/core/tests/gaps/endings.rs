@@ -129,7 +129,10 @@ impl Alone {
             }
             _ => {
                 open.add(GapCause::Revoke, earlier);
+                let revoked = mark;
                 let mark = day.act(earlier, session, What::Release(session, grant));
+                let given_up = Point { at: earlier, mark };
+                open.since = Since::Acknowledged(day.lease(self.holder), revoked, given_up);
                 if delay > 0 {
                     open.add(GapCause::CoolDown, earlier + delay);
                 } else {

@@ -47,6 +47,8 @@ pub(crate) enum Since {
     Left(Lease, Point),
     /// Since the last sign of life of its holder, before this event if there is one.
     Silent(Lease, Option<Mark>),
+    /// The same, revoked by this event; here its holder said that it knew.
+    Acknowledged(Lease, Mark, Point),
 }
 
 /// One gap of one name, as the incident has it.
@@ -94,7 +96,7 @@ impl Known {
     /// What the table shows to whoever looks at this time outside.
     pub(crate) fn shown(view: &GapView, at: u64) -> Self {
         Self {
-            leeway: Some(view.leeway.get()),
+            leeway: view.leeway.map(leasehold_core::Millis::get),
             from: at - view.began_ago.get(),
             to: at - view.ended_ago.map_or(0, leasehold_core::Millis::get),
             parts: view.parts.iter().map(|part| (part.cause, part.length.get())).collect(),
@@ -190,6 +192,11 @@ impl Order {
                     return (at, Some(0), None);
                 }
                 (lease, place, Some(at.at))
+            }
+            Since::Acknowledged(lease, revoked, given_up) => {
+                let (sign, leeway, left) = self.since(Since::Silent(lease, Some(revoked)));
+                let most = self.outside_at(given_up) - self.outside_at(sign);
+                return (sign, leeway.map(|leeway| leeway.min(most)), left);
             }
             Since::Silent(lease, before) => (lease, before.map_or(usize::MAX, |mark| self.place[mark]), None),
         };

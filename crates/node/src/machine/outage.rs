@@ -13,6 +13,7 @@ use leasehold_core::{
 use super::{Node, Output, Place};
 use crate::anchor::{Anchor, elapsed_since};
 use crate::meter::{GapPattern, Leaderless};
+use crate::payload::Payload;
 use crate::peer::PeerMessage;
 use crate::routes::ConnectionId;
 
@@ -42,6 +43,15 @@ impl Silent {
         let some = self.0.drain(..self.0.len().min(MAX_SILENT_PER_ENTRY));
         let still = some.filter(|(session, attach)| table.attachment(*session) == Some(*attach));
         still.map(|(session, attach)| Command::Detached { session, attach }).collect()
+    }
+}
+
+/// For how long log time stood still, as a command has it; no length where nobody knows.
+fn told(command: &Command) -> Option<Option<Millis>> {
+    match command {
+        Command::System(System::Unserved { length }) => Some(*length),
+        Command::System(System::Unstamped { length }) => Some(Some(*length)),
+        _ => None,
     }
 }
 
@@ -92,13 +102,7 @@ impl Node {
 
     /// Takes note of when an entry came. What was in the log when this process began came earlier.
     pub(super) fn note_pace(&mut self, index: u64, entry: &Entry) {
-        for command in &entry.commands {
-            match command {
-                Command::System(System::Unserved { length }) => self.pace.shift(*length),
-                Command::System(System::Unstamped { length }) => self.pace.shift(Some(*length)),
-                _ => {}
-            }
-        }
+        entry.commands.iter().filter_map(told).for_each(|length| self.pace.shift(length));
         if index > self.recovered {
             self.pace.note(entry.at, self.now);
         }
@@ -124,7 +128,9 @@ impl Node {
             return if counted { Vec::new() } else { vec![unserved(None)] };
         }
         let led = self.led.map(|led| Millis::from_duration(now.since(led).smaller()));
+        // What the last leader said of its own standstill may stand in the log and not be applied yet.
         let stood = self.pace.stood_still(*stamp, now).filter(|_| self.stamps_time());
+        let stood = stood.map(|stood| stood.saturating_sub(self.told_ahead()));
         let stood = stood.filter(|_| !planted(Bug::OutageFromLeader));
         let Some(length) = led.max(stood).or_else(|| self.unserved_since(anchor.as_ref(), now)) else {
             return vec![unserved(None)];
@@ -136,6 +142,23 @@ impl Node {
         let unstamped = unstamped.map(|length| Command::System(System::Unstamped { length }));
         let dark = Some(dark).filter(|length| *length >= SHORTEST_OUTAGE);
         unstamped.into_iter().chain(dark.map(|length| unserved(Some(length)))).collect()
+    }
+
+    /// What the log says of standstills behind what is applied.
+    fn told_ahead(&self) -> Millis {
+        use raft::Storage;
+        let log = self.raft.store();
+        let (from, to) = (self.applied + 1, log.last_index().unwrap_or(self.applied) + 1);
+        let context = raft::GetEntriesContext::empty(false);
+        let entries =
+            if from < to { log.entries(from, to, None, context).unwrap_or_default() } else { Vec::new() };
+        let normal = |entry: &&raft::eraftpb::Entry| {
+            !entry.data.is_empty() && entry.get_entry_type() == raft::eraftpb::EntryType::EntryNormal
+        };
+        let payloads = entries.iter().filter(normal).filter_map(|entry| Payload::decode(&entry.data).ok());
+        let lengths =
+            payloads.flat_map(|payload| payload.entry.commands).filter_map(|command| told(&command)?);
+        lengths.fold(Millis::ZERO, Millis::saturating_add)
     }
 
     /// The time since the last stamp, by the clocks of this machine. Where nothing made whoever led stamp, it says nothing.

@@ -139,9 +139,9 @@ mod tests {
     fn a_gap_that_is_too_short_or_too_sure_or_too_long_is_found() {
         let longer = |view: &mut GapView, by: u64| {
             view.parts[0].length = Millis::new(view.parts[0].length.get() + by);
-            view.leeway = view.length();
+            view.leeway = Some(view.length());
         };
-        caught(&tampered(|view| view.leeway = Millis::ZERO), "at least");
+        caught(&tampered(|view| view.leeway = Some(Millis::ZERO)), "at least");
         caught(&tampered(|view| view.parts.truncate(0)), "at most");
         caught(&tampered(|view| longer(view, 2_000)), "up to a ttl more");
     }

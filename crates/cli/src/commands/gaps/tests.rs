@@ -25,7 +25,7 @@ fn incident(ended_ago: Option<u64>) -> GapView {
         began_ago: Millis::new(11_700 + ended_ago.unwrap_or_default()),
         ended_ago: ended_ago.map(Millis::new),
         parts: parts.map(|(cause, length)| part(cause, length)).to_vec(),
-        leeway: Millis::new(3_000),
+        leeway: Some(Millis::new(3_000)),
         before: side(7, "web-1", Some(Ending::Expired)),
         after: Some(side(9, "web-2", None)),
     }
@@ -35,7 +35,7 @@ fn idle(ended_ago: Option<u64>, length: u64) -> GapView {
     GapView {
         began_ago: Millis::new(length + ended_ago.unwrap_or_default()),
         parts: vec![part(GapCause::Queue, length)],
-        leeway: Millis::ZERO,
+        leeway: Some(Millis::ZERO),
         before: side(3, "cron", Some(Ending::Released)),
         after: None,
         ..incident(ended_ago)
@@ -116,7 +116,7 @@ fn a_holder_that_only_lapsed_in_an_outage_is_not_its_own_successor() {
             part(GapCause::Outage, 20_000),
             part(GapCause::Detection, 500),
         ],
-        leeway: Millis::new(4_000),
+        leeway: Some(Millis::new(4_000)),
         before: side(7, "web-1", None),
         after: Some(side(7, "web-1", None)),
         ..incident(Some(0))
