@@ -35,6 +35,12 @@ use judge::Row;
 const AT_ONCE: usize = 8;
 
 #[test]
+fn six_of_many_cases_are_run_every_time() {
+    let short = CASES.iter().filter(|case| case.short).count();
+    assert!(short == 6 && CASES.len() >= 40, "{short} of {}", CASES.len());
+}
+
+#[test]
 fn a_stopwatch_lies_between_the_two_lengths() {
     let asked = std::env::var("LEASEHOLD_CASES").ok();
     let is_chosen = |case: &&Case| match asked.as_deref() {

@@ -49,3 +49,38 @@ impl Pace {
 fn stood_still((at, then): (LogTime, Reading), stamp: LogTime, now: Reading) -> Millis {
     Millis::from_duration(now.since(then).smaller()).saturating_sub(stamp.since(at))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Reading {
+        Reading { boot: millis * 1_000_000, raw: millis * 1_000_000 }
+    }
+
+    fn stood(pace: &Pace, stamp: u64, now: u64) -> Option<u64> {
+        pace.stood_still(LogTime::new(stamp), at(now)).map(Millis::get)
+    }
+
+    #[test]
+    fn what_comes_in_a_burst_does_not_hide_for_how_long_it_was_on_its_way() {
+        let mut pace = Pace::default();
+        assert_eq!(stood(&pace, 0, 0), None);
+        (1..=3).for_each(|second| pace.note(LogTime::new(second * 1_000), at(second * 1_000 + 5)));
+        // This process stood still, and what was sent meanwhile comes at once.
+        (4..=7).for_each(|second| pace.note(LogTime::new(second * 1_000), at(12_000)));
+        assert_eq!(stood(&pace, 7_000, 12_000), Some(4_995));
+        assert_eq!(stood(&pace, 7_000, 12_500), Some(5_495));
+    }
+
+    #[test]
+    fn what_the_log_tells_is_not_told_again() {
+        let mut pace = Pace::default();
+        pace.note(LogTime::new(1_000), at(1_000));
+        pace.shift(Some(Millis::new(5_000)));
+        pace.note(LogTime::new(1_100), at(6_100));
+        assert_eq!(stood(&pace, 1_100, 6_200), Some(100));
+        pace.shift(None);
+        assert_eq!(stood(&pace, 1_100, 6_200), None, "nobody knows how long that was");
+    }
+}
