@@ -167,7 +167,7 @@ impl Node {
     }
 
     /// The last stamp in the log, applied or not, and the clocks behind it.
-    fn last_stamped(&self) -> Result<Option<(LogTime, Option<Anchor>)>, Fatal> {
+    pub(super) fn last_stamped(&self) -> Result<Option<(LogTime, Option<Anchor>)>, Fatal> {
         use raft::Storage;
         let log = self.raft.store();
         let (first, last) = (log.first_index(), log.last_index());

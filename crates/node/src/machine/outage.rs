@@ -25,6 +25,8 @@ const MAX_SILENT_PER_ENTRY: usize = 1_024;
 const SHORTEST_STALL: Millis = Millis::new(200);
 /// Shorter times without a leader are those of every orderly handover.
 const SHORTEST_OUTAGE: Millis = Millis::new(10);
+/// A process that has seen little of the log says so of no shorter time: leadership passes on in order right after a start too.
+const SHORTEST_UNSURE: Millis = Millis::new(1_000);
 /// Log time stands still for at most so long while nobody uses the service: what passes behind the last stamp is lost with its leader, or
 /// taken for a part of the outage. A tenth of what a single session costs.
 const IDLE_STEP: Millis = Millis::new(10_000);
@@ -132,16 +134,19 @@ impl Node {
         let stood = self.pace.stood_still(*stamp, now).filter(|_| self.stamps_time());
         let stood = stood.map(|stood| stood.saturating_sub(self.told_ahead()));
         let stood = stood.filter(|_| !planted(Bug::OutageFromLeader));
-        let Some(length) = led.max(stood).or_else(|| self.unserved_since(anchor.as_ref(), now)) else {
-            return vec![unserved(None)];
-        };
+        let by_clocks = self.unserved_since(anchor.as_ref(), now);
+        let Some(length) = led.max(stood).max(by_clocks) else { return vec![unserved(None)] };
+        // What this process saw was all of it, or it was short and somebody was heard who led.
+        let is_all =
+            by_clocks.is_some() || self.pace.is_sure() || (led.is_some() && length < SHORTEST_UNSURE);
         let step = self.time_step().filter(|_| version >= GAPS_HAVE_TWO_LENGTHS).unwrap_or(Millis::ZERO);
         let unstamped = led.map_or(Millis::ZERO, |led| length.saturating_sub(led).min(step));
         let dark = length.saturating_sub(unstamped);
         let unstamped = Some(unstamped).filter(|length| *length >= SHORTEST_OUTAGE);
         let unstamped = unstamped.map(|length| Command::System(System::Unstamped { length }));
         let dark = Some(dark).filter(|length| *length >= SHORTEST_OUTAGE);
-        unstamped.into_iter().chain(dark.map(|length| unserved(Some(length)))).collect()
+        let more = (!is_all).then(|| unserved(None));
+        unstamped.into_iter().chain(dark.map(|length| unserved(Some(length)))).chain(more).collect()
     }
 
     /// What the log says of standstills behind what is applied.

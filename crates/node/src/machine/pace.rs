@@ -2,7 +2,8 @@
 //!
 //! What others sent while this process stood still is taken in afterwards, as if it had just been sent: that a leader was heard says
 //! nothing then of when it led. Entries that came on time do: what has passed since one of them, less what log time moved since,
-//! is how long log time has stood still.
+//! is how long log time has stood still. What a process that has just begun is sent first may be old: until it has seen some seconds of log
+//! time it knows the least that this can have been.
 
 use leasehold_core::holder::Reading;
 use leasehold_core::{LogTime, Millis};
@@ -13,36 +14,55 @@ const COMPARED: Millis = Millis::new(5_000);
 /// The entries of late that came earliest for their stamp, and when: of these seconds of log time, and of those before.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
+    /// What was there when this began, and when that was.
+    first: Option<(LogTime, Reading)>,
+    /// None of the entries seen so far need have come on time.
+    unsure: bool,
+    newest: LogTime,
     since: LogTime,
     now: Option<(LogTime, Reading)>,
     before: Option<(LogTime, Reading)>,
 }
 
 impl Pace {
+    /// Entries up to this stamp are there now, whenever they came.
+    pub(super) fn begun(stamp: LogTime, now: Reading) -> Self {
+        Self { first: Some((stamp, now)), unsure: true, newest: stamp, since: stamp, ..Self::default() }
+    }
+
     /// An entry with this stamp has been applied now.
     pub(super) fn note(&mut self, stamp: LogTime, now: Reading) {
         if stamp.since(self.since) > COMPARED {
+            self.unsure &= self.now.is_none();
             (self.since, self.before, self.now) = (stamp, self.now, None);
         }
         if self.now.is_none_or(|on_time| stood_still(on_time, stamp, now) == Millis::ZERO) {
             self.now = Some((stamp, now));
         }
+        self.newest = self.newest.max(stamp);
     }
 
     /// The log says that log time stood still before this point.
     pub(super) fn shift(&mut self, length: Option<Millis>) {
         let Some(length) = length else {
-            *self = Self::default();
+            let Self { unsure, newest, .. } = *self;
+            *self = Self { unsure, newest, since: newest, ..Self::default() };
             return;
         };
-        for (_, then) in self.now.iter_mut().chain(&mut self.before) {
+        for (_, then) in self.first.iter_mut().chain(&mut self.now).chain(&mut self.before) {
             *then = then.plus(length.duration());
         }
     }
 
-    /// For how long log time has stood at `stamp`; nothing if no entry was seen on its way.
+    /// For how long log time has stood at `stamp`, at least; nothing if no entry was seen on its way.
     pub(super) fn stood_still(&self, stamp: LogTime, now: Reading) -> Option<Millis> {
-        self.now.into_iter().chain(self.before).map(|on_time| stood_still(on_time, stamp, now)).max()
+        let seen = self.first.into_iter().chain(self.now).chain(self.before);
+        seen.map(|on_time| stood_still(on_time, stamp, now)).max()
+    }
+
+    /// Whether that is all: one of the entries came on time.
+    pub(super) fn is_sure(&self) -> bool {
+        !self.unsure
     }
 }
 
@@ -71,6 +91,18 @@ mod tests {
         (4..=7).for_each(|second| pace.note(LogTime::new(second * 1_000), at(12_000)));
         assert_eq!(stood(&pace, 7_000, 12_000), Some(4_995));
         assert_eq!(stood(&pace, 7_000, 12_500), Some(5_495));
+        assert!(pace.is_sure());
+    }
+
+    #[test]
+    fn a_process_that_has_just_begun_knows_the_least_that_it_was() {
+        let mut pace = Pace::begun(LogTime::new(7_000), at(1_000));
+        assert_eq!((stood(&pace, 7_000, 3_000), pace.is_sure()), (Some(2_000), false));
+        // What it is sent first was stamped before it began.
+        pace.note(LogTime::new(7_500), at(3_000));
+        assert_eq!((stood(&pace, 7_500, 4_000), pace.is_sure()), (Some(2_500), false));
+        (8..=13).for_each(|second| pace.note(LogTime::new(second * 1_000), at(second * 1_000 - 4_000)));
+        assert!(pace.is_sure());
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use leasehold_core::planted::{Bug, planted};
 use leasehold_core::protocol::MemberId;
-use leasehold_core::{Command, Revision, System};
+use leasehold_core::{Command, LogTime, Revision, System};
 use raft::eraftpb::{EntryType, HardState, Message, MessageType, Snapshot};
 use raft::{ProgressState, Ready};
 
@@ -145,7 +145,7 @@ impl Node {
         self.roster = read.roster;
         self.outcomes = read.outcomes;
         self.stamped = read.stamped;
-        self.pace = Pace::default();
+        self.pace = Pace::begun(self.stamped.as_ref().map_or(LogTime::ZERO, |(at, _)| *at), self.now);
         self.changes = read.changes.unwrap_or_else(|| ChangeLog::after(Revision::new(index)));
         (self.applied, self.applied_term) = (index, term);
         self.since_snapshot =

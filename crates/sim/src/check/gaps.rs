@@ -1,19 +1,27 @@
-//! Gaps: what the table tells of the times in which nobody acted is what a stopwatch beside the clients would have shown.
+//! Gaps: what the table tells of the times in which nobody acted is what the world knows of them.
 //!
-//! A gap is looked at when it ends, and held against the beliefs of the two holders. Its end is the moment at which the entry that ended
-//! it was stamped: nobody can act under the new lease before. What it tells before the old holder's belief was over, it must not tell
-//! as *at least*; and *at most* must reach back to there.
+//! A gap is looked at when it ends: at the moment at which the entry that ended it was stamped. Nobody can act under the new lease before.
+//!
+//! - *At least* so long nobody acted: it reaches no further back than to the end of the old holder's belief.
+//! - *At most* counts from the last sign of life that was taken in: from no earlier one than the last renewal or the grant, and from no
+//!   later one than the last of any kind. When a sign was taken in is known by true time, so time in which log time stood still
+//!   must have been put in where it was.
+//! - The holder before is the last that was granted the only place.
+//!
+//! What no service can know is not judged: that a holder stopped when it sent a release that was long on its way, or acted no more because
+//! the answers to its renewals were lost.
 
 use std::collections::HashMap;
 
-use leasehold_core::Token;
 use leasehold_core::gap::{GapCause, GapView};
+use leasehold_core::{Command, SessionId, Token};
 
 use super::excuse::Span;
 use super::running::Running;
-use super::story::{Lease, Told};
+use super::story::{Lease, Step, Told};
 use super::windows::{Window, windows};
 use super::{Id, Run, Violation};
+use crate::record::TrueTime;
 
 const MILLI: u64 = 1_000_000;
 /// Stamps are rounded down, on both sides.
@@ -21,69 +29,151 @@ const ROUNDING: u64 = 5 * MILLI;
 /// A loop that stood still for less is slow: log time lost a little then, and no entry tells of it.
 const UNTOLD: u64 = 200 * MILLI;
 
-/// Holds every gap that ended against what its holders believed.
+/// A node compares the entries of so long with each other.
+const PACE: u64 = 10_000 * MILLI;
+
+/// Holds every gap that ended against what the world knows.
 pub fn check(run: Run<'_>) -> Vec<Violation> {
     let running = Running::of(run);
     let mut believed: HashMap<Token, Vec<Window>> = HashMap::new();
     for window in windows(run.record) {
         believed.entry(window.token).or_default().push(window);
     }
-    run.story.gaps.iter().filter_map(|told| judge(run, &running, &believed, told)).collect()
+    let judge = Judge { run, running, believed };
+    (0..run.story.gaps.len()).filter_map(|place| judge.judge(place)).collect()
 }
 
-fn judge(
-    run: Run<'_>,
-    running: &Running,
-    believed: &HashMap<Token, Vec<Window>>,
-    told: &Told,
-) -> Option<Violation> {
-    let Told { step, view, .. } = told;
-    let step = &run.story.steps[*step];
-    let after = run.story.lease(view.after.as_ref()?.token)?;
-    let ended = running.stamps(step.log, step.index, step.index).first()?.at;
-    let wrong = |what: String| Some(Violation::new(Id::Gaps, ended, what));
-    let (at_least, at_most) = (nanos(view.at_least()), nanos(view.length()));
-    let before = run.story.lease(view.before.token)?;
-    if let Some(other) = left_out(run, before, after) {
-        return wrong(format!(
-            "a gap before token {} is told of {}, not of {other}",
-            after.token, before.token
-        ));
-    }
-    // Who comes back is judged by what it believed before.
-    let over = |window: &&Window| {
-        window.span.from < ended && (before.token != after.token || window.span.to <= ended)
-    };
-    let last =
-        believed.get(&before.token)?.iter().filter(over).map(|window| window.span.to).max()?.min(ended);
-    let span = Span { from: last, to: ended };
-    let unknown = view.parts.iter().any(|part| part.cause == GapCause::Outage && nanos(part.length) == 0);
-    let same_life = run.story.steps[before.step].log == step.log;
-    if !same_life || !run.excuses.covers(None, ended) || !run.excuses.covers_nodes_during(&span) {
-        return None;
-    }
-    let stood = ended.since(last);
-    let drift = stood / 1_000_000 * 2 * u64::from(run.record.config.drift.ppm());
-    if at_least > stood + drift + ROUNDING {
-        return wrong(told_wrongly(view, "at least", at_least, stood));
-    }
-    // The time of small stalls is in no entry.
-    let small = running.small_stalls(last, ended, UNTOLD);
-    if at_most + drift + ROUNDING + UNTOLD + small < stood && !unknown {
-        return wrong(told_wrongly(view, "at most", at_most, stood));
-    }
-    let ttl = nanos(run.story.sessions.get(&before.session)?.ttl);
-    if at_most > stood + ttl + ttl / 1_000 + drift + ROUNDING + UNTOLD {
-        return wrong(told_wrongly(view, "up to a ttl more than", at_most, stood));
-    }
-    None
+struct Judge<'a> {
+    run: Run<'a>,
+    running: Running,
+    believed: HashMap<Token, Vec<Window>>,
 }
 
-fn told_wrongly(view: &GapView, how: &str, told: u64, stood: u64) -> String {
-    let (told, stood, before) = (told / MILLI, stood / MILLI, view.before.token);
-    format!(
-        "a gap behind token {before} is told as {how} {told} ms, and nobody believed in it for {stood} ms: {view:?}"
-    )
+impl Judge<'_> {
+    fn judge(&self, place: usize) -> Option<Violation> {
+        let run = self.run;
+        let Told { step, view } = &run.story.gaps[place];
+        let after = run.story.lease(view.after.as_ref()?.token)?;
+        let before = run.story.lease(view.before.token)?;
+        let ended = self.stamped(*step)?;
+        let wrong = |what: String| Some(Violation::new(Id::Gaps, ended, what));
+        if let Some(other) = left_out(run, before, after) {
+            return wrong(format!(
+                "a gap before token {} is told of {}, not of {other}",
+                after.token, before.token
+            ));
+        }
+        let comes_back = before.token == after.token;
+        let last = self.belief_ended(before, ended, comes_back)?;
+        let (surest, latest) =
+            (self.surest(before, *step, comes_back)?, self.latest(place, before, comes_back)?);
+        let span = Span { from: last.min(surest), to: ended };
+        let same_life = run.story.steps[before.step].log == run.story.steps[*step].log;
+        if !same_life || !run.excuses.covers(None, ended) || !run.excuses.covers_nodes_during(&span) {
+            return None;
+        }
+        let (at_least, at_most) = (nanos(view.at_least()), nanos(view.length()));
+        let drift =
+            |length: u64| length / 1_000_000 * 2 * u64::from(run.record.config.drift.ppm()) + ROUNDING;
+        let stood = ended.since(last);
+        // How long log time stood still before a leadership is measured with what it lost in small stalls before that.
+        let lost = self.running.small_stalls(TrueTime(last.0.saturating_sub(PACE)), ended, UNTOLD);
+        if at_least > stood + drift(stood) + lost {
+            return wrong(told_wrongly(view, "at least", at_least, "nobody believed in it for", stood));
+        }
+        // The time of small stalls is in no entry.
+        let small = UNTOLD + self.running.small_stalls(span.from, ended, UNTOLD);
+        let (shortest, longest) = (ended.since(latest), ended.since(surest));
+        let unknown = view.parts.iter().any(|part| part.cause == GapCause::Outage && nanos(part.length) == 0);
+        if at_most + drift(at_most) + small < shortest && !unknown {
+            return wrong(told_wrongly(
+                view,
+                "at most",
+                at_most,
+                "its last sign of life of any kind was before",
+                shortest,
+            ));
+        }
+        if at_most > longest + drift(longest) + small && !self.lapsed(before.token) {
+            return wrong(told_wrongly(
+                view,
+                "at most",
+                at_most,
+                "it was renewed or granted before",
+                longest,
+            ));
+        }
+        None
+    }
+
+    /// When the entry of a step was stamped.
+    fn stamped(&self, step: usize) -> Option<TrueTime> {
+        let step = &self.run.story.steps[step];
+        self.running.stamps(step.log, step.index, step.index).first().map(|stamp| stamp.at)
+    }
+
+    /// When the old holder believed last. One that comes back is judged by what it believed before.
+    fn belief_ended(&self, before: &Lease, ended: TrueTime, comes_back: bool) -> Option<TrueTime> {
+        let over = |window: &&Window| window.span.from < ended && (!comes_back || window.span.to <= ended);
+        let windows = self.believed.get(&before.token)?.iter().filter(over);
+        Some(windows.map(|window| window.span.to).max()?.min(ended))
+    }
+
+    /// The last step whose signs of life belong to a lease.
+    fn last_own(&self, before: &Lease, gap_ended: usize, comes_back: bool) -> usize {
+        match &before.end {
+            Some(end) if !comes_back => end.step.min(gap_ended),
+            _ => gap_ended.saturating_sub(1),
+        }
+    }
+
+    /// When the last renewal of a lease was taken in, or its grant.
+    fn surest(&self, before: &Lease, gap_ended: usize, comes_back: bool) -> Option<TrueTime> {
+        // A holder that comes back and gives its lease up with the same breath leaves one gap: the renewal is in that entry.
+        let last = self.last_own(before, gap_ended, comes_back).saturating_sub(1);
+        let renewed =
+            self.run.story.renewal_by(before.session, last).map_or(before.step, |renewal| renewal.step);
+        self.stamped(renewed.max(before.step))
+    }
+
+    /// When its session was heard of last at all, or the gap before this one was over.
+    fn latest(&self, place: usize, before: &Lease, comes_back: bool) -> Option<TrueTime> {
+        let story = self.run.story;
+        let last = self.last_own(before, story.gaps[place].step, comes_back);
+        let mentions = |step: &&usize| mentions(&story.steps[**step], before.session);
+        let heard = (before.step..=last).rev().collect::<Vec<usize>>();
+        let heard = heard.iter().find(mentions).copied().unwrap_or(before.step);
+        let told = story.gaps[..place].iter().rev().find(|told| {
+            let after = told.view.after.as_ref().and_then(|after| story.lease(after.token));
+            after.is_some_and(|after| after.place.resource == before.place.resource)
+        });
+        let told = told.and_then(|told| self.stamped(told.step));
+        Some(self.stamped(heard)?.max(told.unwrap_or_default()))
+    }
+
+    /// Whether a gap of a holder that came back was told of it: what comes right behind it goes on with that.
+    fn lapsed(&self, token: Token) -> bool {
+        let back = |view: &GapView| view.after.as_ref().is_some_and(|after| after.token == view.before.token);
+        self.run.story.gaps.iter().any(|told| told.view.before.token == token && back(&told.view))
+    }
+}
+
+/// Whether an entry has anything of a session.
+fn mentions(step: &Step<'_>, id: SessionId) -> bool {
+    step.entry.commands.iter().any(|command| match command {
+        Command::Renew { session, .. }
+        | Command::RenewPlain { session }
+        | Command::NoRoom { session, .. }
+        | Command::Detached { session, .. } => *session == id,
+        Command::Attach(attach) => attach.session == id,
+        Command::Session(command) => command.session == id,
+        Command::Open(_) | Command::Operator(_) | Command::Tidy(_) | Command::System(_) => false,
+    })
+}
+
+fn told_wrongly(view: &GapView, how: &str, told: u64, knows: &str, length: u64) -> String {
+    let (told, length, before) = (told / MILLI, length / MILLI, view.before.token);
+    format!("a gap behind token {before} is told as {how} {told} ms, and {knows} {length} ms: {view:?}")
 }
 
 fn nanos(length: leasehold_core::Millis) -> u64 {
@@ -143,6 +233,6 @@ mod tests {
         };
         caught(&tampered(|view| view.leeway = Some(Millis::ZERO)), "at least");
         caught(&tampered(|view| view.parts.truncate(0)), "at most");
-        caught(&tampered(|view| longer(view, 2_000)), "up to a ttl more");
+        caught(&tampered(|view| longer(view, 2_000)), "renewed or granted");
     }
 }
