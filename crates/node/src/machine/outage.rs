@@ -134,8 +134,9 @@ impl Node {
         let stood = self.pace.stood_still(*stamp, now).filter(|_| self.stamps_time());
         let stood = stood.map(|stood| stood.saturating_sub(self.told_ahead()));
         let stood = stood.filter(|_| !planted(Bug::OutageFromLeader));
+        // The clocks behind the last stamp know best, where they are those of this machine.
         let by_clocks = self.unserved_since(anchor.as_ref(), now);
-        let Some(length) = led.max(stood).max(by_clocks) else { return vec![unserved(None)] };
+        let Some(length) = by_clocks.or_else(|| led.max(stood)) else { return vec![unserved(None)] };
         // What this process saw was all of it, or it was short and somebody was heard who led.
         let is_all =
             by_clocks.is_some() || self.pace.is_sure() || (led.is_some() && length < SHORTEST_UNSURE);
