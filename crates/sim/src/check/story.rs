@@ -1,13 +1,16 @@
 //! What the committed logs say happened: every entry replayed by a fresh table, once, and what checkers ask for put in order.
 
+mod told;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use leasehold_core::gap::{GapNote, GapView};
 use leasehold_core::{
     Answer, Applied, Command, Ending, Entry, Event as TableEvent, ItemKind, LeaseTable, LogTime, Millis, Op,
     Operator, Policies, Reply, SessionCommand, SessionId, Token,
 };
 
+pub use self::told::Told;
+use self::told::{concerns, told_of};
 use super::points::Points;
 use super::{Id, Violation};
 use crate::record::{ClientId, Committed, Event, LogId, Place, Record, RequestKey, TrueTime, hash};
@@ -51,15 +54,6 @@ impl Step<'_> {
             }
         })
     }
-}
-
-/// A gap that an entry ended, as the table told it then.
-#[derive(Debug, Clone)]
-pub struct Told {
-    /// The step that ended it.
-    pub step: usize,
-    /// What was told.
-    pub view: GapView,
 }
 
 /// One lease, from its grant on.
@@ -287,18 +281,6 @@ impl<'r> Story<'r> {
         }
     }
 
-    /// The gaps that the next step ends.
-    fn see_gaps(&mut self, table: &LeaseTable, outcome: &Applied) {
-        for note in &outcome.gaps {
-            if let GapNote::Over { resource } = note
-                && let Some(known) = table.gaps(resource, Some(Millis::ZERO), LogTime::ZERO)
-            {
-                let over = known.gaps.into_iter().find(|gap| gap.ended_ago.is_some());
-                self.gaps.extend(over.map(|view| Told { step: self.steps.len(), view }));
-            }
-        }
-    }
-
     fn took(&mut self, log: LogId, committed: &Committed, entry: &'r Entry, outcome: Applied) {
         let step = self.steps.len();
         for (command, reply) in entry.commands.iter().zip(&outcome.replies) {
@@ -461,28 +443,6 @@ fn epochs_given_twice(record: &Record) -> Vec<(u16, TrueTime)> {
         }
     }
     twice
-}
-
-/// The session or token that an event of the table is about.
-const fn concerns(event: &TableEvent) -> Option<u64> {
-    match event {
-        TableEvent::Granted { grant, .. } => Some(grant.token.get()),
-        TableEvent::Ended { token, .. } => Some(token.get()),
-        TableEvent::SessionEnded { session } => Some(session.get()),
-        _ => None,
-    }
-}
-
-/// The session or token that a client did or heard something about.
-const fn told_of(event: &Event) -> Option<u64> {
-    match event {
-        Event::SessionOpened { session, .. }
-        | Event::SessionOver { session }
-        | Event::RenewalSent { session, .. }
-        | Event::PlainRenewed { session, .. } => Some(session.get()),
-        Event::LetGo { token, .. } => Some(token.get()),
-        _ => None,
-    }
 }
 
 /// What a log has from those before it, oldest first.
