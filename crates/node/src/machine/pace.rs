@@ -16,8 +16,8 @@ const COMPARED: Millis = Millis::new(5_000);
 pub(super) struct Pace {
     /// What was there when this began, and when that was.
     first: Option<(LogTime, Reading)>,
-    /// None of the entries seen so far need have come on time.
-    unsure: bool,
+    /// Since this process began, or was sent a snapshot: none of the entries seen so far need have come on time.
+    unsure_since: Option<Reading>,
     newest: LogTime,
     since: LogTime,
     now: Option<(LogTime, Reading)>,
@@ -27,13 +27,24 @@ pub(super) struct Pace {
 impl Pace {
     /// Entries up to this stamp are there now, whenever they came.
     pub(super) fn begun(stamp: LogTime, now: Reading) -> Self {
-        Self { first: Some((stamp, now)), unsure: true, newest: stamp, since: stamp, ..Self::default() }
+        Self {
+            first: Some((stamp, now)),
+            unsure_since: Some(now),
+            newest: stamp,
+            since: stamp,
+            ..Self::default()
+        }
     }
 
     /// An entry with this stamp has been applied now.
     pub(super) fn note(&mut self, stamp: LogTime, now: Reading) {
         if stamp.since(self.since) > COMPARED {
-            self.unsure &= self.now.is_none();
+            // What is sent first is old, however many seconds of log time it has.
+            let came_late = |began: &Reading| {
+                let seen = self.now.map(|(_, then)| Millis::from_duration(then.since(*began).smaller()));
+                seen.is_none_or(|seen| seen < COMPARED)
+            };
+            self.unsure_since = self.unsure_since.filter(came_late);
             (self.since, self.before, self.now) = (stamp, self.now, None);
         }
         if self.now.is_none_or(|on_time| stood_still(on_time, stamp, now) == Millis::ZERO) {
@@ -45,8 +56,8 @@ impl Pace {
     /// The log says that log time stood still before this point.
     pub(super) fn shift(&mut self, length: Option<Millis>) {
         let Some(length) = length else {
-            let Self { unsure, newest, .. } = *self;
-            *self = Self { unsure, newest, since: newest, ..Self::default() };
+            let Self { unsure_since, newest, .. } = *self;
+            *self = Self { unsure_since, newest, since: newest, ..Self::default() };
             return;
         };
         for (_, then) in self.first.iter_mut().chain(&mut self.now).chain(&mut self.before) {
@@ -62,7 +73,7 @@ impl Pace {
 
     /// Whether that is all: one of the entries came on time.
     pub(super) fn is_sure(&self) -> bool {
-        !self.unsure
+        self.unsure_since.is_none()
     }
 }
 
@@ -101,7 +112,7 @@ mod tests {
         // What it is sent first was stamped before it began.
         pace.note(LogTime::new(7_500), at(3_000));
         assert_eq!((stood(&pace, 7_500, 4_000), pace.is_sure()), (Some(2_500), false));
-        (8..=13).for_each(|second| pace.note(LogTime::new(second * 1_000), at(second * 1_000 - 4_000)));
+        (8..=13).for_each(|second| pace.note(LogTime::new(second * 1_000), at(second * 1_000 - 5_000)));
         assert!(pace.is_sure());
     }
 

@@ -8,7 +8,7 @@
 //!   must have been put in where it was.
 //! - The holder before is the last that was granted the only place.
 //!
-//! What no service can know is not judged: that a holder stopped when it sent a release that was long on its way, or acted no more because
+//! What no service can know is not judged: how much of a change of leaders a member misses that has only begun, that a holder stopped when it sent a release that was long on its way, or acted no more because
 //! the answers to its renewals were lost.
 
 use std::collections::HashMap;
@@ -78,6 +78,8 @@ impl Judge<'_> {
         let stood = ended.since(last);
         // How long log time stood still before a leadership is measured with what it lost in small stalls before that.
         let lost = self.running.small_stalls(TrueTime(last.0.saturating_sub(PACE)), ended, UNTOLD);
+        let changed = self.running.led_anew(TrueTime(span.from.0.saturating_sub(PACE)), ended);
+        let lost = lost + if changed { UNTOLD } else { 0 };
         if at_least > stood + drift(stood) + lost {
             return wrong(told_wrongly(view, "at least", at_least, "nobody believed in it for", stood));
         }
@@ -85,7 +87,8 @@ impl Judge<'_> {
         let small = UNTOLD + self.running.small_stalls(span.from, ended, UNTOLD);
         let (shortest, longest) = (ended.since(latest), ended.since(surest));
         let unknown = view.parts.iter().any(|part| part.cause == GapCause::Outage && nanos(part.length) == 0);
-        if at_most + drift(at_most) + small < shortest && !unknown {
+        // How long it was until the next one led is measured by members that may have begun only then.
+        if at_most + drift(at_most) + small < shortest && !unknown && !changed {
             return wrong(told_wrongly(
                 view,
                 "at most",
