@@ -45,6 +45,12 @@ pub(crate) fn judge(scene: &Scene) -> Vec<Row> {
     let mut gaps: BTreeMap<(u64, u64), Value> =
         gaps.into_iter().rev().filter_map(|gap| Some((sides(&gap)?, gap))).collect();
     let mut rows = Vec::new();
+    // On a busy machine a holder is silent for a moment now and then: what is told of it is its longest silence.
+    let mut longest: BTreeMap<u64, u64> = BTreeMap::new();
+    for pair in acts.windows(2).filter(|pair| pair[0].token == pair[1].token) {
+        let silent = longest.entry(pair[0].token).or_default();
+        *silent = (*silent).max(pair[1].at - pair[0].at);
+    }
     for pair in acts.windows(2) {
         let (before, after) = (pair[0], pair[1]);
         let (silent, passed_on) = (millis(after.at - before.at), before.token != after.token);
@@ -52,7 +58,7 @@ pub(crate) fn judge(scene: &Scene) -> Vec<Row> {
         if before.token > after.token {
             rows.push(Row::failed("two acted at once"));
         }
-        if !passed_on && silent <= ROOM_MS + late {
+        if !passed_on && (silent <= ROOM_MS || longest[&before.token] > after.at - before.at) {
             continue;
         }
         match gaps.remove(&(before.token, after.token)) {

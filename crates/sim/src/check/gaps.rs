@@ -57,6 +57,10 @@ impl Judge<'_> {
         let before = run.story.lease(view.before.token)?;
         let ended = self.stamped(*step)?;
         let wrong = |what: String| Some(Violation::new(Id::Gaps, ended, what));
+        // A life that begins from a backup knows nothing of what came behind it.
+        if run.story.steps[before.step].log != run.story.steps[*step].log {
+            return None;
+        }
         if let Some(other) = left_out(run, before, after) {
             return wrong(format!(
                 "a gap before token {} is told of {}, not of {other}",
@@ -68,8 +72,7 @@ impl Judge<'_> {
         let (surest, latest) =
             (self.surest(before, *step, comes_back)?, self.latest(place, before, comes_back)?);
         let span = Span { from: last.min(surest), to: ended };
-        let same_life = run.story.steps[before.step].log == run.story.steps[*step].log;
-        if !same_life || !run.excuses.covers(None, ended) || !run.excuses.covers_nodes_during(&span) {
+        if !run.excuses.covers(None, ended) || !run.excuses.covers_nodes_during(&span) {
             return None;
         }
         let (at_least, at_most) = (nanos(view.at_least()), nanos(view.length()));
