@@ -15,10 +15,11 @@ pub(crate) const ON_JAVA: [&str; 3] =
 /// The package that goes through every order of events at small scope. The short run only checks that it compiles.
 const MODEL: &str = "leasehold-model";
 
-const LEFT: [&str; 8] = [
+const LEFT: [&str; 9] = [
     "fences in Cassandra, DynamoDB and Kafka, which need Java",
     "the model (crates/model)",
     "all tests in release",
+    "`gaps` beside a stopwatch: all but six of the cases (crates/cli/tests/stopwatch)",
     "hashes of worlds: dev against the profile simulator",
     "ten minutes of simulated worlds",
     "every nemesis scenario",
@@ -32,7 +33,15 @@ const BY_HAND: [&str; 2] = [
     "fuzzing for as long as it is said, with fresh seeds: `cargo xtask fuzz`",
 ];
 
+/// Tells tests which of their cases are run; without it those of the short run.
+const CASES: &str = "LEASEHOLD_CASES";
+
 impl Scope {
+    /// What tests are told of it.
+    pub(crate) fn told(self) -> Option<(&'static str, &'static str)> {
+        (self == Self::Everything).then_some((CASES, "all"))
+    }
+
     /// Words for cargo that select the packages whose tests are run.
     pub(crate) fn tested(self) -> Vec<String> {
         self.packages(&[ON_JAVA.as_slice(), &[MODEL]].concat())

@@ -24,12 +24,13 @@ const TIMED_OUT: i32 = 124;
 
 /// Programs whose tests measure real time, or load this machine so much that others would miss their deadlines, with the reason. They run
 /// last, one at a time.
-const ALONE: [(&str, &str); 11] = [
+const ALONE: [(&str, &str); 12] = [
     ("crates/bench/tests/contest.rs", "runs the load of the benchmarks"),
     ("crates/cli/tests/cluster.rs", "nodes must elect a leader in time"),
     ("crates/cli/tests/guardian.rs", "commands must be gone before the deadlines of their leases"),
     ("crates/cli/tests/promises.rs", "holders and their successors are measured by the clocks"),
     ("crates/cli/tests/service.rs", "tens of thousands of connections to one service"),
+    ("crates/cli/tests/stopwatch.rs", "gaps are measured by the clocks"),
     ("crates/client/tests/embedded.rs", "many processes with real leases, and the memory of this one"),
     ("crates/client/tests/reading.rs", "counts threads and descriptors of its process while the clock runs"),
     ("crates/host/tests/idle.rs", "counts how often a process wakes while it has nothing to do"),

@@ -46,7 +46,9 @@ pub(crate) fn run(scope: Scope) -> Result<bool> {
         (receivers::VARIABLE, receivers::install(scope)?),
     ];
     let mut outcome = Outcome::default();
-    let prepare = |command: &mut Command| _ = command.envs(servers.iter().map(|(name, value)| (name, value)));
+    let prepare = |command: &mut Command| {
+        command.envs(servers.iter().map(|(name, value)| (name, value))).envs(scope.told());
+    };
     let passed_alone = workspace(scope, prepare, &mut outcome)?;
     let documentation = documentation(scope, prepare)?;
     outcome.add(documentation);

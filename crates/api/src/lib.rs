@@ -20,4 +20,4 @@ pub mod word;
 
 pub use error::{ApiError, bad_field, refusal_code};
 pub use key::{BadNonce, BadSessionKey, SessionKey, parse_nonce};
-pub use text::{Hex, Number, Object, quoted};
+pub use text::{Hex, Number, Object, TokenNumber, quoted};

@@ -11,7 +11,7 @@ pub use self::check::{DEFAULT_PAGE, check_slots, label};
 #[cfg(feature = "openapi")]
 use crate::openapi;
 use crate::text::{text, whole, whole_needed};
-use crate::{Hex, Number, Object, parse_nonce};
+use crate::{Hex, Number, Object, TokenNumber, parse_nonce};
 
 /// Requests. Behind the type of a field stands how it is read, where its type does not say it, and behind `as` how the document describes it.
 macro_rules! requests {
@@ -108,7 +108,7 @@ requests! {
         /// The name.
         resource: ResourceName as "openapi::resource_needed",
         /// The token of the lease.
-        token: Number,
+        token: TokenNumber,
         /// Whether the work was finished before, for the history.
         drained: Option<bool>,
     }
@@ -118,7 +118,7 @@ requests! {
         /// The name.
         resource: ResourceName as "openapi::resource_needed",
         /// The token of the lease.
-        token: Number,
+        token: TokenNumber,
         /// Text to show.
         value: Option<String> [default] as "openapi::value",
         /// Bytes to show, as hexadecimal digits.
@@ -130,7 +130,7 @@ requests! {
         /// The name.
         resource: ResourceName as "openapi::resource_needed",
         /// The token of the lease.
-        token: Number,
+        token: TokenNumber,
         /// How many pieces of work are still under way.
         in_flight: u32 [deserialize_with = "whole_needed"] as "openapi::small",
         /// How long that may still take at most.
@@ -142,7 +142,7 @@ requests! {
         /// The name.
         resource: ResourceName as "openapi::resource_needed",
         /// The token of the lease.
-        token: Number,
+        token: TokenNumber,
         /// Whether it is ready, true by default; false says that it is warming up.
         ready: Option<bool>,
     }
@@ -190,7 +190,7 @@ requests! {
         /// The name.
         resource: ResourceName as "openapi::resource_needed",
         /// The token to judge.
-        token: Number,
+        token: TokenNumber,
     }
 
     /// Ends a lease on an operator's word.
@@ -198,7 +198,7 @@ requests! {
         /// The name.
         resource: ResourceName as "openapi::resource_needed",
         /// The token of the lease.
-        token: Number,
+        token: TokenNumber,
         /// Why, for the history.
         reason: Reason as "openapi::reason",
         /// Who does it, for the history; the interface by default.
@@ -212,7 +212,7 @@ requests! {
         /// The name.
         resource: ResourceName as "openapi::resource_needed",
         /// The token that was shown: an alarm of another is not answered.
-        token: Number,
+        token: TokenNumber,
         /// What was found, for the history.
         reason: Reason as "openapi::reason",
         /// Who does it, for the history; the interface by default.
@@ -224,7 +224,7 @@ requests! {
         /// The name.
         resource: ResourceName as "openapi::resource_needed",
         /// Only the holder of this token.
-        token: Option<Number>,
+        token: Option<TokenNumber>,
         /// Who asks, for the holder; the interface by default.
         by: Option<Label> [default] as "openapi::label",
     }
@@ -234,7 +234,7 @@ requests! {
         /// The name.
         resource: ResourceName as "openapi::resource_needed",
         /// The token of the lease.
-        token: Number,
+        token: TokenNumber,
         /// Which register of the resource.
         key: RegisterKey as "openapi::register_key",
         /// Text to write.

@@ -15,11 +15,6 @@ use crate::key::{NUMBER_DIGITS, parse_hex, parse_number};
 pub struct Number(pub u64);
 
 impl Number {
-    /// As a token.
-    pub const fn token(self) -> Token {
-        Token::from_u64(self.0)
-    }
-
     /// Digits and nothing else.
     ///
     /// # Errors
@@ -47,6 +42,32 @@ impl<'de> Deserialize<'de> for Number {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let digits = text(deserializer, "a whole number as a text in quotes, such as \"17\"")?;
         Self::parse(&digits).map_err(D::Error::custom)
+    }
+}
+
+/// A token that is shown, as a [`Number`]. No token is 2^63 or more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TokenNumber(Token);
+
+impl TokenNumber {
+    /// A number that can be a token.
+    ///
+    /// # Errors
+    /// When it cannot be one, in words.
+    pub fn new(number: u64) -> Result<Self, String> {
+        let (token, most) = (Token::from_u64(number), Token::MAX);
+        if token > most { Err(format!("{number} is above the maximum of {most}")) } else { Ok(Self(token)) }
+    }
+
+    /// The token.
+    pub const fn token(self) -> Token {
+        self.0
+    }
+}
+
+impl<'de> Deserialize<'de> for TokenNumber {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::new(Number::deserialize(deserializer)?.0).map_err(D::Error::custom)
     }
 }
 
@@ -210,6 +231,16 @@ mod tests {
         // It may be a key that stands in the wrong field.
         let why = Number::parse("7-000102030405060708090a0b0c0d0e0f").unwrap_err();
         assert!(why.starts_with("a text of 34 bytes is not"), "{why}");
+    }
+
+    #[test]
+    fn a_token_is_below_the_sign_bit() {
+        let most = (1 << 63) - 1;
+        assert_eq!(TokenNumber::new(most).map(|number| number.token().get()), Ok(most));
+        for above in [1 << 63, u64::MAX] {
+            let why = TokenNumber::new(above).unwrap_err();
+            assert_eq!(why, format!("{above} is above the maximum of {most}"));
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures_util::future::try_join_all;
 use leasehold::core::protocol::TokenCheck;
 use leasehold::{LeaseState, SessionOptions, Store};
+use tokio::signal::unix::{SignalKind, signal};
 
 fn say(line: &str) {
     let mut out = std::io::stdout().lock();
@@ -22,11 +23,12 @@ fn main() {
     let done = runtime.block_on(async {
         match words.as_slice() {
             ["idle", url] => idle(url).await,
+            ["act", url, name, label, ttl_ms, rest @ ..] => act(url, name, label, millis(ttl_ms), rest).await,
             ["hold", url, name, ttl_ms] => hold(url, name, millis(ttl_ms)).await,
             ["cycle", url, names, ttl_ms] => cycle(url, names, millis(ttl_ms)).await,
             ["fill", url, sessions, each] => fill(url, count(sessions), count(each)).await,
             _ => panic!(
-                "idle URL | hold URL NAME TTL_MS | cycle URL NAMES TTL_MS | fill URL SESSIONS LEASES_EACH"
+                "idle URL | act URL NAME LABEL TTL_MS [warm] [grace=MS] [delay=MS] [drains=MS] | hold URL NAME TTL_MS | cycle URL NAMES TTL_MS | fill URL SESSIONS LEASES_EACH"
             ),
         }
     });
@@ -49,6 +51,71 @@ async fn idle(url: &str) -> Result<(), leasehold::Error> {
     let _store = Store::connect(url).await?;
     say("connected");
     std::future::pending().await
+}
+
+/// Acts under one lease whenever it may, and says when. SIGTERM has it give the lease back, SIGINT close its session, and SIGUSR1 say that it is ready.
+/// A request to release ends its work, at once or after a while, and a successor that is named gets the lease.
+async fn act(
+    url: &str,
+    name: &str,
+    label: &str,
+    ttl: Duration,
+    rest: &[&str],
+) -> Result<(), leasehold::Error> {
+    let mut options = SessionOptions::new().ttl(ttl).label(label);
+    let (mut ready, mut work_left) = (true, Duration::ZERO);
+    for word in rest {
+        match word.split_once('=') {
+            Some(("grace", length)) => options = options.grace(millis(length)),
+            Some(("delay", length)) => options = options.delay(millis(length)),
+            Some(("drains", length)) => work_left = millis(length),
+            _ if *word == "warm" => ready = false,
+            _ => panic!("{word} is neither warm, nor grace=MS, delay=MS or drains=MS"),
+        }
+    }
+    let signal = |kind| signal(kind).expect("a signal can be listened for");
+    let (mut term, mut int) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
+    let mut usr1 = signal(SignalKind::user_defined1());
+    let session = Store::connect(url).await?.session_with(&options).await?;
+    let request = session.acquire(name).wait(Duration::from_secs(600));
+    let lease = if ready { request.await? } else { request.warms_up().await? };
+    let token = lease.granted().token;
+    say(&format!("granted {token} {}", leasehold_clock::read().boot));
+    let mut done = None;
+    loop {
+        tokio::select! {
+            biased;
+            _ = term.recv() => return lease.release().await,
+            _ = int.recv() => {
+                drop(lease);
+                return session.close().await;
+            }
+            _ = usr1.recv() => {
+                lease.ready();
+                ready = true;
+            }
+            state = lease.ended() => {
+                say(&format!("ended {state:?}"));
+                // A holder that was told so says that it knows.
+                drop(lease);
+                return session.close().await;
+            }
+            request = lease.release_requested(), if done.is_none() => {
+                if let Some(to) = request.successor {
+                    lease.offer(to, Duration::from_secs(20)).await?;
+                }
+                let now = leasehold_clock::read().boot;
+                done = Some(now + u64::try_from(work_left.as_nanos()).expect("work is short"));
+            }
+            () = tokio::time::sleep(Duration::from_millis(2)) => {}
+        }
+        if done.is_some_and(|done| leasehold_clock::read().boot >= done) {
+            return if work_left.is_zero() { lease.release().await } else { lease.release_drained().await };
+        }
+        if ready && lease.guard(Duration::from_millis(1)).is_ok() {
+            say(&format!("acts {token} {}", leasehold_clock::read().boot));
+        }
+    }
 }
 
 /// Holds one lease, and says every deadline and every state.

@@ -4,6 +4,8 @@
 
 #[path = "files/backups.rs"]
 mod backups;
+#[path = "files/earlier.rs"]
+mod earlier;
 #[path = "files/full.rs"]
 mod full;
 #[path = "files/killed.rs"]

@@ -461,4 +461,9 @@ pub enum System {
         /// For about how long; nothing if nobody knows.
         length: Option<Millis>,
     },
+    /// Before that somebody led who stamped nothing, and log time stood still as well. Only in logs of version 4.
+    Unstamped {
+        /// For about how long.
+        length: Millis,
+    },
 }

@@ -1,7 +1,8 @@
 //! Gaps: the times in which nobody was known to act on a name, and why.
 //!
 //! A gap is told in parts, in the order of time. All lengths are log time, except those of outages, in which log time stands still. What
-//! this cannot know: whether a holder that fell silent went on acting. A gap is the longest time that it can have been.
+//! this cannot know: whether a holder that fell silent went on acting. So a gap has two lengths: *at most* counts from the holder's last
+//! sign of life, *at least* leaves out the time for which it still had its lease by its own clock.
 
 use alloc::vec::Vec;
 
@@ -84,6 +85,9 @@ pub struct GapView {
     pub ended_ago: Option<Millis>,
     /// Its parts in the order of time, none of them empty but outages of unknown length.
     pub parts: Vec<GapPart>,
+    /// For how long from its beginning the holder before it may have acted: what its last renewal had left to it when it was last heard
+    /// of, and zero if it gave the lease back. Nothing where that was not counted: it may have been all of it.
+    pub leeway: Option<Millis>,
     /// The lease that ended last before it.
     pub before: GapSide,
     /// The lease that ended it, or that is warming up.
@@ -91,9 +95,14 @@ pub struct GapView {
 }
 
 impl GapView {
-    /// All parts together.
+    /// All parts together: at most so long nobody acted.
     pub fn length(&self) -> Millis {
         self.parts.iter().fold(Millis::ZERO, |sum, part| sum.saturating_add(part.length))
+    }
+
+    /// At least so long nobody acted.
+    pub fn at_least(&self) -> Millis {
+        self.leeway.map_or(Millis::ZERO, |leeway| self.length().saturating_sub(leeway))
     }
 
     /// All parts of one cause together.

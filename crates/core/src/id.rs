@@ -49,6 +49,9 @@ impl Token {
         Ok(Self((u64::from(epoch.0) << NUMBER_BITS) | number))
     }
 
+    /// The greatest that there can be: receivers keep tokens in signed columns.
+    pub const MAX: Self = Self(u64::MAX >> 1);
+
     /// The token with this value, as found in text, on the wire or in a column.
     pub const fn from_u64(value: u64) -> Self {
         Self(value)

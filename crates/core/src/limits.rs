@@ -60,9 +60,10 @@ pub const MAX_REGISTERS_PER_RESOURCE: usize = 16;
 pub const MAX_UNSEEN: usize = 4_096;
 /// Requests to release that are pushed to one holder for one lease; later ones find the request already made.
 pub const MAX_ASKS_PER_LEASE: u32 = 8;
-/// Alarms that are raised at most. Where so many resources show tokens that were never granted, the whole state was set back, and
-/// nothing at all is granted.
+/// Alarms that are raised at most. What is shown beyond is refused, and stops nothing.
 pub const MAX_ALARMS: usize = 1_024;
+/// Names that one session can stop by showing tokens that were never granted.
+pub const MAX_ALARMS_PER_SESSION: u32 = 16;
 /// Leases ended by one tidying command: expiry of very many is spread over bounded entries.
 pub const MAX_TIDY_LEASES: usize = 1_024;
 

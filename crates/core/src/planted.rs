@@ -155,7 +155,10 @@ bugs! {
         GapRestoreAsQueue = "gap-restore-as-queue": "The wait after a restore is shown as a queue.",
         GapBeforeRelease = "gap-before-release": "A gap begins before another holder's release.",
         GapAllGrace = "gap-all-grace": "All of a gap up to the hard limit is shown as grace.",
-        GapLapseGone = "gap-lapse-gone": "A lapse is forgotten when its lease ends.",
+        GapLapseGone = "gap-lapse-gone": "A holder that comes back from an outage longer than its ttl leaves no gap.",
+        GapGrantIsNoSign = "gap-grant-is-no-sign": "A holder that is never heard of after its grant is left out of the gaps.",
+        GapFromRevoke = "gap-from-revoke": "The gap of a revoked lease begins with the revoke, not with the last sign of life.",
+        GapStandstillLast = "gap-standstill-last": "A standstill counts behind the renewals of the entry that tells of it.",
         GapSignNotInSnapshot = "gap-sign-not-in-snapshot": "A snapshot forgets which outages came before a sign of life.",
     }
     wal {
@@ -168,6 +171,7 @@ bugs! {
         ForwardedTwice = "forwarded-twice": "A network delivers a forwarded acquire twice.",
         ForwardLost = "forward-lost": "A network loses answers to forwarded calls and reports nothing.",
         WipedKeepsId = "wiped-keeps-id": "A member that is wiped comes back with its old id.",
+        OutageFromLeader = "outage-from-leader": "An outage counts from when a leader was last heard, though that was heard late.",
         FastClock = "fast-clock": "The clock of a node runs half as fast again.",
     }
     server {

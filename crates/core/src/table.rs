@@ -65,7 +65,9 @@ pub use read::{
 use resource::Resource;
 use session::Session;
 pub use snapshot::TableImage;
-pub use version::{COUNTS_GAPS, FIRST_VERSION, SHOWS_DRAINS, needs, refusal_of, stands_in};
+pub use version::{
+    COUNTS_GAPS, FIRST_VERSION, GAPS_HAVE_TWO_LENGTHS, SHOWS_DRAINS, needs, refusal_of, stands_in,
+};
 
 /// The choices made when a log begins.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -163,6 +165,14 @@ impl LeaseTable {
         out.events.reserve(most);
         let mut replies: Vec<Reply> = Vec::new();
         replies.resize_with(entry.commands.len(), || Reply::Done);
+        // What stood still did so before anything in this entry was taken in.
+        let first = entry.commands.iter().filter_map(|command| match command {
+            Command::System(system) if comes_first(system) => Some(system),
+            _ => None,
+        });
+        if !planted(Bug::GapStandstillLast) {
+            first.clone().for_each(|system| self.system(&mut out, system));
+        }
         if most < entry.commands.len() && !planted(Bug::RenewalsLast) {
             self.renewals(&mut out, &entry.commands, &mut replies);
         }
@@ -173,6 +183,9 @@ impl LeaseTable {
         }
         if planted(Bug::RenewalsLast) {
             self.renewals(&mut out, &entry.commands, &mut replies);
+        }
+        if planted(Bug::GapStandstillLast) {
+            first.for_each(|system| self.system(&mut out, system));
         }
         let forgotten = core::mem::take(&mut self.index.forgotten);
         out.gaps.extend(forgotten.into_iter().map(|resource| GapNote::Forgotten { resource }));
@@ -221,7 +234,15 @@ impl LeaseTable {
             Command::NoRoom { session, sequence } => self.no_room(out, *session, sequence),
             Command::Operator(operator) => self.operator(out, operator),
             Command::Tidy(due) => self.tidy(out, due),
-            Command::System(system) => self.system(out, system),
+            Command::System(system) => {
+                match system {
+                    // Renewals of this entry have been taken in.
+                    System::ClusterVersion { .. } => self.narrow_alarms(out),
+                    System::Unserved { .. } | System::Unstamped { .. } => {}
+                    other => self.system(out, other),
+                }
+                Reply::Done
+            }
             Command::Detached { session, attach } => {
                 self.detached(*session, *attach);
                 Reply::Done
@@ -288,7 +309,7 @@ impl LeaseTable {
         done.unwrap_or_else(Answer::Refused)
     }
 
-    fn system(&mut self, out: &mut Applied, system: &System) -> Reply {
+    fn system(&mut self, out: &mut Applied, system: &System) {
         match system {
             System::Found(config) => {
                 if self.counter == 0 && self.sessions.is_empty() && self.resources.is_empty() {
@@ -296,7 +317,8 @@ impl LeaseTable {
                 }
             }
             System::ClusterVersion { version } => self.version = self.version.max(*version),
-            System::Unserved { length } => self.unserved(out, *length),
+            System::Unserved { length } => self.stood_still(out, *length, false),
+            System::Unstamped { length } => self.stood_still(out, Some(*length), true),
             System::Rebooted => self.end_everything(out, &crate::answer::Ending::Rebooted),
             System::Restored { epoch, wait } => {
                 if !planted(Bug::RestoreKeepsEpoch) {
@@ -314,7 +336,6 @@ impl LeaseTable {
                 self.end_everything(out, &crate::answer::Ending::Restored);
             }
         }
-        Reply::Done
     }
 
     /// Draws the next number of the grant counter.
@@ -352,4 +373,9 @@ impl LeaseTable {
             .filter(|session| !session.is_ended(at, drift))
             .ok_or(Refusal::SessionEnded { session: id })
     }
+}
+
+/// Whether this is taken in before everything else that its entry says: what may stand in the log, and what was before the entry.
+const fn comes_first(system: &System) -> bool {
+    matches!(system, System::ClusterVersion { .. } | System::Unserved { .. } | System::Unstamped { .. })
 }

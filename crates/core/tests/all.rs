@@ -1,5 +1,6 @@
 //! Every test of the core from outside, in one program.
 
+mod alarms;
 mod gaps;
 mod properties;
 mod scripts;

@@ -6,6 +6,8 @@
 //! What it does not do: it repairs nothing in place, and decides nothing about leases (the table does).
 
 mod backup;
+#[cfg(test)]
+mod earlier;
 mod identity;
 mod life;
 mod met;

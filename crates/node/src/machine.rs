@@ -9,6 +9,7 @@ mod intake;
 mod io;
 mod lead;
 mod outage;
+mod pace;
 mod ready;
 mod start;
 
@@ -38,6 +39,7 @@ use crate::routes::{ConnectionId, Routes};
 use crate::stats::NodeStats;
 use crate::storage::MemoryLog;
 use outage::Silent;
+use pace::Pace;
 
 pub use io::{
     Fatal, Input, LogEntry, LogWrite, Options, Output, Place, Recovered, SavedSnapshot, Setup, Start, Vote,
@@ -134,6 +136,7 @@ pub struct Node {
     silent: Silent,
     /// When this node last knew of a leader that served, by its own clocks; nothing before it has heard of one.
     led: Option<Reading>,
+    pace: Pace,
     /// One more entry is proposed before this leader leaves.
     owes_stamp: bool,
     /// The last entry of the log when this process began: what is up to there was counted by another.

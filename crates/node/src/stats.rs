@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::meter::GapFigures;
 use leasehold_core::protocol::{ClusterReply, Failure, Response};
-use leasehold_core::{Answer, Command, Item, ItemKind, Op, Operator, Reply, SessionId};
+use leasehold_core::{Answer, Command, Item, ItemKind, Op, Operator, Refusal, Reply, SessionId};
 
 /// What was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -231,6 +231,8 @@ pub struct NodeStats {
     pub changes: u64,
     /// Questions about tokens that were never granted.
     pub ahead_checks: u64,
+    /// Commands that showed such a token, and were refused.
+    pub ahead_commands: u64,
     /// Milliseconds from the end of a dead holder's lease to the entry that found it.
     pub expiry_late_millis: Buckets,
     /// For how long nobody acted on which names, and why.
@@ -252,6 +254,7 @@ impl Default for NodeStats {
             held_calls: 0,
             changes: 0,
             ahead_checks: 0,
+            ahead_commands: 0,
             expiry_late_millis: Buckets::new(LATE_BOUNDS),
             gaps: GapFigures::default(),
         }
@@ -282,11 +285,16 @@ impl NodeStats {
             .filter(|(_, item)| matches!(&item.kind, ItemKind::Answer { answer: Answer::Refused(_), .. }));
         let refused: std::collections::BTreeSet<_> = refused
             .filter_map(|(session, item)| match &item.kind {
-                ItemKind::Answer { command, .. } => Some((*session, *command)),
+                ItemKind::Answer { command, answer } => {
+                    self.ahead_commands += u64::from(is_ahead(answer));
+                    Some((*session, *command))
+                }
                 _ => None,
             })
             .collect();
         for (command, reply) in commands {
+            self.ahead_commands +=
+                u64::from(matches!(reply, Reply::Plain { answer, .. } if is_ahead(answer)));
             let Some(operation) = Operation::of(command) else { continue };
             let outcome = match (command, reply) {
                 (Command::Session(command), Reply::Applied { number })
@@ -301,6 +309,10 @@ impl NodeStats {
             self.count(operation, outcome);
         }
     }
+}
+
+const fn is_ahead(answer: &Answer) -> bool {
+    matches!(answer, Answer::Refused(Refusal::TokenAhead { .. }))
 }
 
 #[cfg(test)]

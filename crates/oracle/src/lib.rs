@@ -47,6 +47,8 @@ pub struct Naive {
     pub registers: Vec<Register>,
     /// Resources of which a token was shown that was never granted, and the greatest such token.
     pub alarms: Vec<(ResourceName, Token)>,
+    /// Who has raised an alarm, once for each name.
+    pub alarmed: Vec<SessionId>,
     /// Oldest first.
     pub past: Vec<Past>,
     /// What may stand in the log: from 2 on drains are shown, and holders hear that their offers were accepted.
@@ -169,7 +171,20 @@ impl Naive {
 
     pub fn apply(&mut self, entry: &Entry) -> Applied {
         self.now = entry.at.get();
-        // All renewals count first; then waiters that were passed over are served; only then is each renewal answered.
+        // What stood still did so before the entry. Then all renewals count; then waiters that were passed over are served; only then is
+        // each renewal answered.
+        for command in &entry.commands {
+            match command {
+                Command::System(System::ClusterVersion { version }) => {
+                    self.version = self.version.max(*version)
+                }
+                Command::System(System::Unserved { length }) if self.version >= 3 => {
+                    self.dark += length.map_or(0, Millis::get);
+                }
+                Command::System(System::Unstamped { length }) => self.dark += length.get(),
+                _ => {}
+            }
+        }
         let mut revived = Vec::new();
         let mut renewals = Vec::new();
         for command in &entry.commands {
@@ -229,11 +244,13 @@ impl Naive {
                     self.config = config.clone();
                 }
             }
-            System::ClusterVersion { version } => self.version = self.version.max(*version),
-            System::Unserved { length } if self.version >= 3 => {
-                self.dark += length.map_or(0, Millis::get);
+            System::ClusterVersion { .. } if self.version >= 4 => {
+                let (kept, beyond) = self.alarms.drain(..).partition(|(_, token)| token.get() < 1 << 63);
+                self.alarms = kept;
+                let beyond: Vec<(ResourceName, Token)> = beyond;
+                self.serve(beyond.into_iter().map(|(name, _)| name));
             }
-            System::Unserved { .. } => {}
+            System::ClusterVersion { .. } | System::Unserved { .. } | System::Unstamped { .. } => {}
             System::Rebooted => self.end_everything(&Ending::Rebooted),
             System::Restored { epoch, wait } => {
                 self.epoch = self.epoch.max(epoch.get());

@@ -195,7 +195,7 @@ impl Operations {
     /// Asks whoever holds a resource to release it. A plain session learns of it with its next renewal.
     pub(crate) async fn ask_release(&self, ask: request::AskRelease) -> Outcome<Asked> {
         let request::AskRelease { resource, token, by } = ask;
-        let (token, by) = (token.map(leasehold_api::Number::token), self.by(by));
+        let (token, by) = (token.map(leasehold_api::TokenNumber::token), self.by(by));
         let operator = Operator::AskRelease { resource, token, successor: None, by };
         self.operator(operator, pick!(Reply::Asked { token, holder } => Asked { token, holder })).await
     }

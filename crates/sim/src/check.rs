@@ -15,6 +15,7 @@
 
 pub mod deadline;
 pub mod excuse;
+pub mod gaps;
 pub mod i01;
 pub mod i02;
 pub mod i03;
@@ -110,6 +111,8 @@ pub enum Id {
     L7,
     /// A deadline counts from a sending that was confirmed.
     Deadline,
+    /// Gaps are told as a stopwatch has them.
+    Gaps,
     /// Unfenced receivers, within the assumptions.
     Unfenced,
     /// Replies are those of the model.
@@ -194,7 +197,7 @@ impl Run<'_> {
 type Checker = fn(Run<'_>) -> Vec<Violation>;
 
 /// Those that are quick, in the order of their ids.
-const CHECKERS: [Checker; 24] = [
+const CHECKERS: [Checker; 25] = [
     i01::check,
     i02::check,
     i03::check,
@@ -218,6 +221,7 @@ const CHECKERS: [Checker; 24] = [
     l6::check,
     l7::check,
     deadline::check,
+    gaps::check,
     unfenced::check,
 ];
 

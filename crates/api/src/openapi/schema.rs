@@ -12,9 +12,9 @@ use schemars::generate::SchemaGenerator;
 use schemars::{JsonSchema, Schema, json_schema};
 use serde_json::{Value, json};
 
-use crate::Number;
 use crate::key::{NONCE_DIGITS, NUMBER_DIGITS};
 use crate::request::Wanted;
+use crate::{Number, TokenNumber};
 
 impl JsonSchema for Number {
     fn schema_name() -> Cow<'static, str> {
@@ -27,6 +27,20 @@ impl JsonSchema for Number {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({ "type": "string", "pattern": format!("^[0-9]{{1,{NUMBER_DIGITS}}}$") })
+    }
+}
+
+impl JsonSchema for TokenNumber {
+    fn schema_name() -> Cow<'static, str> {
+        Number::schema_name()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        Number::json_schema(generator)
     }
 }
 

@@ -30,7 +30,10 @@ views! {
     Gap new(gap: &GapView) {
         began_ago_ms: u64 = gap.began_ago.get(),
         ended_ago_ms: Option<u64> = gap.ended_ago.map(Millis::get),
+        /// No holder acted for at most this long: since the last sign of life of the one before.
         length_ms: u64 = gap.length().get(),
+        /// No holder acted for at least this long: without the time for which the one before still had the lease by its own clock.
+        at_least_ms: u64 = gap.at_least().get(),
         parts: Vec<GapPart> = gap.parts.iter().map(GapPart::new).collect(),
         before: GapSide = GapSide::new(&gap.before),
         after: Option<GapSide> = gap.after.as_ref().map(GapSide::new),

@@ -187,8 +187,12 @@ pub(crate) fn roles(status: &Value) -> Vec<(String, String)> {
 }
 
 impl Node {
+    pub(crate) fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(&self.child), signal).unwrap();
+        kill_process(self.pid(), signal).unwrap();
     }
 
     /// Ends it as a crash of the process does.

@@ -111,7 +111,11 @@ impl SetBack {
 
     /// The holder gives back what it was granted, which this service knows nothing of.
     fn show(&self) {
-        let held = json!({"session_key": self.key, "resource": "job", "token": self.token});
+        self.show_by(&self.key);
+    }
+
+    fn show_by(&self, key: &str) {
+        let held = json!({"session_key": key, "resource": "job", "token": self.token});
         let (status, answer) = post(&self.serving, "/v1/leases/release", &held);
         assert_eq!((status, &answer["code"]), (409, &json!("token-ahead")), "{answer}");
     }
@@ -169,6 +173,21 @@ fn a_directory_that_was_set_back_is_noticed_by_its_holders_tokens_and_answered_b
     };
     told("WARN", "ALARM");
     told("INFO", "alarm was cleared");
+}
+
+/// A state that was set back does not know the sessions that held: whoever may acquire the name finds it.
+#[test]
+fn a_directory_that_was_set_back_is_noticed_by_a_session_that_it_never_knew() {
+    let back = SetBack::new();
+    let open = json!({"label": "newcomer", "ttl_ms": 120_000});
+    let opened = good(&back.serving, "/v1/sessions", &open);
+    let key = opened["session_key"].as_str().unwrap();
+    back.show_by(key);
+    assert_eq!(alarms_in_metrics(&back.serving), "1");
+    let listed = back.say(&["alarms"]);
+    assert!(listed.out.contains(&format!("\njob  {}  newcomer  ", back.token)), "{listed:?}");
+    assert_ne!(back.say(&["run", "job", "--no-wait", "--", "true"]).code, Some(0), "nobody is granted it");
+    assert_eq!(back.say(&["run", "other", "--no-wait", "--", "true"]).code, Some(0));
 }
 
 #[test]

@@ -55,6 +55,12 @@ impl Server {
         self.child.wait().unwrap();
     }
 
+    /// Asks it to end, and waits until it has.
+    pub(crate) fn stop(&mut self) {
+        self.signal(Signal::TERM);
+        self.child.wait().unwrap();
+    }
+
     /// Starts it again where it was. Does not wait for it: its clients do.
     pub(crate) fn start_again(&mut self) {
         self.child = spawn(&self.directory, &self.settings, self.address);

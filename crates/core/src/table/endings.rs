@@ -4,7 +4,7 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use super::LeaseTable;
-use super::gaps::EndedLease;
+use super::gaps::{Ends, Moment};
 use super::resource::{Cooling, Holder, Past, Ready, Standing};
 use crate::answer::{Answer, Applied, Ending, Event, ItemKind, Refusal, WaitEnding};
 use crate::id::{CommandNumber, SessionId, Token};
@@ -34,8 +34,9 @@ impl LeaseTable {
         };
         if let Standing::Revoked { delay, .. } = holder.standing {
             let slot = holder.slot;
-            self.vacate(name, token);
+            let holder = self.vacate(name, token);
             self.note_acknowledged(name);
+            self.note_given_up(name, holder.as_ref());
             self.cool_down(name, slot, self.last_at, delay);
             self.serve(out, [name.clone()]);
             return Ok(Answer::Released);
@@ -76,13 +77,15 @@ impl LeaseTable {
     ) {
         self.end_offer(out, name, token);
         let history_limit = self.config.limits.history;
-        let (drift, now) = (self.config.drift, self.counts_gaps().then(|| self.now()));
+        let counts_gaps = self.counts_gaps();
+        let (now, drift, two_lengths) = (self.now(), self.config.drift, self.gaps_have_two_lengths());
+        let moment = Moment { now, drift, outages: &self.outages, two_lengths };
         let outages = if when == self.last_at { self.outages_right_now() } else { 0 };
         let Some(resource) = self.resources.get_mut(name) else { return };
-        if let Some((now, holder)) = now.zip(resource.holder(token)) {
+        if let Some(holder) = resource.holder(token).filter(|_| counts_gaps) {
             let lease = (resource.kind, holder, &self.sessions[&holder.session]);
-            let lease = EndedLease::new(lease, how, now, drift, &self.outages);
-            resource.note_ending(out, name, token, &lease, &self.outages);
+            let ends = Ends::of_lease(lease, how, moment);
+            resource.note_ending(out, name, token, ends, &self.outages);
         }
         let Some(holder) = resource.holder_mut(token) else { return };
         holder.draining = None;
@@ -205,8 +208,9 @@ impl LeaseTable {
                 (Ending::Expired, _) => self.end_overdue(out, &name, token),
                 (_, Standing::Revoked { delay, .. }) => {
                     let delay = *delay;
-                    self.vacate(&name, token);
+                    let holder = self.vacate(&name, token);
                     self.note_acknowledged(&name);
+                    self.note_given_up(&name, holder.as_ref().filter(|_| how.is_voluntary()));
                     self.cool_down(&name, slot, at, delay);
                 }
                 (_, Standing::Held) => {

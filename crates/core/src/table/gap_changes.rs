@@ -5,9 +5,8 @@
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
-use alloc::vec::Vec;
 
-use super::gaps::{EndedLease, Ends, Gap, Gaps, Outage, Sign, Surroundings, cooling, teller};
+use super::gaps::{Ends, Gap, Gaps, Outage, Surroundings, cooling, teller};
 use super::resource::{Holder, Readiness, Resource, Standing};
 use crate::answer::Applied;
 use crate::gap::{GapCause, GapNote, GapPart};
@@ -34,40 +33,6 @@ impl Resource {
 
     pub(super) fn gaps_mut(&mut self) -> &mut Gaps {
         self.gaps.get_or_insert_with(Box::default)
-    }
-
-    /// Outages in which the last holder must have lapsed, though it was there again: nobody could renew for longer than its ttl. Those
-    /// that a gap tells of already are not among them.
-    pub(super) fn lapses<'a>(
-        &self,
-        outages: &'a VecDeque<Outage>,
-        holder: &Holder,
-        ttl: Millis,
-    ) -> impl Iterator<Item = (Outage, Millis)> + use<'a> {
-        let told = self
-            .gaps
-            .as_ref()
-            .map_or(0, |gaps| gaps.past.back().map_or(0, Gap::last_outage).max(gaps.ends.alive.0.outages));
-        let told = told.max(Sign::of_grant(holder, outages).outages);
-        let behind = outages.partition_point(|outage| outage.number <= told);
-        outages
-            .range(behind..)
-            .filter_map(move |outage| Some((*outage, outage.length.filter(|length| *length > ttl)?)))
-    }
-
-    /// What [`lapses`](Self::lapses) shows of a holder goes into the past before a gap begins with its last sign of life.
-    pub(super) fn keep_lapses(&mut self, outages: &VecDeque<Outage>, token: Token, ttl: Millis, alive: Sign) {
-        let Some(holder) = self.holder(token) else { return };
-        if outages.back().is_none_or(|last| last.at < holder.since) {
-            return;
-        }
-        let lapses = self.lapses(outages, holder, ttl).filter(|(outage, _)| outage.number <= alive.outages);
-        for (outage, length) in lapses.collect::<Vec<_>>() {
-            let mut gap = Gap::new(Sign { at: outage.at, outages: outage.number }, token);
-            gap.parts.push(GapPart { cause: GapCause::Outage, length });
-            gap.after = Some(token);
-            self.gaps_mut().keep(gap);
-        }
     }
 
     /// Settles the open gap up to the present.
@@ -111,6 +76,10 @@ impl Resource {
             self.settle_gap(around, &mut teller(out, name));
             self.close_gap(out, name, token);
         }
+        if let Some(gaps) = self.gaps.as_mut().filter(|_| self.holders.is_empty()) {
+            // Whoever held it before holds it no more.
+            gaps.ends.leeway = gaps.ends.leeway.map(|_| Millis::ZERO);
+        }
     }
 
     /// A lease ends: if nobody else acts, a gap begins with its last sign of life. Its holder still has its place.
@@ -119,40 +88,39 @@ impl Resource {
         out: &mut Applied,
         name: &ResourceName,
         token: Token,
-        lease: &EndedLease,
+        ends: Ends,
         outages: &VecDeque<Outage>,
     ) {
-        let EndedLease { ends, ttl } = *lease;
         let warming = self.holder(token).is_some_and(Holder::is_warming);
         let others_act = self.others_act(token);
         let other_warming = self.holders.iter().find(|other| other.token != token && other.is_warming());
         let other_warming = other_warming.map(|other| other.token);
         let gaps = self.gaps_mut();
+        gaps.ends.take(ends);
         if others_act {
-            gaps.ends.take(ends);
             return;
         }
         if let Some(gap) = &mut gaps.open {
-            gaps.ends.take(ends);
             if warming {
                 gap.settle(outages, GapCause::WarmUp, ends.alive.0.at, &mut teller(out, name));
                 gap.after = other_warming;
                 if planted(Bug::GapEndsInWarmUp) {
                     self.close_gap(out, name, token);
-                    self.open_gap(out, name, Gap::new(ends.alive.0, token));
+                    self.open_gap(out, name, Gap::new(ends.alive.0, token, ends.leeway));
                 }
             }
             return;
         }
-        let (alive, last) = gaps.ends.alive.max(ends.alive);
-        // A holder that gave no sign of life behind its grant never acted: the gap before it goes on.
-        let goes_on = gaps.past.back().is_some_and(|gap| gap.after == Some(token) && gap.end == alive.at);
-        let mut gap = if goes_on { gaps.past.pop_back() } else { None };
-        if gap.is_none() && !planted(Bug::GapLapseGone) {
-            self.keep_lapses(outages, token, ttl, ends.alive.0);
-        }
-        self.gaps_mut().ends.take(ends);
-        let mut gap = gap.take().unwrap_or_else(|| Gap::new(alive, last.unwrap_or(token)));
+        let (alive, last, leeway) = gaps.begin(gaps.ends);
+        // A holder that came back and gave the lease up with the same breath did not act in between.
+        let gave_back = ends.detection == LogTime::ZERO;
+        let goes_on = gaps.past.back().is_some_and(|gap| {
+            let came_back = gave_back && gap.before == token;
+            let same = came_back || planted(Bug::GapGrantIsNoSign);
+            same && gap.after == Some(token) && gap.end == alive.at
+        });
+        let gap = if goes_on { gaps.past.pop_back() } else { None };
+        let mut gap = gap.unwrap_or_else(|| Gap::new(alive, last.unwrap_or(token), leeway));
         gap.after = other_warming;
         self.open_gap(out, name, gap);
     }

@@ -9,7 +9,7 @@ use core::ops::Bound;
 use super::LeaseTable;
 use super::gaps::{Gap, Outage, Sign, Surroundings};
 use super::resource::{Past, Resource};
-use crate::gap::{GapCause, GapPart, GapSide, GapView, NameGaps, OutageView};
+use crate::gap::{GapCause, GapSide, GapView, NameGaps, OutageView};
 use crate::id::Token;
 use crate::name::ResourceName;
 use crate::time::{LogTime, Millis};
@@ -25,9 +25,7 @@ impl LeaseTable {
     pub fn gaps(&self, name: &ResourceName, last: Option<Millis>, at: LogTime) -> Option<NameGaps> {
         let resource = self.resources.get(name)?;
         let at = at.max(self.last_at);
-        // Outages that are in no gap yet are newer than all that have ended.
-        let mut gaps: Vec<GapView> = self.view_lapses(resource, at).collect();
-        gaps.reverse();
+        let mut gaps: Vec<GapView> = Vec::new();
         let mut untold = |_| ();
         if let Some(kept) = &resource.gaps {
             gaps.extend(kept.open.as_ref().map(|gap| {
@@ -65,13 +63,9 @@ impl LeaseTable {
         Sign { at, ..self.now() }
     }
 
-    /// The time outside between two points: log time, and the outages in which it stood still, as far as they are remembered.
+    /// The time outside between two points.
     pub(super) fn passed(&self, from: Sign, to: Sign) -> Millis {
-        let first = self.outages.partition_point(|outage| outage.number <= from.outages);
-        let between = self.outages.range(first..).take_while(|outage| outage.number <= to.outages);
-        between.fold(to.at.since(from.at), |sum, outage| {
-            sum.saturating_add(outage.length.unwrap_or(Millis::ZERO))
-        })
+        from.passed(to, &self.outages)
     }
 
     /// When a lease of the past was granted, and when it ended.
@@ -123,7 +117,7 @@ impl LeaseTable {
             let end = Sign { at: outage.at, outages: outage.number };
             OutageView { ended_ago: self.passed(end, now), length: outage.length }
         };
-        self.outages.iter().rev().map(view).collect()
+        self.outages.iter().rev().filter(|outage| !outage.led).map(view).collect()
     }
 
     /// Names on which nobody acts, though somebody did, with up to where their gaps are settled. It looks at every name: for whoever begins to count.
@@ -145,31 +139,10 @@ impl LeaseTable {
             began_ago: ended_ago.unwrap_or(Millis::ZERO).saturating_add(gap.length()),
             ended_ago,
             parts: gap.parts.clone(),
+            leeway: gap.leeway,
             before: self.side(resource, gap.before),
             after: gap.after.map(|after| self.side(resource, after)),
         }
-    }
-
-    /// Outages in which a present holder must have lapsed.
-    fn view_lapses<'a>(&'a self, resource: &'a Resource, at: LogTime) -> impl Iterator<Item = GapView> + 'a {
-        let open = resource.gaps.as_ref().is_some_and(|gaps| gaps.open.is_some());
-        let holder = resource.holders.first().filter(|_| resource.holders.len() == 1 && !open);
-        let lapses = holder.into_iter().flat_map(move |holder| {
-            let ttl = self.sessions[&holder.session].ttl;
-            let lapses = resource.lapses(&self.outages, holder, ttl);
-            lapses.map(move |(outage, length)| (holder, outage, length))
-        });
-        lapses.map(move |(holder, outage, length)| {
-            let end = Sign { at: outage.at, outages: outage.number };
-            let ended_ago = self.passed(end, self.now_at(at));
-            GapView {
-                began_ago: ended_ago.saturating_add(length),
-                ended_ago: Some(ended_ago),
-                parts: alloc::vec![GapPart { cause: GapCause::Outage, length }],
-                before: self.side(resource, holder.token),
-                after: Some(self.side(resource, holder.token)),
-            }
-        })
     }
 
     fn side(&self, resource: &Resource, token: Token) -> GapSide {

@@ -38,6 +38,9 @@ pub(super) struct Gaps {
 pub(super) struct Ends {
     /// The last sign of life, and of which lease.
     pub(super) alive: (Sign, Option<Token>),
+    /// For how long behind it a holder may have acted, unless the log was too old to count that. Behind the table in a snapshot.
+    #[serde(skip)]
+    pub(super) leeway: Option<Millis>,
     pub(super) detection: LogTime,
     pub(super) grace: LogTime,
     pub(super) revoke: LogTime,
@@ -64,15 +67,22 @@ pub(super) struct Gap {
     pub(super) parts: Vec<GapPart>,
     /// Who ended it, or is warming up.
     pub(super) after: Option<Token>,
+    /// For how long from its beginning the holder before it may have acted, unless the log was too old to count that. Behind the table in a
+    /// snapshot.
+    #[serde(skip)]
+    pub(super) leeway: Option<Millis>,
 }
 
-/// A time in which nobody led: it lies at a point of log time, because log time stood still.
+/// A time that is missing in log time, because nobody led or nothing was stamped: it lies at a point, because log time stood still.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Outage {
     /// Counted from one.
     pub(super) number: u32,
     pub(super) at: LogTime,
     pub(super) length: Option<Millis>,
+    /// Somebody led: it is no outage, and belongs to whatever went on. Behind the table in a snapshot.
+    #[serde(skip)]
+    pub(super) led: bool,
 }
 
 /// What settling a gap needs to know of the whole table.
@@ -94,9 +104,29 @@ impl Gaps {
         }
     }
 
+    /// Where a gap begins behind these endings, and behind all that is told already: a holder that lapsed may have said since then that it
+    /// is ready.
+    pub(super) fn begin(&self, ends: Ends) -> (Sign, Option<Token>, Option<Millis>) {
+        let told =
+            self.past.back().map_or_else(Sign::default, |gap| Sign { at: gap.end, outages: gap.outages });
+        let from = ends.alive.0.max(told);
+        (from, ends.alive.1, ends.leeway_from(from.at))
+    }
+
+    /// What stands behind them in a snapshot.
+    pub(super) fn leeways(&self) -> impl Iterator<Item = Option<Millis>> {
+        let gaps = self.past.iter().chain(&self.open).map(|gap| gap.leeway);
+        core::iter::once(self.ends.leeway).chain(gaps)
+    }
+
+    pub(super) fn leeways_mut(&mut self) -> impl Iterator<Item = &mut Option<Millis>> {
+        let gaps = self.past.iter_mut().chain(&mut self.open).map(|gap| &mut gap.leeway);
+        core::iter::once(&mut self.ends.leeway).chain(gaps)
+    }
+
     /// Whether a snapshot of the point `now` can have had it: bounded, no gap beyond the present, and nothing beyond `latest`.
     pub(super) fn is_whole(&self, now: LogTime, latest: LogTime) -> bool {
-        let Ends { alive, detection, grace, revoke, cool_down } = self.ends;
+        let Ends { alive, detection, grace, revoke, cool_down, leeway: _ } = self.ends;
         let whole = |gap: &Gap| {
             gap.from <= gap.end
                 && gap.end <= now
@@ -111,9 +141,9 @@ impl Gaps {
 }
 
 impl Gap {
-    pub(super) fn new(from: Sign, before: Token) -> Self {
+    pub(super) fn new(from: Sign, before: Token, leeway: Option<Millis>) -> Self {
         let outages = from.outages.saturating_sub(u32::from(planted(Bug::GapOutageTwice)));
-        Self { from: from.at, end: from.at, outages, before, parts: Vec::new(), after: None }
+        Self { from: from.at, end: from.at, outages, before, parts: Vec::new(), after: None, leeway }
     }
 
     /// All that is settled.
@@ -142,7 +172,8 @@ impl Gap {
             for outage in outages.range(from..).take_while(|outage| outage.at <= until) {
                 self.add(cause, outage.at, tell);
                 self.outages = outage.number;
-                let part = GapPart { cause: GapCause::Outage, length: outage.length.unwrap_or(Millis::ZERO) };
+                let cause = if outage.led { cause } else { GapCause::Outage };
+                let part = GapPart { cause, length: outage.length.unwrap_or(Millis::ZERO) };
                 self.push(part);
                 tell(part);
             }
@@ -198,7 +229,9 @@ impl Gap {
 impl Ends {
     /// The later of each point.
     pub(super) fn take(&mut self, other: Self) {
-        self.alive = self.alive.max(other.alive);
+        let last = self.alive.max(other.alive);
+        self.leeway = self.leeway_from(last.0.at).max(other.leeway_from(last.0.at));
+        self.alive = last;
         self.detection = self.detection.max(other.detection);
         self.grace = self.grace.max(other.grace);
         self.revoke = self.revoke.max(other.revoke);
@@ -212,6 +245,15 @@ impl Sign {
         Self::behind(holder.since, holder.outages, outages)
     }
 
+    /// The time outside between two points: log time, and the outages in which it stood still, as far as they are remembered.
+    pub(super) fn passed(self, to: Self, outages: &VecDeque<Outage>) -> Millis {
+        let first = outages.partition_point(|outage| outage.number <= self.outages);
+        let between = outages.range(first..).take_while(|outage| outage.number <= to.outages);
+        between.fold(to.at.since(self.at), |sum, outage| {
+            sum.saturating_add(outage.length.unwrap_or(Millis::ZERO))
+        })
+    }
+
     /// A point behind all outages of earlier points, and behind so many if it is at the same point as the last of them.
     pub(super) fn behind(at: LogTime, known: u32, outages: &VecDeque<Outage>) -> Self {
         let earlier = outages.partition_point(|outage| outage.at < at);
@@ -223,28 +265,30 @@ impl Sign {
     }
 }
 
-/// What is known of a lease that ends.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct EndedLease {
-    pub(super) ends: Ends,
-    pub(super) ttl: Millis,
+/// The moment at which a lease is looked at.
+#[derive(Clone, Copy)]
+pub(super) struct Moment<'a> {
+    pub(super) now: Sign,
+    pub(super) drift: Drift,
+    pub(super) outages: &'a VecDeque<Outage>,
+    pub(super) two_lengths: bool,
 }
 
-impl EndedLease {
+impl Ends {
     /// The points of a lease that ends now in this way.
-    pub(super) fn new(
+    pub(super) fn of_lease(
         (kind, holder, session): (Kind, &Holder, &Session),
         how: &Ending,
-        now: Sign,
-        drift: Drift,
-        outages: &VecDeque<Outage>,
+        moment: Moment<'_>,
     ) -> Self {
-        let at = now.at;
-        let overdue = session.overdue_after(drift);
-        let mut ends = Ends::default();
-        let silent = || session.last_sign().max(Sign::of_grant(holder, outages));
+        let Moment { now, drift, outages, two_lengths } = moment;
+        let (at, overdue) = (now.at, session.overdue_after(drift));
         let lapsed = matches!(how, Ending::Expired | Ending::Taken { .. });
-        let alive = if lapsed || at > overdue {
+        let silent = session.last_sign().max(Sign::of_grant(holder, outages));
+        // Only a holder that can have acted until now was there until now.
+        let left = how.is_voluntary() && at <= overdue && !session.was_away(now, outages);
+        let mut ends = Self::default();
+        if lapsed || at > overdue {
             ends.detection = overdue;
             if kind.is_single() {
                 let Policies { grace, hard, .. } = session.policies;
@@ -252,20 +296,30 @@ impl EndedLease {
                 let from = if planted(Bug::GapCoolsFromDiscovery) { at.max(ends.grace) } else { ends.grace };
                 ends.cool_down = cooling(from, session.policies.delay);
             }
-            if planted(Bug::GapFromOverdue) { Sign { at: overdue, ..silent() } } else { silent() }
-        } else if matches!(how, Ending::Rebooted) {
+        } else if !left {
             ends.detection = at;
-            silent()
-        } else {
-            now
-        };
+        }
         if !lapsed {
             // Whatever else ended it, from here on its place is kept from nobody for its sake.
             ends.grace = ends.grace.min(at);
             ends.cool_down = ends.cool_down.min(at);
         }
+        let revoked = matches!(how, Ending::Revoked { .. }) && planted(Bug::GapFromRevoke);
+        let from_overdue = planted(Bug::GapFromOverdue) && (lapsed || at > overdue);
+        let alive = match (left || revoked, from_overdue) {
+            (true, _) => now,
+            (false, true) => Sign { at: overdue, ..silent },
+            (false, false) => silent,
+        };
         ends.alive = (alive, Some(holder.token));
-        Self { ends, ttl: session.ttl }
+        let leeway = if left { Millis::ZERO } else { overdue.since(alive.at) };
+        ends.leeway = two_lengths.then_some(leeway);
+        ends
+    }
+
+    /// For how long behind a point a holder may have acted.
+    pub(super) fn leeway_from(&self, at: LogTime) -> Option<Millis> {
+        Some(self.leeway?.saturating_sub(at.since(self.alive.0.at)))
     }
 }
 
@@ -275,13 +329,13 @@ impl LeaseTable {
         Sign { at: self.last_at, outages: self.outages.back().map_or(0, |outage| outage.number) }
     }
 
-    /// The session showed that it is there. Whoever is overdue does not act, whatever is still heard of it.
+    /// The session showed that it is there.
     pub(super) fn hear(&mut self, id: SessionId) {
         let (now, drift) = (self.now(), self.config.drift);
         if self.counts_gaps()
             && let Some(session) = self.sessions.get_mut(&id)
         {
-            session.hear(now, drift);
+            session.hear(now, drift, &self.outages);
         }
     }
 
@@ -300,18 +354,20 @@ impl LeaseTable {
         self.outages.back().filter(|outage| outage.at == self.last_at).map_or(0, |outage| outage.number)
     }
 
-    /// Nobody led for so long.
-    pub(super) fn unserved(&mut self, out: &mut Applied, length: Option<Millis>) {
+    /// Log time stood still for so long.
+    pub(super) fn stood_still(&mut self, out: &mut Applied, length: Option<Millis>, led: bool) {
         if !self.counts_gaps() {
             return;
         }
         let length = length.map(|length| length.min(MAX_OUTAGE));
         let number = self.now().outages.saturating_add(1);
-        self.outages.push_back(Outage { number, at: self.last_at, length });
+        self.outages.push_back(Outage { number, at: self.last_at, length, led });
         while self.outages.len() > MAX_OUTAGES {
             self.outages.pop_front();
         }
-        out.gaps.push(GapNote::Outage { length });
+        if !led {
+            out.gaps.push(GapNote::Outage { length });
+        }
     }
 
     /// Settles the open gap of a name up to the present.
@@ -348,6 +404,23 @@ impl LeaseTable {
         }
     }
 
+    /// The holder of a revoked lease has said that it acts no more. Others of a shared name may have been silent for less.
+    pub(super) fn note_given_up(&mut self, name: &ResourceName, holder: Option<&Holder>) {
+        let now = self.now();
+        let Some(resource) = self.resources.get_mut(name).filter(|resource| resource.kind.is_single()) else {
+            return;
+        };
+        let Some(gaps) = resource.gaps.as_mut().filter(|_| holder.is_some_and(|holder| !holder.shared))
+        else {
+            return;
+        };
+        let most = gaps.ends.alive.0.passed(now, &self.outages);
+        let open = gaps.open.as_mut().map(|gap| &mut gap.leeway);
+        for leeway in core::iter::once(&mut gaps.ends.leeway).chain(open) {
+            *leeway = leeway.map(|leeway| leeway.min(most));
+        }
+    }
+
     fn raise(&mut self, name: &ResourceName, change: impl FnOnce(&mut Ends)) {
         if self.counts_gaps()
             && let Some(resource) = self.resources.get_mut(name).filter(|resource| resource.kind.is_single())
@@ -362,27 +435,30 @@ impl LeaseTable {
         names.iter().for_each(|name| self.settle_gap(out, name));
     }
 
-    /// A session that was overdue has come back with its leases. Its last renewal is still the one before.
+    /// A session has come back with its leases, and its own clock had let go of them. Its last renewal is still the one before.
     pub(super) fn note_return(&mut self, out: &mut Applied, id: SessionId) {
         if !self.counts_gaps() {
             return;
         }
         let (now, drift, outages) = (self.now(), self.config.drift, &self.outages);
+        let moment = Moment { now, drift, outages, two_lengths: self.gaps_have_two_lengths() };
         let around = Surroundings { at: now.at, restored: None, stopped: false, outages };
         let session = &self.sessions[&id];
         for (name, token) in session.leases.keys() {
             let Some(resource) = self.resources.get_mut(name) else { continue };
             let Some(holder) = resource.holder(*token).filter(|holder| holder.acts()) else { continue };
-            if resource.others_act(*token) {
+            // A lease that it was granted since then did not lapse.
+            let granted = Sign::of_grant(holder, outages);
+            if resource.others_act(*token) || !session.was_away_since(granted, now, outages) {
                 continue;
             }
             // Had it not come back, this is how its lease would have ended.
-            let lease = (resource.kind, holder, session);
-            let EndedLease { ends, ttl } = EndedLease::new(lease, &Ending::Expired, now, drift, outages);
-            resource.keep_lapses(outages, *token, ttl, ends.alive.0);
-            let other = resource.gaps_mut().ends.alive;
-            let before = if planted(Bug::GapBeforeRelease) { ends.alive } else { other.max(ends.alive) };
-            resource.open_gap(out, name, Gap::new(before.0, before.1.unwrap_or(*token)));
+            let ends = Ends::of_lease((resource.kind, holder, session), &Ending::Expired, moment);
+            let gaps = resource.gaps_mut();
+            let mut both = gaps.ends;
+            both.take(ends);
+            let (alive, last, leeway) = gaps.begin(if planted(Bug::GapBeforeRelease) { ends } else { both });
+            resource.open_gap(out, name, Gap::new(alive, last.unwrap_or(*token), leeway));
             if let Some(gap) = &mut resource.gaps_mut().open {
                 gap.settle_before_grant(&ends, &around, &mut teller(out, name));
             }

@@ -65,7 +65,8 @@ impl LeaseTable {
             }
             let closed = gaps.past.back().is_some_and(|gap| gap.after == Some(token));
             let gap = if closed { gaps.past.pop_back() } else { None };
-            let mut gap = gap.unwrap_or_else(|| Gap::new(granted, last));
+            let leeway = gaps.ends.leeway_from(granted.at);
+            let mut gap = gap.unwrap_or_else(|| Gap::new(granted, last, leeway));
             gap.after = Some(token);
             resource.open_gap(out, name, gap);
         }

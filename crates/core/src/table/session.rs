@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use super::LeaseTable;
-use super::gaps::Sign;
+use super::gaps::{Outage, Sign};
 use super::queue::Wait;
 use super::resource::Standing;
 use crate::answer::{
@@ -43,6 +43,9 @@ pub(super) struct Session {
     /// The last sign of life before it was overdue, the end of its connection included. Behind the table in a snapshot.
     #[serde(skip)]
     pub(super) heard: Sign,
+    /// How many names it has stopped by showing tokens that were never granted. Behind the table too.
+    #[serde(skip)]
+    pub(super) alarms: u32,
 }
 
 impl Session {
@@ -51,11 +54,24 @@ impl Session {
         Sign { at: self.heard.at.max(self.last_renewal), ..self.heard }
     }
 
-    /// The session showed that it is there. Whoever is overdue does not act, whatever is still heard of it.
-    pub(super) fn hear(&mut self, now: Sign, drift: Drift) {
-        if !self.is_overdue(now.at, drift) {
+    /// The session showed that it is there. Whoever has lapsed does not act before its next renewal, whatever is still heard of it.
+    pub(super) fn hear(&mut self, now: Sign, drift: Drift, outages: &VecDeque<Outage>) {
+        if !self.is_overdue(now.at, drift) && !self.was_away(now, outages) {
             self.heard = now;
         }
+    }
+
+    /// Whether its own clock has let go of its leases, though log time stood still: nobody could renew for longer than its ttl.
+    pub(super) fn was_away(&self, now: Sign, outages: &VecDeque<Outage>) -> bool {
+        let sign = self.last_sign();
+        sign.outages < now.outages && self.was_away_since(sign, now, outages)
+    }
+
+    /// Whether more than its ttl has passed since its last renewal, if this much has passed since a later sign.
+    pub(super) fn was_away_since(&self, sign: Sign, now: Sign, outages: &VecDeque<Outage>) -> bool {
+        let sign = sign.max(self.last_sign());
+        let silent = sign.passed(now, outages).saturating_add(sign.at.since(self.last_renewal));
+        silent > self.ttl && !planted(Bug::GapLapseGone)
     }
 
     /// Past this point the session is overdue.
@@ -179,11 +195,11 @@ impl LeaseTable {
             attach: AttachNumber::NONE,
             unseen: VecDeque::new(),
             last_item: ItemNumber::NONE,
-            heard: Sign::default(),
+            heard: if self.counts_gaps() { self.now() } else { Sign::default() },
+            alarms: 0,
         };
         self.index.add_session(id, &session, self.config.drift);
         self.sessions.insert(&id, session);
-        self.hear(id);
         Ok(id)
     }
 
@@ -226,7 +242,7 @@ impl LeaseTable {
             return Err(Reply::StaleRenewal { number, highest: session.renewal });
         }
         let was_overdue = session.is_overdue(at, drift);
-        if was_overdue {
+        if was_overdue || now.is_some_and(|now| session.last_sign().outages < now.outages) {
             self.note_return(out, id);
             session = self.sessions.get_mut(&id).expect("a living session is in the table");
         }
@@ -358,8 +374,10 @@ impl LeaseTable {
             _ => return Err(Reply::Refused(Refusal::WrongSessionKind)),
         }
         session.last_command = expected;
-        if let Some(now) = now {
-            session.hear(now, drift);
+        match now {
+            Some(now) if session.last_sign().outages < now.outages => self.hear(id),
+            Some(now) => session.hear(now, drift, &VecDeque::new()),
+            None => {}
         }
         Ok(expected)
     }

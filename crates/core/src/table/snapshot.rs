@@ -15,22 +15,24 @@ use super::gaps::{Gaps, Outage, Sign};
 use super::known::Image;
 use super::resource::{Draining, Holder, Kind, Readiness, Resource, Standing};
 use super::session::Session;
-use super::version::{COUNTS_GAPS, SHOWS_DRAINS};
+use super::version::{COUNTS_GAPS, GAPS_HAVE_TWO_LENGTHS, SHOWS_DRAINS};
 use super::{Config, Counters, LeaseTable};
 use crate::command::{DecodeError, Mode, SessionKind, decode_versioned, encode_behind};
 use crate::id::{Epoch, SessionId, Token};
 use crate::limits::{LONGEST_MAX_TTL, MAX_ALARMS, MAX_OUTAGES, MAX_POLICY};
 use crate::name::ResourceName;
 use crate::planted::{Bug, planted};
-use crate::time::{Drift, LogTime};
+use crate::time::{Drift, LogTime, Millis};
 
 /// The newest version of the snapshot format. Version 1 ends before the alarms, version 2 before [`Later`], version 3 before
-/// [`Gapped`].
-const SNAPSHOT_VERSION: u8 = 4;
+/// [`Gapped`], version 4 before [`Measured`].
+const SNAPSHOT_VERSION: u8 = 5;
 /// What is written while every member may have to read it, of whatever release.
 const BEFORE_DRAINS: u8 = 2;
 /// What is written while the log shows drains and does not count gaps.
 const BEFORE_GAPS: u8 = 3;
+/// What is written while the log counts gaps and does not know their second length.
+const BEFORE_MEASURED: u8 = 4;
 /// The latest log time of a snapshot that is believed: far enough from the end that no length in it can pass the end.
 const LATEST: LogTime = LogTime::new(u64::MAX / 2);
 
@@ -64,6 +66,17 @@ struct Gapped {
     outages: VecDeque<Outage>,
 }
 
+/// What stands behind that.
+#[derive(Serialize, Deserialize)]
+struct Measured {
+    /// For how long holders may have acted behind their last sign of life, in the order of names.
+    leeways: Vec<(ResourceName, Vec<Option<Millis>>)>,
+    /// How many names sessions have stopped by an alarm.
+    alarms: Vec<(SessionId, u32)>,
+    /// The numbers of outages that were none: somebody led.
+    led: Vec<u32>,
+}
+
 /// What a table was at some moment, to be made into bytes later, or elsewhere. It shares with the table what has not changed since.
 ///
 /// Its fields are those of [`LeaseTable`], in the same order: this is how a table is written, and that is how it is read.
@@ -85,6 +98,16 @@ pub struct TableImage {
     version: u32,
 }
 
+/// How a snapshot is written while this may stand in the log.
+const fn format_of(version: u32) -> u8 {
+    match version {
+        ..SHOWS_DRAINS => BEFORE_DRAINS,
+        SHOWS_DRAINS..COUNTS_GAPS => BEFORE_GAPS,
+        COUNTS_GAPS..GAPS_HAVE_TWO_LENGTHS => BEFORE_MEASURED,
+        GAPS_HAVE_TWO_LENGTHS.. => SNAPSHOT_VERSION,
+    }
+}
+
 /// Bytes of a session or a resource in a snapshot, roughly: what was made room for is not moved while it grows.
 const USUAL_BYTES: usize = 96;
 
@@ -95,20 +118,32 @@ impl TableImage {
     /// member still, and be sent this.
     pub fn encode_behind(&self, mut bytes: Vec<u8>) -> Vec<u8> {
         bytes.reserve((self.sessions.len() + self.resources.len()) * USUAL_BYTES);
-        let (shows_drains, counts_gaps) = (self.version >= SHOWS_DRAINS, self.version >= COUNTS_GAPS);
-        bytes.push(match (shows_drains, counts_gaps) {
-            (false, _) => BEFORE_DRAINS,
-            (true, false) => BEFORE_GAPS,
-            (true, true) => SNAPSHOT_VERSION,
-        });
+        let format = format_of(self.version);
+        bytes.push(format);
         let mut bytes = encode_behind(bytes, self);
-        if shows_drains {
+        if format >= BEFORE_GAPS {
             bytes = encode_behind(bytes, &self.later());
         }
-        if shows_drains && counts_gaps {
+        if format >= BEFORE_MEASURED {
             bytes = encode_behind(bytes, &self.gapped());
         }
+        if format >= SNAPSHOT_VERSION {
+            bytes = encode_behind(bytes, &self.measured());
+        }
         bytes
+    }
+
+    fn measured(&self) -> Measured {
+        let kept = |(name, resource): (&ResourceName, &Resource)| {
+            let gaps = resource.gaps.as_ref()?;
+            Some((name.clone(), gaps.leeways().collect()))
+        };
+        let raised = self.sessions.iter().filter(|(_, session)| session.alarms > 0);
+        Measured {
+            leeways: self.resources.iter().filter_map(kept).collect(),
+            alarms: raised.map(|(id, session)| (*id, session.alarms)).collect(),
+            led: self.outages.iter().filter(|outage| outage.led).map(|outage| outage.number).collect(),
+        }
     }
 
     fn places(&self) -> impl Iterator<Item = (&ResourceName, &Holder)> {
@@ -190,17 +225,22 @@ impl LeaseTable {
                 let no_alarms = [&[BEFORE_DRAINS], body, &[0]].concat();
                 decode_versioned("snapshot", BEFORE_DRAINS, &no_alarms)?
             }
-            Some((&version @ (BEFORE_GAPS | SNAPSHOT_VERSION), body)) => {
+            Some((&format @ BEFORE_GAPS..=SNAPSHOT_VERSION, body)) => {
                 let (mut table, rest): (Self, _) = postcard::take_from_bytes(body).map_err(damaged)?;
                 let (later, mut rest) = postcard::take_from_bytes(rest).map_err(damaged)?;
                 table.take_later(later).ok_or_else(contradicts)?;
-                if version == SNAPSHOT_VERSION {
+                if format >= BEFORE_MEASURED {
                     let (gapped, behind) = postcard::take_from_bytes(rest).map_err(damaged)?;
                     table.take_gapped(gapped).ok_or_else(contradicts)?;
                     rest = behind;
                 }
+                if format >= SNAPSHOT_VERSION {
+                    let (measured, behind) = postcard::take_from_bytes(rest).map_err(damaged)?;
+                    table.take_measured(measured).ok_or_else(contradicts)?;
+                    rest = behind;
+                }
                 // Any other would have been written in another format.
-                if !rest.is_empty() || table.counts_gaps() != (version == SNAPSHOT_VERSION) {
+                if !rest.is_empty() || format_of(table.version) != format {
                     return Err(contradicts());
                 }
                 table
@@ -242,6 +282,22 @@ impl LeaseTable {
         bounded.then_some(())
     }
 
+    /// The same for what came with the second length of gaps.
+    fn take_measured(&mut self, Measured { leeways, alarms, led }: Measured) -> Option<()> {
+        for outage in &mut self.outages {
+            outage.led = led.contains(&outage.number);
+        }
+        for (id, alarms) in alarms {
+            self.sessions.get_mut(&id)?.alarms = alarms;
+        }
+        for (name, leeways) in leeways {
+            let gaps = self.resources.get_mut(&name)?.gaps.as_mut()?;
+            (gaps.leeways_mut().count() == leeways.len()).then_some(())?;
+            gaps.leeways_mut().zip(leeways).for_each(|(place, leeway)| *place = leeway);
+        }
+        Some(())
+    }
+
     /// Puts what stood behind the table where it belongs; nothing if there is no such place.
     fn take_later(&mut self, later: Later) -> Option<()> {
         self.version = later.version;
@@ -251,8 +307,7 @@ impl LeaseTable {
         for (name, token) in later.told {
             self.resources.get_mut(&name)?.holder_mut(token)?.offer.as_mut()?.told = true;
         }
-        // Any other would have been written in the format from before.
-        self.shows_drains().then_some(())
+        Some(())
     }
 
     fn is_whole(&self) -> bool {

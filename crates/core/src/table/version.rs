@@ -12,6 +12,8 @@ pub const FIRST_VERSION: u32 = 1;
 pub const SHOWS_DRAINS: u32 = 2;
 /// From this version on gaps are counted: holders say when they are ready, and the log says when connections ended and when nobody led.
 pub const COUNTS_GAPS: u32 = 3;
+/// From this version on each gap says for how long the holder before it may have acted, and an alarm stops no other name than its own.
+pub const GAPS_HAVE_TWO_LENGTHS: u32 = 4;
 
 /// The version that a log must have before this may stand in it.
 pub const fn needs(op: &Op) -> u32 {
@@ -60,5 +62,13 @@ impl LeaseTable {
 
     pub(super) const fn counts_gaps(&self) -> bool {
         self.version >= COUNTS_GAPS
+    }
+
+    pub(super) const fn gaps_have_two_lengths(&self) -> bool {
+        self.version >= GAPS_HAVE_TWO_LENGTHS
+    }
+
+    pub(super) const fn alarms_stop_their_name(&self) -> bool {
+        self.version >= GAPS_HAVE_TWO_LENGTHS
     }
 }

@@ -6,7 +6,7 @@
 use leasehold_core::gap::GapCause;
 
 use super::day::{Day, Holder, Numbers, Open, SessionNumber, What, stretch};
-use super::truth::Point;
+use super::truth::{Point, Since};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
@@ -164,7 +164,7 @@ impl Alone {
                 day.close(self.name, open, end, granted.grant);
                 return self.act_on(day);
             }
-            // The gap goes on.
+            // Nobody acts yet.
             open.serves = None;
             coming = Coming::Newcomer;
         }
@@ -196,7 +196,7 @@ impl Alone {
             let grant = self.holder.grant;
             let open = Open {
                 words,
-                from: sign,
+                since: day.silent(self.holder, Some(back)),
                 causes,
                 before: grant,
                 free: self.now,
@@ -225,6 +225,18 @@ impl Alone {
             day.waited_for.push((self.name, self.now - 3_000, self.now));
         }
         self.holder = day.grant_by(mark, next);
+        let handed = Point { at: self.now, mark };
+        // Without a gap, unless an outage had the old holder lapse.
+        let open = Open {
+            words: format!("{}: handed over at {}", self.name, self.now),
+            since: Since::Left(day.lease(old), handed),
+            causes: Vec::new(),
+            before: old.grant,
+            free: self.now,
+            over: self.now,
+            serves: None,
+        };
+        day.close(self.name, open, handed, self.holder.grant);
         self.act_on(day);
     }
 
@@ -371,16 +383,19 @@ impl Alone {
                 day.keep(session, ready);
                 let mark = day.act(ready, session, What::Ready(session, grant, true));
                 self.now = ready;
+                day.calm.push((granted.at, ready));
                 open.say(&format!("warmed up until {ready}"));
                 open.add(GapCause::WarmUp, ready);
                 Some(Point { at: ready, mark })
             }
             First::ReleasesWarm => {
                 day.count("release in the warm-up");
+                day.renew(soon, session);
                 day.act(soon, session, What::Ready(session, grant, false));
                 let at = soon + day.chance.between(1, 60_000);
                 day.keep(session, at);
                 let mark = day.act(at, session, What::Release(session, grant));
+                day.calm.push((granted.at, at));
                 open.say(&format!("who released at {at} while it warmed up"));
                 open.causes.push((GapCause::WarmUp, at));
                 (open.free, open.serves) = (at, Some(mark));
@@ -388,10 +403,12 @@ impl Alone {
             }
             First::DiesWarm => {
                 day.count("death in the warm-up");
+                day.renew(soon, session);
                 day.act(soon, session, What::Ready(session, grant, false));
                 let at = soon + day.chance.between(1, 200_000);
                 day.keep(session, at);
                 let last = day.sessions[session].sign.at;
+                day.calm.push((granted.at, at));
                 open.say(&format!("who died at {last} while it warmed up"));
                 open.causes.push((GapCause::WarmUp, last));
                 self.fall_silent(day, open, session);
@@ -402,17 +419,18 @@ impl Alone {
                 if day.sessions[session].sign.at > granted.at {
                     return Some(granted);
                 }
-                let so_far = open.causes.iter().map(|(_, until)| *until).max().unwrap_or(open.from.at);
-                let between = open.from.mark..granted.mark;
-                let led = !day
-                    .blackouts
-                    .iter()
-                    .any(|blackout| between.contains(&blackout.mark) && blackout.at == granted.at);
-                if so_far <= open.from.at && led {
-                    // Nothing lies between the two: the grant itself is the last thing that is known.
-                    (open.from, open.before) = (granted, grant);
-                }
-                open.say("who was never heard of again");
+                let words = format!("{}: silent since its grant at {}", self.name, granted.at);
+                let next = Open {
+                    words,
+                    since: day.silent(self.holder, None),
+                    causes: Vec::new(),
+                    before: grant,
+                    free: granted.at,
+                    over: granted.at,
+                    serves: None,
+                };
+                let over = std::mem::replace(open, next);
+                day.close(self.name, over, granted, grant);
                 self.fall_silent(day, open, session);
                 None
             }

@@ -9,7 +9,8 @@ use leasehold_core::Mode;
 use leasehold_core::gap::GapCause;
 
 use super::chance::Chance;
-use super::truth::{Blackout, GrantId, Mark, Point, Term, Truth};
+pub(crate) use super::truth::stretch;
+use super::truth::{Blackout, GrantId, Lease, Mark, Point, Since, Term, Truth};
 
 /// Milliseconds of the day.
 pub(crate) const DAY: u64 = 24 * 60 * 60 * 1_000;
@@ -90,7 +91,7 @@ pub(crate) struct Holder {
 #[derive(Debug, Clone)]
 pub(crate) struct Open {
     pub(crate) words: String,
-    pub(crate) from: Point,
+    pub(crate) since: Since,
     pub(crate) causes: Vec<(GapCause, u64)>,
     pub(crate) before: GrantId,
     /// Up to here nobody can be granted anything.
@@ -122,14 +123,11 @@ pub(crate) struct Day {
     pub(crate) truths: Vec<Truth>,
     pub(crate) terms: Vec<Term>,
     pub(crate) blackouts: Vec<Blackout>,
+    /// From when to when no outage is long.
+    pub(crate) calm: Vec<(u64, u64)>,
     /// When somebody waits for a name: whoever tidies up then decides when the waiter is granted.
     pub(crate) waited_for: Vec<(usize, u64, u64)>,
     pub(crate) counts: BTreeMap<&'static str, usize>,
-}
-
-/// How long the service waits for a holder that counts `ttl`, by the formula of the documents with a drift of 1000 ppm.
-pub(crate) fn stretch(ttl: u64) -> u64 {
-    (ttl * 1_001_000).div_ceil(999_000)
 }
 
 impl Day {
@@ -143,6 +141,7 @@ impl Day {
             truths: Vec::new(),
             terms: Vec::new(),
             blackouts: Vec::new(),
+            calm: Vec::new(),
             waited_for: Vec::new(),
             counts: BTreeMap::new(),
         }
@@ -220,7 +219,7 @@ impl Day {
     pub(crate) fn perhaps_black_out(&mut self, at: u64) {
         if self.chance.once_in(9) {
             let short = self.chance.between(20, 9_000);
-            let long = self.chance.between(90_000, 200_000);
+            let long = self.chance.between(90_000, 110_000);
             let length = self.chance.one_of(&[Some(short), Some(short), Some(long), None]);
             self.black_out(at, length);
         }
@@ -228,15 +227,42 @@ impl Day {
 
     /// The gap ends here.
     pub(crate) fn close(&mut self, name: usize, open: Open, to: Point, after: GrantId) {
-        let Open { words, from, causes, before, .. } = open;
-        self.truths.push(Truth { name, words, from, to, causes, before, after });
+        let Open { words, since, causes, before, .. } = open;
+        self.truths.push(Truth { name, words, since, to, causes, before, after });
     }
 
     /// The holder has acted up to its last sign of life.
     pub(crate) fn end_term(&mut self, name: usize, holder: Holder) {
-        let session = &self.sessions[holder.session];
-        let (ttl, to) = (session.numbers.ttl, session.sign.mark);
-        self.terms.push(Term { name, grant: holder.grant, ttl, from: holder.granted.mark, to });
+        let (lease, to) = (self.lease(holder), self.sessions[holder.session].sign.mark);
+        self.terms.push(Term { name, grant: holder.grant, lease, to });
+    }
+
+    pub(crate) fn lease(&self, holder: Holder) -> Lease {
+        let Holder { session, granted, .. } = holder;
+        Lease { session, ttl: self.sessions[session].numbers.ttl, granted }
+    }
+
+    /// Since the last sign of life of a holder, before this event if there is one.
+    pub(crate) fn silent(&self, holder: Holder, before: Option<Mark>) -> Since {
+        Since::Silent(self.lease(holder), before)
+    }
+
+    /// Long outages stay away from each other, so that names with several holders outlive them, and from what would be told otherwise with them.
+    pub(crate) fn shorten_blackouts(&mut self) {
+        const SHORT: u64 = 2_000;
+        const APART: u64 = 400_000;
+        self.blackouts.sort_by_key(|blackout| blackout.at);
+        let mut free = 0;
+        for blackout in &mut self.blackouts {
+            let Some(length) = blackout.length.filter(|length| *length > SHORT) else { continue };
+            let calm = self.calm.iter().any(|(from, to)| (*from..=*to).contains(&blackout.at));
+            if blackout.at < free || calm {
+                blackout.length = Some(SHORT.min(length));
+                self.events[blackout.mark].what = What::Unserved(blackout.length);
+            } else {
+                free = blackout.at + APART;
+            }
+        }
     }
 
     /// What falls silent with its last sign of life: the causes up to where somebody else can be granted its only place.

@@ -4,7 +4,7 @@ use leasehold_core::gap::GapCause;
 
 use super::alone::{Alone, Ending, Next};
 use super::day::{Day, Holder, Open, What, stretch};
-use super::truth::Point;
+use super::truth::{Point, Since};
 
 impl Alone {
     /// The holder is gone.
@@ -14,7 +14,7 @@ impl Alone {
         let delay = day.sessions[session].numbers.delay;
         let mut open = Open {
             words: format!("{name}: {ending:?} at {}", self.now),
-            from: Point { at: self.now, mark: 0 },
+            since: day.silent(self.holder, None),
             causes: Vec::new(),
             before: grant,
             free: self.now,
@@ -55,8 +55,7 @@ impl Alone {
                     }
                     _ => {}
                 }
-                open.from = day.sessions[session].sign;
-                day.perhaps_black_out(open.from.at);
+                day.perhaps_black_out(day.sessions[session].sign.at);
                 day.end_term(name, self.holder);
                 self.fall_silent(day, &mut open, session);
                 return open;
@@ -66,9 +65,8 @@ impl Alone {
                 if grace == 0 {
                     return self.end(day, Ending::Released);
                 }
-                let (sign, overdue) = (day.sessions[session].sign, day.overdue(session));
+                let overdue = day.overdue(session);
                 self.now = overdue + day.chance.between(1, grace);
-                open.from = sign;
                 open.causes.push((GapCause::Detection, overdue));
                 open.causes.push((GapCause::Grace, self.now));
                 day.end_term(name, self.holder);
@@ -76,6 +74,7 @@ impl Alone {
                 let what =
                     if revoked { What::Revoke { grant, now: false } } else { What::Release(session, grant) };
                 let mark = day.push(self.now, name, what);
+                open.since = day.silent(self.holder, Some(mark));
                 open.free = self.now;
                 if revoked && delay > 0 {
                     open.add(GapCause::CoolDown, self.now + delay);
@@ -92,9 +91,14 @@ impl Alone {
             }
         };
         let mark = day.push(at, name, what);
-        open.from = Point { at, mark };
+        if ending == Ending::RevokedNow {
+            open.since = day.silent(self.holder, Some(mark));
+            open.causes.push((GapCause::Detection, at));
+        } else {
+            open.since = Since::Left(day.lease(self.holder), Point { at, mark });
+        }
         open.serves = Some(mark);
-        day.sessions[session].sign = open.from;
+        day.sessions[session].sign = Point { at, mark };
         day.end_term(name, self.holder);
         day.perhaps_black_out(at);
         open
@@ -104,8 +108,9 @@ impl Alone {
         let (name, Holder { session, grant, .. }) = (self.name, self.holder);
         let (until, delay) = (day.overdue(session), day.sessions[session].numbers.delay);
         let mark = day.push(self.now, name, What::Revoke { grant, now: false });
-        open.from = Point { at: self.now, mark };
-        day.sessions[session].sign = open.from;
+        open.since = day.silent(self.holder, Some(mark));
+        open.causes.push((GapCause::Detection, self.now));
+        day.sessions[session].sign = Point { at: self.now, mark };
         day.end_term(name, self.holder);
         day.perhaps_black_out(self.now);
         let earlier = self.now + day.chance.between(0, (until - self.now).min(9_000));
@@ -124,7 +129,10 @@ impl Alone {
             }
             _ => {
                 open.add(GapCause::Revoke, earlier);
+                let revoked = mark;
                 let mark = day.act(earlier, session, What::Release(session, grant));
+                let given_up = Point { at: earlier, mark };
+                open.since = Since::Acknowledged(day.lease(self.holder), revoked, given_up);
                 if delay > 0 {
                     open.add(GapCause::CoolDown, earlier + delay);
                 } else {
@@ -150,11 +158,10 @@ impl Alone {
             let words = format!("{}: a restore in the grace of a holder silent since {last}", self.name);
             let overdue = day.overdue(session);
             let causes = vec![(GapCause::Detection, overdue), (GapCause::Grace, restored)];
-            let from = day.sessions[session].sign;
             day.end_term(self.name, self.holder);
             return Some(Open {
                 words,
-                from,
+                since: day.silent(self.holder, None),
                 causes,
                 before: grant,
                 free: restored,
@@ -174,7 +181,8 @@ impl Alone {
             2 if day.overdue(session) >= restored => {
                 day.count("restore while a revoke was pending");
                 let mut open = self.end(day, Ending::RevokedAndGone);
-                open.causes = vec![(GapCause::Revoke, restored)];
+                open.causes.truncate(1);
+                open.causes.push((GapCause::Revoke, restored));
                 Some(open)
             }
             _ => {
@@ -194,8 +202,8 @@ impl Alone {
             day.end_term(self.name, self.holder);
             Open {
                 words: format!("{}: a restore at {at} ended everything", self.name),
-                from: restored,
-                causes: Vec::new(),
+                since: day.silent(self.holder, Some(restored.mark)),
+                causes: vec![(GapCause::Detection, at)],
                 before: self.holder.grant,
                 free: at,
                 over: at,

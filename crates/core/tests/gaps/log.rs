@@ -7,7 +7,7 @@ use leasehold_core::{
 };
 
 use super::day::{Day, Event, LONG_WAIT, What};
-use super::truth::Order;
+use super::truth::{Heard, Order, Point};
 
 /// An entry, with the names at which everything must be shown behind it, and the tokens that it grants.
 pub(crate) struct Step {
@@ -145,6 +145,7 @@ pub(crate) fn write(day: &mut Day) -> (Vec<Step>, Order, Vec<SessionId>) {
     marks.sort_by_key(|mark| day.events[*mark].at);
     let mut place = vec![0; marks.len()];
     marks.iter().enumerate().for_each(|(at, mark)| place[*mark] = at);
+    day.shorten_blackouts();
     let apart: Vec<bool> = marks.iter().map(|_| day.chance.once_in(2)).collect();
     let day = &*day;
     let none = Token::from_u64(0);
@@ -169,10 +170,15 @@ pub(crate) fn write(day: &mut Day) -> (Vec<Step>, Order, Vec<SessionId>) {
         }
         let at = LogTime::new(event.at);
         let renews = matches!(event.what, What::Renew(_));
-        // Renewals of an entry come before everything else in it: none stands behind anything else.
+        // Renewals of an entry come before everything else in it, and what stood still before those: neither stands behind anything else.
+        let stands_still = matches!(event.what, What::Unserved(_));
         let joins = |step: &&mut Step| {
             let behind = step.entry.commands.iter().all(|command| matches!(command, Command::Renew { .. }));
-            step.entry.at == at && !apart[at_place] && step.checks.is_empty() && (behind || !renews)
+            step.entry.at == at
+                && !apart[at_place]
+                && step.checks.is_empty()
+                && (behind || !renews)
+                && !stands_still
         };
         let checks = if event.check { vec![event.name] } else { Vec::new() };
         match steps.last_mut().filter(joins) {
@@ -188,8 +194,37 @@ pub(crate) fn write(day: &mut Day) -> (Vec<Step>, Order, Vec<SessionId>) {
             }
         }
     }
-    let order = Order { place, token: writer.tokens.clone(), blackouts: ordered(day, &marks) };
+    let heard = heard(day, &place);
+    let order = Order { place, token: writer.tokens.clone(), blackouts: ordered(day, &marks), heard };
     (steps, order, writer.ids.clone())
+}
+
+/// What each session shows of itself, in the order of the log.
+fn heard(day: &Day, place: &[usize]) -> Vec<Vec<Heard>> {
+    let mut heard = vec![Vec::new(); day.sessions.len()];
+    for (mark, event) in day.events.iter().enumerate() {
+        let (session, renews) = match event.what {
+            What::Renew(session) => (session, true),
+            What::Detached(session, attach) if attach != day.sessions[session].attach => continue,
+            What::Open(session)
+            | What::Attach(session)
+            | What::Detached(session, _)
+            | What::Acquire { session, .. }
+            | What::Release(session, _)
+            | What::Value(session, _)
+            | What::Ready(session, _, _)
+            | What::Offer(session, _, _)
+            | What::Accept(session, _)
+            | What::Close(session)
+            | What::Alarm(session) => (session, false),
+            What::Revoke { .. } | What::Clear | What::Tidy | What::Unserved(_) | What::Restored { .. } => {
+                continue;
+            }
+        };
+        heard[session].push(Heard { place: place[mark], point: Point { at: event.at, mark }, renews });
+    }
+    heard.iter_mut().for_each(|heard| heard.sort_by_key(|heard| heard.place));
+    heard
 }
 
 /// The outages in the order of the log.

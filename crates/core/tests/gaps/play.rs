@@ -75,7 +75,8 @@ impl Played {
 
     fn begin() -> LeaseTable {
         let mut table = LeaseTable::new(Config::default());
-        let version = Command::System(System::ClusterVersion { version: leasehold_core::table::COUNTS_GAPS });
+        let version =
+            Command::System(System::ClusterVersion { version: leasehold_core::table::GAPS_HAVE_TWO_LENGTHS });
         table.apply(&Entry { at: LogTime::ZERO, commands: vec![version] });
         table
     }
@@ -184,7 +185,13 @@ impl Played {
         let truth: Vec<_> = true_now.take(views.len().max(KEPT)).collect();
         for place in 0..truth.len().max(views.len()) {
             let (expected, found) = (truth.get(place), views.get(place));
-            if expected.map(|gap| &gap.1) != found && !(found.is_none() && place >= KEPT) {
+            let same = match (expected, found) {
+                (Some(expected), Some(found)) => expected.1.is(found),
+                (None, None) => true,
+                (Some(_), None) => place >= KEPT,
+                (None, Some(_)) => false,
+            };
+            if !same {
                 panic!(
                     "seed {}, at {at}, {how}, gap {place} of name-{nth} ({:?})\n incident  {}\n expected  {}\n found     {}\n behind it expected {}\n behind it found    {}",
                     self.seed,
@@ -218,7 +225,7 @@ impl Played {
     /// What whoever counts was told of a name comes to what is true.
     fn check_sums(&self, sums: &Sums, nth: usize, place: usize) {
         let mut expected: BTreeMap<GapCause, u64> = BTreeMap::new();
-        for (_, known, _, _) in self.stories[nth].iter().filter(|gap| gap.0 <= place && !gap.3) {
+        for (_, known, _, _) in self.stories[nth].iter().filter(|gap| gap.0 <= place) {
             for (cause, length) in &known.parts {
                 *expected.entry(*cause).or_default() += length;
             }
@@ -250,10 +257,13 @@ fn story(day: &Day, order: &Order, nth: usize) -> Story {
         Some((order.place[truth.to.mark], known, truth.words.clone(), false))
     });
     let mut story: Story = known.collect();
+    let told = order.told(&day.truths, nth);
     for term in day.terms.iter().filter(|term| term.name == nth) {
-        let words = format!("{nth}: nobody led for longer than the ttl of a holder that was there");
-        let lapses = order.lapses(term, &day.truths);
-        story.extend(lapses.map(|(place, known)| (place, known, words.clone(), true)));
+        story.extend(
+            order.lapses(term, &told).into_iter().filter_map(|lapse| {
+                Some((order.place[lapse.to.mark], order.known(&lapse)?, lapse.words, true))
+            }),
+        );
     }
     story.sort_by_key(|gap| (gap.1.to, gap.1.from, gap.0));
     story

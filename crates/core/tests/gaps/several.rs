@@ -5,7 +5,7 @@ use leasehold_core::gap::GapCause;
 
 use super::alone::numbers;
 use super::day::{Day, Holder, Open, What};
-use super::truth::Point;
+use super::truth::{Point, Since};
 
 /// One name with several holders, all of which act.
 pub(crate) struct Several {
@@ -79,7 +79,8 @@ impl Several {
 
     fn opened(&self, words: &str, from: Point, before: usize) -> Open {
         let words = format!("{}: {words} at {}", self.name, from.at);
-        Open { words, from, causes: Vec::new(), before, free: from.at, over: from.at, serves: None }
+        let since = Since::Point(from);
+        Open { words, since, causes: Vec::new(), before, free: from.at, over: from.at, serves: None }
     }
 
     /// All release; the last one begins the gap.
@@ -138,7 +139,9 @@ impl Several {
         let still = self.holders.remove(0);
         let numbers = day.sessions[still.session].numbers.clone();
         let overdue = day.overdue(still.session);
-        let late = overdue - day.chance.between(0, 100_000);
+        // Who comes back in time does so before the outages on the way have it lapse.
+        let in_time = if numbers.hard == 0 { 30_000 } else { 0 };
+        let late = overdue - day.chance.between(in_time, 100_000);
         let length = late.max(self.now) - self.now;
         self.wait(day, length);
         let mut last = None;
@@ -147,7 +150,8 @@ impl Several {
         }
         let (from, before) = last.expect("one was left");
         self.holders = vec![still];
-        self.now = overdue + day.chance.between(0, numbers.hard);
+        self.now = self.now.max(overdue - in_time + day.chance.between(0, numbers.hard));
+        day.calm.push((day.sessions[still.session].sign.at, self.now));
         let mark = day.renew(self.now, still.session);
         if self.now > overdue {
             day.count("one of several stood still and was left alone");
@@ -181,6 +185,7 @@ impl Several {
             last = Some((self.release(day, holder), holder.grant));
         }
         let (from, before) = last.expect("there were two");
+        day.calm.push((warm.granted.at, self.now + 100_000));
         let mut open = self.opened("the last of the others left in the warm-up", from, before);
         self.holders = vec![warm];
         let length = day.chance.between(1, 100_000);
@@ -212,8 +217,10 @@ impl Several {
     }
 
     pub(crate) fn restored(&mut self, day: &mut Day, restored: Point, wait: u64) {
-        let last = self.holders.iter().map(|holder| holder.grant).max().expect("somebody holds it");
-        let mut open = self.opened("a restore ended everything", restored, last);
+        let signs = self.holders.iter().map(|holder| (day.sessions[holder.session].sign, holder.grant));
+        let (from, last) = signs.max_by_key(|(sign, grant)| (sign.at, *grant)).expect("somebody holds it");
+        let mut open = self.opened("a restore ended everything", from, last);
+        open.add(GapCause::Detection, restored.at);
         if self.is_single(day) {
             let delays = self.holders.iter().map(|holder| day.sessions[holder.session].numbers.delay);
             open.add(GapCause::CoolDown, restored.at + delays.max().unwrap_or(0));

@@ -48,7 +48,7 @@ fn value(nth: u64) -> Value {
 
 /// The entry with which every script begins: its sessions, and the first attachment of each that is streamed.
 pub(crate) fn openings(script: &Script) -> Entry {
-    let version = script.version_raised.then_some(Command::System(System::ClusterVersion { version: 3 }));
+    let version = script.version_raised.then_some(Command::System(System::ClusterVersion { version: 4 }));
     let opens = script.openings.iter().map(|pick| Command::Open(open(*pick)));
     Entry { at: LogTime::ZERO, commands: version.into_iter().chain(opens).collect() }
 }

@@ -196,5 +196,7 @@ fn one_gap(name: &ResourceName, gap: &GapView) -> String {
     let ended = gap.ended_ago.map_or_else(|| "lasts".to_owned(), |ago| format!("ended {ago} ago"));
     let after = gap.after.as_ref().map_or_else(String::new, |after| format!(" to {}", token(after.token)));
     let (length, before) = (gap.length(), token(gap.before.token));
-    format!("{name}: {length} from {before}{after}, {ended}: {}", parts.join(", "))
+    let least = gap.at_least();
+    let least = if least == length { String::new() } else { format!(", at least {least}") };
+    format!("{name}: {length}{least} from {before}{after}, {ended}: {}", parts.join(", "))
 }

@@ -120,7 +120,6 @@ impl Node {
         let found = self.found.take().filter(|_| last.is_none());
         let mut commands: Vec<Command> =
             found.map(|config| Command::System(System::Found(config))).into_iter().collect();
-        let unserved = self.unserved(last.as_ref(), now);
         let base = match &self.place {
             Place::Served => at,
             Place::Embedded { machine, end_all_after_wait } => {
@@ -144,9 +143,7 @@ impl Node {
             // Nothing before this entry could add a member that knows less.
             commands.extend(self.version_to_raise());
         }
-        if self.counts_gaps_behind(&commands) {
-            commands.extend(unserved.map(|length| Command::System(System::Unserved { length })));
-        }
+        commands.extend(self.stood_still(last.as_ref(), now, &commands));
         let base =
             if planted(Bug::BaseFromOwnClock) { base.max(LogTime::new(now.raw / 1_000_000)) } else { base };
         let term = self.raft.raft.term;
@@ -170,7 +167,7 @@ impl Node {
     }
 
     /// The last stamp in the log, applied or not, and the clocks behind it.
-    fn last_stamped(&self) -> Result<Option<(LogTime, Option<Anchor>)>, Fatal> {
+    pub(super) fn last_stamped(&self) -> Result<Option<(LogTime, Option<Anchor>)>, Fatal> {
         use raft::Storage;
         let log = self.raft.store();
         let (first, last) = (log.first_index(), log.last_index());

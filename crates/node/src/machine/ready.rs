@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use leasehold_core::planted::{Bug, planted};
 use leasehold_core::protocol::MemberId;
-use leasehold_core::{Command, Revision, System};
+use leasehold_core::{Command, LogTime, Revision, System};
 use raft::eraftpb::{EntryType, HardState, Message, MessageType, Snapshot};
 use raft::{ProgressState, Ready};
 
+use super::pace::Pace;
 use super::start::{check_version, from_conf_state, to_conf_state};
 use super::{Fatal, LogEntry, LogWrite, Node, Output, SavedSnapshot, SinceSnapshot, Vote};
 use crate::changes::ChangeLog;
@@ -144,6 +145,7 @@ impl Node {
         self.roster = read.roster;
         self.outcomes = read.outcomes;
         self.stamped = read.stamped;
+        self.pace = Pace::begun(self.stamped.as_ref().map_or(LogTime::ZERO, |(at, _)| *at), self.now);
         self.changes = read.changes.unwrap_or_else(|| ChangeLog::after(Revision::new(index)));
         (self.applied, self.applied_term) = (index, term);
         self.since_snapshot =
@@ -181,6 +183,7 @@ impl Node {
                 _ => {}
             }
             self.note_version(out, &payload.entry.commands)?;
+            self.note_pace(entry.index, &payload.entry);
             self.stamped = Some((payload.entry.at, payload.anchor));
             let applied = self.table.apply(&payload.entry);
             self.outcomes = self.outcomes.map(|before| outcomes(before, &applied, self.table.newest()));

@@ -172,6 +172,7 @@ impl Node {
             meter: GapMeter::default(),
             silent: outage::Silent::default(),
             led: None,
+            pace: super::Pace::default(),
             owes_stamp: false,
             recovered: last,
             commits: Box::new(RoundTrips::new(Self::COMMITS_KEPT, now)),
@@ -180,6 +181,9 @@ impl Node {
         };
         node.meter = GapMeter::new(node.options.gap_patterns.clone());
         node.meter.begin(&node.table, node.table.last_at());
+        if let Some((stamp, _)) = node.last_stamped()? {
+            node.pace = super::Pace::begun(stamp, now);
+        }
         node.draw_election_timeout();
         if node.is_alone() {
             // Nobody else could win: there is nothing to wait for.

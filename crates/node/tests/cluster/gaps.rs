@@ -1,7 +1,7 @@
 //! Gaps over a failover: for how long nobody led, and what a follower says of its clients.
 
 use leasehold_core::gap::GapCause;
-use leasehold_core::{LogTime, Op};
+use leasehold_core::{LogTime, Millis, Op};
 use leasehold_node::Input;
 use leasehold_node::members::CLUSTER_VERSION;
 
@@ -46,6 +46,56 @@ fn a_new_leader_says_for_how_long_nobody_led() {
     assert!(length.abs_diff(led) <= 80, "{length} ms, and it took {led} ms");
     let gaps = world.node(next).table().gaps(&name("job"), None, LogTime::ZERO).expect("it was held").gaps;
     assert_eq!(gaps[0].caused_by(GapCause::Outage).get(), length);
+}
+
+/// Both followers stand still with a leader that goes on saying that it is there, and dies before they go on. For how long nobody led, as the
+/// next leader has it.
+pub(crate) fn followers_stood_still_for(millis: u64) -> u64 {
+    let mut world = cluster();
+    let leader = world.the_leader();
+    let _alive = Actor::streamed(&mut world, leader, 1, 60_000);
+    world.run(2_000);
+    let followers = world.followers();
+    followers.iter().for_each(|follower| world.processes[*follower].stalled = true);
+    world.run(millis);
+    world.crash(leader);
+    followers.iter().for_each(|follower| world.processes[*follower].stalled = false);
+    world.run_until(5_000, |world| world.leader().is_some());
+    world.run(200);
+    let next = world.the_leader();
+    world.node(next).table().outages(LogTime::ZERO)[0].length.expect("it was running all the time").get()
+}
+
+/// There to find: what was sent to them while they stood still is heard when they go on.
+#[test]
+fn followers_that_stood_still_know_for_how_long() {
+    let length = followers_stood_still_for(6_000);
+    // Less by what one stamp may be behind, and more by an election.
+    assert!((5_000..7_500).contains(&length), "{length} ms");
+}
+
+/// There to find: what the last leader told of its own standstill stands in the log, not applied, and the next one tells it again.
+#[test]
+fn a_standstill_of_all_is_told_once() {
+    let mut world = cluster();
+    let leader = world.the_leader();
+    let mut alive = Actor::streamed(&mut world, leader, 1, 60_000);
+    world.run(2_000);
+    let all: Vec<usize> = world.followers().into_iter().chain([leader]).collect();
+    all.iter().for_each(|node| world.processes[*node].stalled = true);
+    world.run(6_000);
+    world.processes[leader].stalled = false;
+    let acquire = alive.acquire("job", None);
+    alive.send(&mut world, acquire);
+    world.run(50);
+    world.crash(leader);
+    all.iter().for_each(|node| world.processes[*node].stalled = false);
+    world.run_until(5_000, |world| world.leader().is_some());
+    world.run(200);
+    let next = world.the_leader();
+    let outages = world.node(next).table().outages(LogTime::ZERO);
+    let length: u64 = outages.iter().filter_map(|outage| outage.length).map(Millis::get).sum();
+    assert!((5_000..8_500).contains(&length), "{outages:?}");
 }
 
 #[test]

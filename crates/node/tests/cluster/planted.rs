@@ -98,6 +98,13 @@ fn a_wiped_member_with_its_old_id_is_noticed() {
 }
 
 #[test]
+fn an_outage_that_begins_with_what_was_heard_late_is_noticed() {
+    let _planted = plant(Bug::OutageFromLeader);
+    let length = crate::gaps::followers_stood_still_for(6_000);
+    assert!(length < 5_000, "{length} ms");
+}
+
+#[test]
 fn clocks_that_run_too_fast_are_noticed() {
     let why = noticed(Bug::FastClock, 10);
     is_one_of(&why, &["log time moved by"]);

@@ -114,28 +114,29 @@ pub(super) async fn acquire(ops: &Operations, m: pb::AcquireRequest) -> Outcome<
 
 pub(super) async fn release(ops: &Operations, m: pb::ReleaseRequest) -> Outcome<pb::ReleaseResponse> {
     let (key, resource) = (fields::key(&m.session_key)?, fields::resource(&m.resource)?);
-    ops.release(key, request::Release { resource, token: Number(m.token), drained: Some(m.drained) }).await?;
+    ops.release(key, request::Release { resource, token: fields::token(m.token)?, drained: Some(m.drained) })
+        .await?;
     Ok(pb::ReleaseResponse {})
 }
 
 pub(super) async fn set_value(ops: &Operations, m: pb::SetValueRequest) -> Outcome<pb::SetValueResponse> {
     let (key, resource) = (fields::key(&m.session_key)?, fields::resource(&m.resource)?);
     let value_hex = fields::value(m.value)?;
-    let set = request::SetValue { resource, token: Number(m.token), value: None, value_hex };
+    let set = request::SetValue { resource, token: fields::token(m.token)?, value: None, value_hex };
     ops.set_value(key, set).await?;
     Ok(pb::SetValueResponse {})
 }
 
 pub(super) async fn drain(ops: &Operations, m: pb::DrainRequest) -> Outcome<pb::DrainResponse> {
     let (key, resource) = (fields::key(&m.session_key)?, fields::resource(&m.resource)?);
-    let (token, in_flight) = (Number(m.token), fields::in_flight(m.in_flight)?);
+    let (token, in_flight) = (fields::token(m.token)?, fields::in_flight(m.in_flight)?);
     ops.drain(key, request::Drain { resource, token, in_flight, within_ms: m.within_ms }).await?;
     Ok(pb::DrainResponse {})
 }
 
 pub(super) async fn ready(ops: &Operations, m: pb::ReadyRequest) -> Outcome<pb::ReadyResponse> {
     let (key, resource) = (fields::key(&m.session_key)?, fields::resource(&m.resource)?);
-    ops.ready(key, request::Ready { resource, token: Number(m.token), ready: m.ready }).await?;
+    ops.ready(key, request::Ready { resource, token: fields::token(m.token)?, ready: m.ready }).await?;
     Ok(pb::ReadyResponse {})
 }
 
@@ -172,7 +173,7 @@ pub(super) async fn check_token(
     m: pb::CheckTokenRequest,
 ) -> Outcome<pb::CheckTokenResponse> {
     let seen = ops
-        .check(request::Check { resource: fields::resource(&m.resource)?, token: Number(m.token) })
+        .check(request::Check { resource: fields::resource(&m.resource)?, token: fields::token(m.token)? })
         .await?;
     Ok(pb::CheckTokenResponse { revision: seen.revision.get(), check: Some(seen.answer.to_wire()) })
 }
@@ -216,7 +217,8 @@ pub(super) async fn ask_release(
     m: pb::AskReleaseRequest,
 ) -> Outcome<pb::AskReleaseResponse> {
     let (resource, by) = (fields::resource(&m.resource)?, fields::by(&m.by)?);
-    let asked = ops.ask_release(request::AskRelease { resource, token: m.token.map(Number), by }).await?;
+    let token = m.token.map(fields::token).transpose()?;
+    let asked = ops.ask_release(request::AskRelease { resource, token, by }).await?;
     let asked = pb::Asked { token: asked.token.get(), holder: asked.holder.to_string() };
     Ok(pb::AskReleaseResponse { asked: Some(asked) })
 }

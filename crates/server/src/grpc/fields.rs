@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 use leasehold_api::request::{self, ModeWord, WhenQueued, check_slots};
-use leasehold_api::{ApiError, Hex, Number, Object, SessionKey, bad_field};
+use leasehold_api::{ApiError, Hex, Object, SessionKey, TokenNumber, bad_field};
 use leasehold_core::{Label, Mode, Nonce, ResourceName, Value};
 use leasehold_wire::Wire;
 use leasehold_wire::messages as pb;
@@ -57,6 +57,10 @@ pub(super) fn in_flight(count: u64) -> Checked<u32> {
     u32::try_from(count).map_err(too_many)
 }
 
+pub(super) fn token(number: u64) -> Checked<TokenNumber> {
+    TokenNumber::new(number).map_err(|why| bad_field("token", why))
+}
+
 pub(super) fn open(m: &pb::OpenSessionRequest) -> Checked<request::Open> {
     let nonce = match <[u8; 16]>::try_from(&m.nonce[..]) {
         Ok(nonce) => Some(Nonce(nonce)),
@@ -106,7 +110,7 @@ pub(super) fn write_register(m: pb::WriteRegisterRequest) -> Checked<request::Wr
     };
     Ok(request::WriteRegister {
         resource: resource(&m.resource)?,
-        token: Number(m.token),
+        token: token(m.token)?,
         key: text("key", &m.key)?,
         value: None,
         value_hex,
@@ -118,7 +122,7 @@ pub(super) fn write_register(m: pb::WriteRegisterRequest) -> Checked<request::Wr
 pub(super) fn revoke(m: &pb::RevokeRequest) -> Checked<request::Revoke> {
     Ok(request::Revoke {
         resource: resource(&m.resource)?,
-        token: Number(m.token),
+        token: token(m.token)?,
         reason: text("reason", &m.reason)?,
         by: by(&m.by)?,
         now: Some(m.now),
@@ -128,7 +132,7 @@ pub(super) fn revoke(m: &pb::RevokeRequest) -> Checked<request::Revoke> {
 pub(super) fn clear_alarm(m: &pb::ClearAlarmRequest) -> Checked<request::ClearAlarm> {
     Ok(request::ClearAlarm {
         resource: resource(&m.resource)?,
-        token: Number(m.token),
+        token: token(m.token)?,
         reason: text("reason", &m.reason)?,
         by: by(&m.by)?,
     })

@@ -35,6 +35,8 @@ pub(super) fn encode(look: &Inspection, to: &mut DescriptorEncoder<'_>) -> Writt
     counter(to, "changes", "Changes that watchers see, since this process began", stats.changes)?;
     let help = "Questions about tokens that were never granted, since this process began";
     counter(to, "token_checks_ahead", help, stats.ahead_checks)?;
+    let help = "Releases and register writes with tokens that were never granted, since this process began";
+    counter(to, "tokens_ahead", help, stats.ahead_commands)?;
     let help = "Log time of the last entry applied, since the log began";
     seconds(to, "log_time", help, MetricType::Gauge, look.log_time)?;
     let help = "Time cut from log time by this process because the loop or the disk stood still";

@@ -49,6 +49,34 @@ async fn an_alarm_is_raised_listed_and_answered() {
 }
 
 #[tokio::test]
+async fn a_number_that_can_be_no_token_is_a_bad_field() {
+    let running = Running::start();
+    let mut client = running.client().await;
+    let key = open(&mut client, "a").await;
+    held(&mut client, &key, "jobs").await;
+    let beyond = 1 << 63;
+    let status = client.release(release(&key, "jobs", beyond)).await.unwrap_err();
+    assert_status(&status, Code::InvalidArgument, "bad-field", "refused");
+    let write = pb::WriteRegisterRequest {
+        session_key: key,
+        resource: "jobs".into(),
+        token: beyond,
+        key: "k".into(),
+        content: Some(pb::write_register_request::Content::Value(b"v"[..].into())),
+        ..Default::default()
+    };
+    let status = client.write_register(write).await.unwrap_err();
+    assert_status(&status, Code::InvalidArgument, "bad-field", "refused");
+    let check = pb::CheckTokenRequest { resource: "jobs".into(), token: beyond };
+    let status = client.check_token(check).await.unwrap_err();
+    assert_status(&status, Code::InvalidArgument, "bad-field", "refused");
+    let ask = pb::AskReleaseRequest { resource: "jobs".into(), token: Some(beyond), ..Default::default() };
+    let status = client.ask_release(ask).await.unwrap_err();
+    assert_status(&status, Code::InvalidArgument, "bad-field", "refused");
+    assert!(client.list_alarms(pb::ListAlarmsRequest {}).await.unwrap().into_inner().alarms.is_empty());
+}
+
+#[tokio::test]
 async fn a_check_says_that_a_token_is_ahead_and_raises_nothing() {
     let running = Running::start();
     let mut client = running.client().await;

@@ -104,6 +104,60 @@ fn whoever_waits_is_served_when_the_alarm_is_answered_and_watchers_see_both() {
     assert_eq!(stage.renew(&next)["leases"][0]["resource"], "job");
 }
 
+/// There to find: a name stopped by a number that no log could ever grant, and an alarm that no command could answer.
+#[test]
+fn a_number_that_can_be_no_token_is_a_bad_field_at_every_call() {
+    let stage = Stage::new();
+    let key = stage.open("web");
+    let token = stage.take(&key, "job");
+    let beyond = "9223372036854775808";
+    let calls = [
+        ("leases/release", json!({})),
+        ("leases/set-value", json!({ "value": "v" })),
+        ("leases/drain", json!({ "in_flight": 1, "within_ms": 1 })),
+        ("leases/ready", json!({})),
+        ("registers/write", json!({ "key": "k", "value": "v" })),
+        ("leases/revoke", json!({ "reason": "r" })),
+        ("leases/ask-release", json!({})),
+        ("alarms/clear", json!({ "reason": "r" })),
+    ];
+    for (call, mut body) in calls {
+        body["resource"] = json!("job");
+        body["token"] = json!(beyond);
+        let of_session = !["leases/revoke", "leases/ask-release", "alarms/clear"].contains(&call);
+        if of_session {
+            body["session_key"] = json!(key);
+        }
+        let details = stage.post(&format!("/v1/{call}"), &body).fault(400, "bad-field", "refused");
+        assert_eq!(details, json!({ "field": "token" }), "{call}");
+    }
+    let details = stage.get(&format!("/v1/leases/check?resource=job&token={beyond}"));
+    assert_eq!(details.fault(400, "bad-field", "refused"), json!({ "field": "token" }));
+    assert_eq!((metric(&stage, "leasehold_alarms"), metric(&stage, "leasehold_tokens_ahead_total")), (0, 0));
+    stage.release(&key, "job", &token);
+}
+
+#[test]
+fn one_session_stops_sixteen_names_and_what_it_shows_beyond_is_refused_and_counted() {
+    let stage = Stage::new();
+    let (key, other) = (stage.open("slip"), stage.open("other"));
+    for number in 0..20 {
+        let body = json!({ "session_key": key, "resource": format!("job-{number}"), "token": AHEAD });
+        stage.post("/v1/leases/release", &body).fault(409, "token-ahead", "refused");
+    }
+    assert_eq!(
+        (metric(&stage, "leasehold_alarms"), metric(&stage, "leasehold_tokens_ahead_total")),
+        (16, 20)
+    );
+    stage.take(&other, "job-16");
+    stage.take(&other, "job");
+    let acquire = json!({ "session_key": other, "resource": "job-15" });
+    stage.post("/v1/leases/acquire", &acquire).fault(409, "not-free", "refused");
+    let body = json!({ "session_key": other, "resource": "job-17", "token": AHEAD });
+    stage.post("/v1/leases/release", &body).fault(409, "token-ahead", "refused");
+    assert_eq!(metric(&stage, "leasehold_alarms"), 17, "another session may still stop a name");
+}
+
 #[test]
 fn a_question_about_a_token_raises_nothing_and_is_counted() {
     let stage = Stage::new();

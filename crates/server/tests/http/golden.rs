@@ -46,6 +46,7 @@ const BLANKED: [&str; 26] = [
     "began_ago_ms",
     "ended_ago_ms",
     "length_ms",
+    "at_least_ms",
     "known_for_ms",
     "held_back_ms",
     "log_time_ms",

@@ -104,6 +104,17 @@ impl Running {
         &all[from..to.max(from)]
     }
 
+    /// Whether a node began to lead between two points.
+    pub fn led_anew(&self, from: TrueTime, to: TrueTime) -> bool {
+        self.elected.values().any(|at| from <= *at && *at <= to)
+    }
+
+    /// How much loops and disks stood still between two points, wherever it was too little to be told.
+    pub fn small_stalls(&self, from: TrueTime, to: TrueTime, told: u64) -> u64 {
+        let small = |stood: &&Stood| stood.lost < told && stood.until > from && stood.since < to;
+        self.stood.values().flatten().filter(small).map(|stood| stood.lost).sum()
+    }
+
     /// How much of the time between two entries that follow each other need not be in the log. `step` is the most that a leader
     /// leaves between two entries.
     pub fn excused(&self, log: LogId, one: &Stamp, two: &Stamp, step: u64) -> u64 {

@@ -1,5 +1,7 @@
 //! What the committed logs say happened: every entry replayed by a fresh table, once, and what checkers ask for put in order.
 
+mod told;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use leasehold_core::{
@@ -7,6 +9,8 @@ use leasehold_core::{
     Operator, Policies, Reply, SessionCommand, SessionId, Token,
 };
 
+pub use self::told::Told;
+use self::told::{concerns, told_of};
 use super::points::Points;
 use super::{Id, Violation};
 use crate::record::{ClientId, Committed, Event, LogId, Place, Record, RequestKey, TrueTime, hash};
@@ -149,6 +153,8 @@ pub struct Story<'r> {
     pub leases: Vec<Lease>,
     /// Places in `leases`. Of two grants with one token the first counts.
     pub by_token: HashMap<Token, usize>,
+    /// Gaps that ended.
+    pub gaps: Vec<Told>,
     /// Sessions.
     pub sessions: BTreeMap<SessionId, Session>,
     /// When clients died. Another process may go on under the same id, with other sessions.
@@ -173,6 +179,7 @@ impl<'r> Story<'r> {
             steps: Vec::new(),
             leases: Vec::new(),
             by_token: HashMap::new(),
+            gaps: Vec::new(),
             sessions: BTreeMap::new(),
             deaths: Vec::new(),
             let_go: HashMap::new(),
@@ -246,6 +253,7 @@ impl<'r> Story<'r> {
                     return;
                 }
                 let outcome = table.apply(entry);
+                self.see_gaps(&table, &outcome);
                 self.took(log, committed, entry, outcome);
             }
             self.look(log, committed.index, &table, asked);
@@ -435,28 +443,6 @@ fn epochs_given_twice(record: &Record) -> Vec<(u16, TrueTime)> {
         }
     }
     twice
-}
-
-/// The session or token that an event of the table is about.
-const fn concerns(event: &TableEvent) -> Option<u64> {
-    match event {
-        TableEvent::Granted { grant, .. } => Some(grant.token.get()),
-        TableEvent::Ended { token, .. } => Some(token.get()),
-        TableEvent::SessionEnded { session } => Some(session.get()),
-        _ => None,
-    }
-}
-
-/// The session or token that a client did or heard something about.
-const fn told_of(event: &Event) -> Option<u64> {
-    match event {
-        Event::SessionOpened { session, .. }
-        | Event::SessionOver { session }
-        | Event::RenewalSent { session, .. }
-        | Event::PlainRenewed { session, .. } => Some(session.get()),
-        Event::LetGo { token, .. } => Some(token.get()),
-        _ => None,
-    }
 }
 
 /// What a log has from those before it, oldest first.

@@ -155,8 +155,23 @@ numbers!(
     RenewalNumber::new,
     Revision::new,
     SessionId::from_u64,
-    Token::from_u64,
 );
+
+impl Field<u64> for Token {
+    #[inline]
+    fn to_field(&self) -> u64 {
+        self.get()
+    }
+
+    #[inline]
+    fn from_field(at: &'static str, content: u64) -> Checked<Self> {
+        let (token, limit) = (Self::from_u64(content), Self::MAX.get());
+        if token > Self::MAX {
+            return Err(FieldError::TooGreat { field: at, value: content, limit });
+        }
+        Ok(token)
+    }
+}
 
 impl Field<u64> for RequestId {
     #[inline]

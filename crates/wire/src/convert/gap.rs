@@ -12,7 +12,7 @@ record!(NameGaps => NameGaps at "gaps"; resource, gaps, known_for_ms as known_fo
 
 record! {
     GapView => GapView at "gap";
-    began_ago_ms as began_ago, ended_ago_ms as ended_ago, parts, before, after,
+    began_ago_ms as began_ago, ended_ago_ms as ended_ago, parts, leeway_ms as leeway, before, after,
 }
 
 record!(GapPart => GapPart at "gap"; cause, length_ms as length);

@@ -34,7 +34,7 @@ pub(crate) fn request_id() -> BoxedStrategy<RequestId> {
 }
 
 pub(crate) fn token() -> BoxedStrategy<Token> {
-    number().prop_map(Token::from_u64).boxed()
+    number().prop_map(|number| Token::from_u64(number & Token::MAX.get())).boxed()
 }
 
 pub(crate) fn session() -> BoxedStrategy<SessionId> {

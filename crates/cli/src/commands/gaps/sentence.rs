@@ -1,5 +1,7 @@
 //! One gap in one sentence: what ended, what took how long, and who came after.
 
+use std::time::Duration;
+
 use leasehold::Ending;
 use leasehold::core::Millis;
 use leasehold::core::gap::{GapCause, GapPart, GapSide, GapView};
@@ -7,13 +9,15 @@ use leasehold::core::gap::{GapCause, GapPart, GapSide, GapView};
 use super::told::Told;
 use crate::words;
 
+/// Two lengths that are told as one.
+const NEARLY_THE_SAME: Duration = Duration::from_millis(200);
+
 /// The whole of it.
 pub(super) fn explain(name: &str, gap: &Told) -> String {
     let view = &gap.view;
     let lasts = gap.ended_ago.is_none();
-    let silent = matches!(view.before.how, Some(Ending::Expired | Ending::Taken { .. }));
-    let (verb, most) = (if lasts { "has been" } else { "was" }, if silent { "at most " } else { "" });
-    let length = words::three_digits(gap.length());
+    let verb = if lasts { "has been" } else { "was" };
+    let length = length(view);
     let mut clauses: Vec<String> = Vec::new();
     let stretches = Stretch::all(&view.parts);
     for (number, stretch) in stretches.iter().enumerate() {
@@ -21,7 +25,7 @@ pub(super) fn explain(name: &str, gap: &Told) -> String {
         let told = stretch.cause.map(|cause| clause(view, cause, stretch.length, last, lasts));
         let outages = stretch.told_outages();
         // What lasts, and what the next holder needed, is where the sentence goes on: the outages in it come before.
-        let comes_last = last && (lasts || stretch.cause == Some(GapCause::WarmUp));
+        let comes_last = last && (lasts || comes_back(view) || stretch.cause == Some(GapCause::WarmUp));
         let order = if comes_last { [outages, told] } else { [told, outages] };
         clauses.extend(order.into_iter().flatten());
     }
@@ -33,7 +37,23 @@ pub(super) fn explain(name: &str, gap: &Told) -> String {
     }
     let began = began(view);
     let how = if clauses.is_empty() { began } else { format!("{began}; {}", clauses.join(", ")) };
-    format!("{name} {verb} without a holder for {most}{length}: {how}")
+    format!("{name} {verb} without a holder for {length}: {how}")
+}
+
+/// Both lengths; one where they are nearly the same. A time that no clock measured makes the greater no bound.
+pub(super) fn length(view: &GapView) -> String {
+    let (most, least) = (view.length().duration(), view.at_least().duration());
+    let unknown = view.parts.iter().any(|part| part.cause == GapCause::Outage && part.length == Millis::ZERO);
+    let told = words::three_digits;
+    if unknown {
+        format!("at least {}", told(least))
+    } else if most - least <= NEARLY_THE_SAME {
+        told(most)
+    } else if least.is_zero() {
+        format!("at most {}", told(most))
+    } else {
+        format!("at most {} and at least {}", told(most), told(least))
+    }
 }
 
 /// One cause, with the outages in which it went on: cut into pieces by them it is still one thing that happened.
@@ -97,9 +117,8 @@ pub(super) fn right_now(gap: &Told) -> &'static str {
 fn began(view: &GapView) -> String {
     let before = &view.before;
     let who = who(before);
-    let goes_on = view.after.as_ref().is_some_and(|after| after.token == before.token);
     match &before.how {
-        _ if goes_on => format!("{who} could not renew"),
+        _ if comes_back(view) => format!("{who} could not renew"),
         None => format!("{who} is gone, and how is forgotten"),
         Some(Ending::Released) => format!("{who} released it"),
         Some(Ending::Drained) => format!("{who} finished its work and released it"),
@@ -115,11 +134,21 @@ fn began(view: &GapView) -> String {
     }
 }
 
+/// The holder before is the one after as well.
+fn comes_back(view: &GapView) -> bool {
+    view.after.as_ref().is_some_and(|after| after.token == view.before.token)
+}
+
 fn clause(view: &GapView, cause: GapCause, length: Millis, last: bool, lasts: bool) -> String {
     let length = words::three_digits(length.duration());
     let now = last && lasts;
     match cause {
-        GapCause::Detection => format!("{length} until that was noticed"),
+        GapCause::Detection => match &view.before.how {
+            _ if comes_back(view) => format!("{length} until it renewed again"),
+            Some(Ending::Expired | Ending::Taken { .. }) => format!("{length} until that was noticed"),
+            None if lasts => format!("last heard of {length} ago"),
+            _ => format!("last heard of {length} before"),
+        },
         GapCause::Grace => format!("{length} of grace"),
         GapCause::Revoke if now => format!("for {length} it may not know yet"),
         GapCause::Revoke => format!("{length} until it could not act any more"),

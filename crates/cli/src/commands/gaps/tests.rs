@@ -25,6 +25,7 @@ fn incident(ended_ago: Option<u64>) -> GapView {
         began_ago: Millis::new(11_700 + ended_ago.unwrap_or_default()),
         ended_ago: ended_ago.map(Millis::new),
         parts: parts.map(|(cause, length)| part(cause, length)).to_vec(),
+        leeway: Some(Millis::new(3_000)),
         before: side(7, "web-1", Some(Ending::Expired)),
         after: Some(side(9, "web-2", None)),
     }
@@ -34,6 +35,7 @@ fn idle(ended_ago: Option<u64>, length: u64) -> GapView {
     GapView {
         began_ago: Millis::new(length + ended_ago.unwrap_or_default()),
         parts: vec![part(GapCause::Queue, length)],
+        leeway: Some(Millis::ZERO),
         before: side(3, "cron", Some(Ending::Released)),
         after: None,
         ..incident(ended_ago)
@@ -53,13 +55,13 @@ fn explained(view: GapView) -> String {
 fn a_gap_is_one_sentence() {
     assert_eq!(
         explained(incident(Some(5_000))),
-        "app was without a holder for at most 11.7s: web-1 (token 7) fell silent and expired; 3s until that was noticed, \
+        "app was without a holder for at most 11.7s and at least 8.7s: web-1 (token 7) fell silent and expired; 3s until that was noticed, \
          free for 700ms, then web-2 (token 9) needed 8s to be ready"
     );
     let mut lasts = incident(None);
     assert_eq!(
         explained(lasts.clone()),
-        "app has been without a holder for at most 11.7s: web-1 (token 7) fell silent and expired; 3s until that was noticed, \
+        "app has been without a holder for at most 11.7s and at least 8.7s: web-1 (token 7) fell silent and expired; 3s until that was noticed, \
          free for 700ms, web-2 (token 9) has been warming up for 8s"
     );
     lasts.parts.pop();
@@ -91,7 +93,7 @@ fn a_cause_that_is_cut_by_outages_is_told_once() {
     ];
     assert_eq!(
         explained(gap.clone()),
-        "app was without a holder for at most 30s: web-1 (token 7) fell silent and expired; 3s until that was noticed, 20s in which \
+        "app was without a holder for at most 30s and at least 27s: web-1 (token 7) fell silent and expired; 3s until that was noticed, 20s in which \
          the store was down, free for 3ms, 7s in which the store was down, then web-2 (token 9) had it"
     );
     gap.ended_ago = None;
@@ -109,14 +111,20 @@ fn a_cause_that_is_cut_by_outages_is_told_once() {
 #[test]
 fn a_holder_that_only_lapsed_in_an_outage_is_not_its_own_successor() {
     let lapse = GapView {
-        parts: vec![part(GapCause::Outage, 20_000)],
+        parts: vec![
+            part(GapCause::Detection, 1_000),
+            part(GapCause::Outage, 20_000),
+            part(GapCause::Detection, 500),
+        ],
+        leeway: Some(Millis::new(4_000)),
         before: side(7, "web-1", None),
         after: Some(side(7, "web-1", None)),
         ..incident(Some(0))
     };
     assert_eq!(
         explained(lapse),
-        "app was without a holder for 20s: web-1 (token 7) could not renew; 20s in which the store was down"
+        "app was without a holder for at most 21.5s and at least 17.5s: web-1 (token 7) could not renew; \
+         20s in which the store was down, 1.5s until it renewed again"
     );
 }
 

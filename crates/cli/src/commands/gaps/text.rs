@@ -186,7 +186,7 @@ impl Page<'_> {
     }
 
     fn gap(&mut self, name: &Named, gap: &Told) {
-        let length = words::three_digits(gap.length());
+        let length = sentence::length(&gap.view);
         let head = match gap.ended_ago {
             Some(_) => format!("{}, for {length}", since(gap)),
             None => format!("{}, and lasts: {}", since(gap), sentence::right_now(gap)),

@@ -35,6 +35,7 @@ fn command(command: &Command) -> String {
         Command::System(System::ClusterVersion { version }) => format!("version {version}"),
         Command::System(System::Rebooted) => "rebooted".to_owned(),
         Command::System(System::Unserved { length: Some(length) }) => format!("unserved for {length}"),
+        Command::System(System::Unstamped { length }) => format!("unstamped for {length}"),
         Command::System(System::Unserved { length: None }) => "unserved".to_owned(),
         Command::Detached { session, .. } => format!("detached {session}"),
         Command::System(System::Restored { wait, .. }) => format!("end all, wait {wait}"),

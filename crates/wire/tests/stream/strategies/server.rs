@@ -147,11 +147,12 @@ fn gap_view() -> BoxedStrategy<GapView> {
     };
     let part = (0..GapCause::ALL.len(), millis())
         .prop_map(|(cause, length)| GapPart { cause: GapCause::ALL[cause], length });
-    (millis(), option::of(millis()), few(part), side(), option::of(side()))
-        .prop_map(|(began_ago, ended_ago, parts, before, after)| GapView {
+    (millis(), option::of(millis()), few(part), option::of(millis()), side(), option::of(side()))
+        .prop_map(|(began_ago, ended_ago, parts, leeway, before, after)| GapView {
             began_ago,
             ended_ago,
             parts,
+            leeway,
             before,
             after,
         })
