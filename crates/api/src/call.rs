@@ -76,7 +76,11 @@ pub const CALLS: &[Call] = &[
         ],
         ..post("open", "/v1/sessions", "Opens a session")
     },
-    Call { description: "In the order of their ids.", ..get("sessions", "/v1/sessions", "Lists sessions") },
+    Call {
+        description: "In the order of their ids.",
+        codes: &["too-much-unread"],
+        ..get("sessions", "/v1/sessions", "Lists sessions")
+    },
     Call {
         description: "The answer lists what the session has: the renewal counts for these leases and no others.",
         ..for_session("renew", "/v1/sessions/{session}/renew", "Renews a session")
@@ -125,19 +129,23 @@ pub const CALLS: &[Call] = &[
     },
     Call {
         description: "The lease is null when the resource was never held or is forgotten.",
+        codes: &["too-much-unread"],
         ..get("get", "/v1/leases/get", "Looks at one resource")
     },
     Call {
         description: "In the order of their names. A page with large values is cut short; `next` says where to go on.",
+        codes: &["too-much-unread"],
         ..get("list", "/v1/leases", "Lists resources")
     },
     get("check", "/v1/leases/check", "Checks whether a token is current"),
     Call {
         description: "Newest first, as far as they are remembered.",
+        codes: &["too-much-unread"],
         ..get("history", "/v1/leases/history", "Lists the leases of the past on a resource")
     },
     Call {
         description: "Of one name, or of all that have any, in the order of their names; newest first. A gap is at most as long as it says. Outages are those of the whole service.",
+        codes: &["too-much-unread"],
         ..get("gaps", "/v1/leases/gaps", "Lists the times in which no holder was known to act, and why")
     },
     Call {
@@ -152,6 +160,7 @@ pub const CALLS: &[Call] = &[
     },
     Call {
         description: "In the order of their names. A token was shown that was never granted here; the resource is granted to no client until an operator has looked.",
+        codes: &["too-much-unread"],
         ..get("alarms", "/v1/alarms", "Lists the alarms that are raised")
     },
     Call {
@@ -166,6 +175,7 @@ pub const CALLS: &[Call] = &[
     },
     Call {
         description: "Null when it is not written, or went with its lease.",
+        codes: &["too-much-unread"],
         ..get("read-register", "/v1/registers/get", "Reads a register")
     },
     get("status", "/v1/status", "Looks at the service itself"),

@@ -211,6 +211,9 @@ pub const CODES: &[Code] = codes! {
     code("too-many-watches") Failed 429 ResourceExhausted
         "the connection or the service is at its limit of watches"
         "end one, or raise the limit";
+    code("too-much-unread") Failed 503 Unavailable
+        "answers that wait for their readers leave no room for a page"
+        "ask again later, and read what was asked for";
     code("no-such-member") Refused 404 NotFound
         "no node has that name"
         "`leasehold cluster status` lists them";

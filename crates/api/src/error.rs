@@ -269,6 +269,7 @@ const fn of_failure(failure: &Failure) -> &'static str {
         Failure::RevisionTooOld { .. } => "revision-too-old",
         Failure::RevisionAhead { .. } => "revision-ahead",
         Failure::TooManyWatches { .. } => "too-many-watches",
+        Failure::TooMuchUnread { .. } => "too-much-unread",
         Failure::BadRequest { .. } => "bad-request",
     }
 }

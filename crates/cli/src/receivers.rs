@@ -31,7 +31,25 @@ pub(crate) fn open_all(
     urls: &[String],
     variable: Option<&'static str>,
 ) -> Result<Vec<Arc<dyn Receiver>>, Trouble> {
-    urls.iter().map(|url| open(url).map_err(|why| Trouble::Misuse(from(variable, &why)))).collect()
+    urls.iter().map(|url| open(url).map_err(|unfit| unfit.of(variable))).collect()
+}
+
+/// Why there is no receiver behind a URL.
+#[derive(Debug)]
+enum Unfit {
+    /// The URL names none.
+    Url(String),
+    /// It names one that is not there, or not to be used: of that moment, and nothing is wrong with the URL.
+    Place(String),
+}
+
+impl Unfit {
+    fn of(self, variable: Option<&'static str>) -> Trouble {
+        match self {
+            Self::Url(why) => Trouble::Misuse(from(variable, &why)),
+            Self::Place(why) => Trouble::NoReceiver(from(variable, &why)),
+        }
+    }
 }
 
 /// What is said of a receiver, with where it comes from.
@@ -43,8 +61,12 @@ pub(crate) fn from(variable: Option<&'static str>, said: &str) -> String {
 }
 
 /// The receiver behind a URL. What is wrong with the URL is said in words without its password. Nothing is sent yet.
-fn open(url: &str) -> Result<Arc<dyn Receiver>, String> {
+fn open(url: &str) -> Result<Arc<dyn Receiver>, Unfit> {
     let (scheme, rest) = url.split_once(':').unwrap_or(("", url));
+    let named = |why: String| format!("receiver {:?}: {why}", shown(url));
+    if scheme == "file" && !rest.is_empty() {
+        return receiver(leasehold_fence::files::Fence::new(rest)).map_err(|why| Unfit::Place(named(why)));
+    }
     let port = if rest.starts_with("//") { port_above(rest) } else { None };
     let opened = match scheme {
         "postgres" | "postgresql" | "mysql" | "mariadb" | "redis" | "valkey" | "http" if port.is_some() => {
@@ -54,13 +76,12 @@ fn open(url: &str) -> Result<Arc<dyn Receiver>, String> {
         "postgres" | "postgresql" | "mysql" | "mariadb" if is_misplaced(rest) => Err(KNOWN.to_owned()),
         "postgres" | "postgresql" | "mysql" | "mariadb" | "sqlite" | "redis" | "valkey" | "rediss"
         | "valkeys" | "s3" => with_client(scheme, url),
-        "file" if rest.is_empty() => Err("it names no file; write file:PATH".to_owned()),
-        "file" => receiver(leasehold_fence::files::Fence::new(rest)),
+        "file" => Err("it names no file; write file:PATH".to_owned()),
         "http" => receiver(leasehold_fence::http::Proxy::new(url)),
         "https" => Err(NO_TLS.to_owned()),
         _ => Err(KNOWN.to_owned()),
     };
-    opened.map_err(|why| format!("receiver {:?}: {why}", shown(url)))
+    opened.map_err(|why| Unfit::Url(named(why)))
 }
 
 /// The receiver that a database or an object store is.
@@ -173,7 +194,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_no_receiver_is_named_with_those_that_are() {
         for url in ["", "nonsense", "ftp://host/x", "mysqls://db/x"] {
-            let said = open(url).map(drop).expect_err("it is none");
+            let Unfit::Url(said) = open(url).map(drop).expect_err("it is none") else { panic!("{url}") };
             assert!(said.starts_with(&format!("receiver {url:?}: receivers are postgres://")), "{said}");
         }
     }
@@ -186,7 +207,9 @@ mod tests {
             "postgres:///app:secret@db/x",
             "mysql:///app:secret@db/x",
         ] {
-            let said = open(url).map(drop).expect_err("it names no server");
+            let Unfit::Url(said) = open(url).map(drop).expect_err("it names no server") else {
+                panic!("{url}")
+            };
             assert!(
                 said.contains("receivers are postgres://USER@HOST") && !said.contains("secret"),
                 "{said}"

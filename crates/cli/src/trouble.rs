@@ -56,6 +56,9 @@ pub(crate) enum Trouble {
         /// The same with what is known here: where the receiver comes from, and where the store is.
         message: String,
     },
+    /// A receiver that is to be sealed or looked at is not there, so nothing was asked for.
+    #[error("{0}")]
+    NoReceiver(String),
     /// The store went away while a lease was asked for.
     #[error("{}", without_a_lease(.error, .so))]
     NoLease {
@@ -190,6 +193,7 @@ impl Trouble {
             Self::BadDirectory { .. } => ("directory-unusable", Exit::UNREACHABLE),
             Self::NotAcquired { .. } => ("not-free", Exit::HELD),
             Self::WrongKind { .. } => ("wrong-kind", Exit::FAILURE),
+            Self::NoReceiver(_) => ("not-sealed", Exit::NOT_SEALED),
             Self::Lost(_) => ("lost", Exit::LOST),
             Self::NoAnswer { .. } => ("no-answer", Exit::HELD),
             Self::Start(error) => (codes::of_start(error), Exit::of_start(error)),

@@ -14,3 +14,5 @@ mod killed;
 mod lives;
 #[path = "files/stage.rs"]
 mod stage;
+#[path = "files/versions.rs"]
+mod versions;

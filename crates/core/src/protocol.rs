@@ -154,6 +154,13 @@ pub enum Query {
     },
 }
 
+impl Query {
+    /// Whether its answer is a page, which may be large.
+    pub const fn is_listing(&self) -> bool {
+        matches!(self, Self::Leases { .. } | Self::Sessions { .. } | Self::Alarms | Self::Gaps { .. })
+    }
+}
+
 /// Whose gaps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GapsOf {
@@ -345,6 +352,14 @@ pub enum Failure {
     #[error("limit of {limit} watches is reached")]
     TooManyWatches {
         /// The limit, of the connection or of the service.
+        limit: usize,
+    },
+    /// What waits for readers leaves no room for a page, or not in time. No effect. Asking again later is right.
+    #[error(
+        "there is no room for a page now: answers that wait for their readers have a limit of {limit} bytes together"
+    )]
+    TooMuchUnread {
+        /// The limit, of the process.
         limit: usize,
     },
     /// Not a request that this release understands. No effect.

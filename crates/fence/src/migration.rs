@@ -26,11 +26,12 @@ pub const MYSQL: [&str; 2] = [
 
 /// The statements for SQLite.
 ///
-/// Names are compared by their bytes: that is what columns without a collation do here.
+/// Names are compared by their bytes: that is what columns without a collation do here. A table that is there stays as it was made: one without the
+/// check of `token > 0` gets it only by being made anew. `Fence` itself never writes such a token; a statement by hand may.
 pub const SQLITE: [&str; 2] = [
     "CREATE TABLE IF NOT EXISTS leasehold_fence (
         name TEXT NOT NULL PRIMARY KEY COLLATE BINARY,
-        token INTEGER NOT NULL CHECK (typeof(token) = 'integer'),
+        token INTEGER NOT NULL CHECK (typeof(token) = 'integer' AND token > 0),
         holder TEXT
     ) WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS leasehold_refusal (

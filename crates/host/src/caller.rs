@@ -1,19 +1,23 @@
 //! Single requests to the node, for doors that keep no connection: HTTP and unary gRPC.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use leasehold_core::protocol::MemberId;
-use leasehold_core::protocol::{Failure, Request, RequestId, Response};
+use leasehold_core::protocol::{Failure, Query, Request, RequestId, Response};
 use leasehold_core::{Millis, Revision};
 use leasehold_node::payload::SnapshotImage;
 use leasehold_node::{Buckets, GapPattern, Leaderless, Membership, NodeStats};
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 
 use crate::driver::ToLoop;
 use crate::hub::Hub;
 use crate::inbox::Inbox;
+use crate::room::{LONGEST_TURN, Page, Room};
+use crate::unread::weight_of_answer;
 
 /// Asks the node. Clones share everything.
 #[derive(Debug, Clone)]
@@ -21,6 +25,7 @@ pub struct Caller {
     inbox: Inbox,
     hub: Arc<Hub>,
     next: Arc<AtomicU64>,
+    room: Room,
 }
 
 /// Numbers of a running node.
@@ -91,8 +96,39 @@ impl Inspection {
 }
 
 impl Caller {
-    pub(crate) fn new(inbox: Inbox, hub: Arc<Hub>) -> Self {
-        Self { inbox, hub, next: Arc::new(AtomicU64::new(crate::inbox::first_id())) }
+    pub(crate) fn new(inbox: Inbox, hub: Arc<Hub>, room: Room) -> Self {
+        Self { inbox, hub, next: Arc::new(AtomicU64::new(crate::inbox::first_id())), room }
+    }
+
+    /// Asks to be shown something. What comes with the answer is its room: it counts as unread as long as that lives.
+    pub async fn read(&self, query: Query) -> (Response, Option<Page>) {
+        let failed = |failure| (Response::Failed(failure), None);
+        if query.is_listing() {
+            let mut page = match self.room.page().await {
+                Ok(page) => page,
+                Err(failure) => return failed(failure),
+            };
+            let mut call = pin!(self.call(Request::Read(query)));
+            let response = match timeout(LONGEST_TURN, call.as_mut()).await {
+                Ok(response) => response,
+                Err(_) => {
+                    page.pass_turn();
+                    call.await
+                }
+            };
+            return (response, Some(page));
+        }
+        let response = self.call(Request::Read(query)).await;
+        let Response::Read { answer, .. } = &response else { return (response, None) };
+        match self.room.admit(weight_of_answer(answer)) {
+            Ok(page) => (response, Some(page)),
+            Err(failure) => failed(failure),
+        }
+    }
+
+    /// For what all connections leave unread.
+    pub const fn room(&self) -> &Room {
+        &self.room
     }
 
     /// Asks the node. Dropping the future gives the request up: the wait of an acquire that is kept waiting is cancelled.

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use leasehold_core::protocol::{Change, Changes, Failure, Request, RequestId, Response, ToClient, Watch};
+use leasehold_core::protocol::{
+    Change, Changes, Failure, Query, Request, RequestId, Response, ToClient, Watch,
+};
 use leasehold_node::{ConnectionId, Input};
 use leasehold_wire::{HeardRequest, Hello};
 use tokio::sync::{mpsc, oneshot};
@@ -14,7 +16,8 @@ use tokio::task::AbortHandle;
 use crate::driver::{Outgoing, ToLoop};
 use crate::hub::{Hub, Watcher};
 use crate::inbox::{Ended, Inbox};
-use crate::unread::{Unread, weight_of};
+use crate::room::Room;
+use crate::unread::{OnTheWay, Unread};
 
 /// Watches of one connection, unless it was chosen otherwise.
 pub(crate) const MAX_WATCHES: usize = 64;
@@ -73,6 +76,7 @@ pub struct Door {
     present: Present,
     next: Arc<AtomicU64>,
     max_watches: usize,
+    room: Room,
     /// How long a client may leave unread what was written for it.
     pub(crate) write_time: Duration,
 }
@@ -83,10 +87,11 @@ impl Door {
         hub: Arc<Hub>,
         present: Present,
         max_watches: usize,
+        room: Room,
         write_time: Duration,
     ) -> Self {
         let next = Arc::new(AtomicU64::new(crate::inbox::first_id()));
-        Self { inbox, hub, present, next, max_watches, write_time }
+        Self { inbox, hub, present, next, max_watches, room, write_time }
     }
 
     /// What the service says of itself when a connection begins.
@@ -104,13 +109,13 @@ impl Door {
         let (own, watched) = mpsc::channel(MAX_WATCHED);
         // Only the loop keeps these: when it lets go, the connection ends, also one whose client does not read.
         let (open, let_go) = oneshot::channel();
-        let unread = Arc::new(Unread::default());
+        let unread = Arc::new(Unread::new(self.room.clone()));
         let outgoing = Outgoing { sender, unread: Arc::clone(&unread), _open: open };
         self.inbox.send(ToLoop::Connected(connection, outgoing))?;
-        let own_unread = Arc::clone(&unread);
+        let room = self.room.clone();
         let inbound =
             Inbound { door: self.clone(), connection, own, unread, postponed: None, watches: HashMap::new() };
-        let outbound = Outbound { answers, unread: own_unread, taken: 0, watched, let_go: Some(let_go) };
+        let outbound = Outbound { answers, room, taken: Vec::new(), watched, let_go: Some(let_go) };
         Ok((inbound, outbound))
     }
 }
@@ -130,7 +135,7 @@ pub struct Inbound {
 /// Questions that wait until their client has read more.
 #[derive(Debug)]
 struct Postponed {
-    sender: mpsc::Sender<Input>,
+    sender: mpsc::Sender<(RequestId, Query)>,
     task: AbortHandle,
 }
 
@@ -186,12 +191,11 @@ impl Inbound {
                 }
                 return Ok(());
             }
+            Ok(Request::Read(query)) if query.is_listing() || self.unread.is_much() => {
+                return self.postpone(id, query).await;
+            }
             Ok(request) => {
-                let postponed = matches!(request, Request::Read(_)) && self.unread.is_much();
                 let input = Input::Request { connection: self.connection, id, request };
-                if postponed {
-                    return self.postpone(input).await;
-                }
                 return self.door.inbox.send_when_there_is_room(ToLoop::Node(input)).await;
             }
             Err(why) => Failure::BadRequest { why },
@@ -205,15 +209,21 @@ impl Inbound {
         let _ = self.door.inbox.send(ToLoop::Node(Input::HungUp(self.connection)));
     }
 
-    /// Takes in a question when its client has read more. Only behind many of them is anything else waited with: a client that stands still
+    /// Takes in a question when its client has read more, and a page has room and its turn. Only behind many of them is anything else waited with: a client that stands still
     /// is ended by whoever writes to it.
-    async fn postpone(&mut self, question: Input) -> Result<(), Ended> {
+    async fn postpone(&mut self, id: RequestId, query: Query) -> Result<(), Ended> {
         let postponed = self.postponed.get_or_insert_with(|| {
             let (sender, waiting) = mpsc::channel(MAX_POSTPONED);
-            let later = take_in_later(waiting, Arc::clone(&self.unread), self.door.inbox.clone());
+            let to = Later {
+                connection: self.connection,
+                unread: Arc::clone(&self.unread),
+                inbox: self.door.inbox.clone(),
+                own: self.own.clone(),
+            };
+            let later = to.take_in(waiting);
             Postponed { sender, task: tokio::spawn(later).abort_handle() }
         });
-        postponed.sender.send(question).await.map_err(|_| Ended)
+        postponed.sender.send((id, query)).await.map_err(|_| Ended)
     }
 
     fn begin_watch(&mut self, id: RequestId, watch: &Watch) -> Result<(), Failure> {
@@ -244,10 +254,10 @@ impl Drop for Inbound {
 /// What goes out.
 #[derive(Debug)]
 pub struct Outbound {
-    answers: mpsc::UnboundedReceiver<Vec<ToClient>>,
-    /// What is on the way, with what was taken out and may not be written yet.
-    unread: Arc<Unread>,
-    taken: usize,
+    answers: mpsc::UnboundedReceiver<(Vec<ToClient>, OnTheWay)>,
+    room: Room,
+    /// What was taken out and may not be written yet.
+    taken: Vec<OnTheWay>,
     watched: mpsc::Receiver<Vec<ToClient>>,
     let_go: Option<oneshot::Receiver<()>>,
 }
@@ -255,13 +265,10 @@ pub struct Outbound {
 impl Outbound {
     /// The next messages; nothing when the connection is over. Answers go before changes. Whoever asks has written what was given before.
     pub async fn next(&mut self) -> Option<Vec<ToClient>> {
-        self.unread.remove(std::mem::take(&mut self.taken));
+        self.taken.clear();
         tokio::select! {
             biased;
-            answers = self.answers.recv() => {
-                self.taken += answers.as_deref().map_or(0, weight_of);
-                answers
-            }
+            answers = self.answers.recv() => answers.map(|answers| self.take(answers)),
             Some(watched) = self.watched.recv() => Some(watched),
         }
     }
@@ -269,12 +276,24 @@ impl Outbound {
     /// More messages for the same writing, if there are any now.
     pub fn try_next(&mut self) -> Option<Vec<ToClient>> {
         match self.answers.try_recv() {
-            Ok(answers) => {
-                self.taken += weight_of(&answers);
-                Some(answers)
-            }
+            Ok(answers) => Some(self.take(answers)),
             Err(_) => self.watched.try_recv().ok(),
         }
+    }
+
+    fn take(&mut self, (answers, sent): (Vec<ToClient>, OnTheWay)) -> Vec<ToClient> {
+        self.taken.push(sent);
+        answers
+    }
+
+    /// What was given last counts until this is dropped, and no more when the next is asked for.
+    pub fn taken(&mut self) -> Vec<OnTheWay> {
+        std::mem::take(&mut self.taken)
+    }
+
+    /// For what all connections leave unread.
+    pub fn room(&self) -> &Room {
+        &self.room
     }
 
     /// Ends when the service has let go of this connection: what is still to be sent gets a moment, and no more. Can be asked for
@@ -290,11 +309,38 @@ impl Outbound {
     }
 }
 
-async fn take_in_later(mut questions: mpsc::Receiver<Input>, unread: Arc<Unread>, inbox: Inbox) {
-    while let Some(question) = questions.recv().await {
-        unread.wait_until_less().await;
-        if inbox.send_when_there_is_room(ToLoop::Node(question)).await.is_err() {
-            return;
+/// Takes in questions that wait.
+struct Later {
+    connection: ConnectionId,
+    unread: Arc<Unread>,
+    inbox: Inbox,
+    own: mpsc::Sender<Vec<ToClient>>,
+}
+
+impl Later {
+    async fn take_in(self, mut questions: mpsc::Receiver<(RequestId, Query)>) {
+        while let Some((id, query)) = questions.recv().await {
+            self.unread.wait_until_less().await;
+            let is_page = query.is_listing();
+            if is_page {
+                match self.unread.room.page().await {
+                    Ok(page) => self.unread.begin_page(id, page),
+                    Err(failure) => {
+                        let refused = ToClient::Response { id, response: Response::Failed(failure) };
+                        if self.own.send(vec![refused]).await.is_err() {
+                            return;
+                        }
+                        continue;
+                    }
+                }
+            }
+            let question = Input::Request { connection: self.connection, id, request: Request::Read(query) };
+            if self.inbox.send_when_there_is_room(ToLoop::Node(question)).await.is_err() {
+                return;
+            }
+            if is_page {
+                self.unread.wait_until_made().await;
+            }
         }
     }
 }

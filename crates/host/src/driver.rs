@@ -34,7 +34,7 @@ use crate::door::Present;
 use crate::hub::Hub;
 use crate::inbox::{Arrivals, Inbox};
 use crate::peers::{ToPeers, Work};
-use crate::unread::Unread;
+use crate::unread::{OnTheWay, Unread, refuse_large};
 
 use disk::{Disk, SyncTimes};
 use notices::Notices;
@@ -201,8 +201,8 @@ struct Loop {
 /// The way to a client. Its connection ends when the loop drops this.
 #[derive(Debug)]
 pub(crate) struct Outgoing {
-    pub(crate) sender: async_mpsc::UnboundedSender<Vec<ToClient>>,
-    /// What is on the way. Whoever has written it counts it out.
+    pub(crate) sender: async_mpsc::UnboundedSender<(Vec<ToClient>, OnTheWay)>,
+    /// What is on the way.
     pub(crate) unread: Arc<Unread>,
     /// Noticed by the connection even while it cannot write.
     pub(crate) _open: oneshot::Sender<()>,
@@ -212,11 +212,10 @@ pub(crate) struct Outgoing {
 struct NotRead;
 
 impl Outgoing {
-    fn send(&self, messages: Vec<ToClient>) -> Result<(), NotRead> {
-        if !self.unread.add(&messages) {
-            return Err(NotRead);
-        }
-        self.sender.send(messages).map_err(|_| NotRead)
+    fn send(&self, mut messages: Vec<ToClient>) -> Result<(), NotRead> {
+        refuse_large(&mut messages, &self.unread.room);
+        let sent = self.unread.add(&messages).ok_or(NotRead)?;
+        self.sender.send((messages, sent)).map_err(|_| NotRead)
     }
 }
 

@@ -21,6 +21,7 @@ use crate::identity;
 use crate::inbox::{Inbox, inbox};
 use crate::listener::accept;
 use crate::opening::{ServeError, Who, open};
+use crate::room::Room;
 use crate::thread::NodeThread;
 
 /// Watchers of one directory: each has a connection, or a part of one.
@@ -76,7 +77,14 @@ fn start(
     let (stop_network, stop) = watch::channel(false);
     let program = concat!("leasehold ", env!("CARGO_PKG_VERSION"));
     let present = Present::new(Hello::new(program, std::process::id(), ""));
-    let door = Door::new(to_loop.clone(), Arc::clone(&hub), present.clone(), MAX_WATCHES, WRITE_TIME);
+    let door = Door::new(
+        to_loop.clone(),
+        Arc::clone(&hub),
+        present.clone(),
+        MAX_WATCHES,
+        Room::default(),
+        WRITE_TIME,
+    );
     let thread = NodeThread::start()?;
     let entered = thread.runtime().enter();
     let listener = UnixListener::from_std(listener)?;

@@ -62,11 +62,17 @@ pub enum FilesError {
         /// What was found there.
         what: String,
     },
-    /// Made by a later release.
-    #[error("{path} has format version {found}; this release reads up to {known}: upgrade it")]
+    /// Made by a later release. It is no damage, and there is nothing to be cut.
+    #[error(
+        "{path} was written by a later release: {what} has version {found}, and this one (leasehold {release}) reads up to {known}. Nothing is known to \
+         be wrong with it, and nothing was changed: use the release that wrote it, or a later one",
+        release = env!("CARGO_PKG_VERSION")
+    )]
     Newer {
-        /// The file.
+        /// The file or directory.
         path: PathBuf,
+        /// What in it.
+        what: String,
         /// Its version.
         found: u32,
         /// The newest version known here.
@@ -174,6 +180,22 @@ pub enum FilesError {
     /// The name or address of the member.
     #[error(transparent)]
     Member(#[from] MemberError),
+}
+
+impl FilesError {
+    /// Why a log does not open.
+    fn of_log(path: &Path, source: OpenError) -> Self {
+        let path = path.to_owned();
+        match source {
+            OpenError::NewerVersion { file, version, supported } => Self::Newer {
+                path,
+                what: format!("log/{file}"),
+                found: version.into(),
+                known: supported.into(),
+            },
+            source => Self::Log { path, source },
+        }
+    }
 }
 
 fn failed<'a>(action: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> FilesError + 'a {

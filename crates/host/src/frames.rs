@@ -10,6 +10,7 @@ use leasehold_wire::{
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::door::{Door, Inbound, Outbound};
+use crate::room::Room;
 
 /// A client says who it is within this time, or is sent away: it costs a descriptor.
 const OPENING_TIME: Duration = Duration::from_secs(5);
@@ -158,12 +159,14 @@ async fn write_frames<W: AsyncWrite + Unpin>(mut write: W, mut outbound: Outboun
     while let Some(messages) = outbound.next().await {
         bytes.clear();
         encode(&messages, &mut bytes);
+        // Once is enough while a client does not read.
+        drop(messages);
         while bytes.len() < MAX_WRITE_BYTES
             && let Some(more) = outbound.try_next()
         {
             encode(&more, &mut bytes);
         }
-        match tokio::time::timeout(write_time, write.write_all(&bytes)).await {
+        match tokio::time::timeout(write_time, write_all(&mut write, &bytes, outbound.room())).await {
             Ok(Ok(())) => {}
             Ok(Err(_)) | Err(_) => return,
         }
@@ -172,6 +175,22 @@ async fn write_frames<W: AsyncWrite + Unpin>(mut write: W, mut outbound: Outboun
             bytes = Vec::new();
         }
     }
+}
+
+/// Writes to a client that reads. One that takes nothing for a while loses its connection when others need the room.
+async fn write_all<W: AsyncWrite + Unpin>(write: &mut W, mut bytes: &[u8], room: &Room) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let written = tokio::select! {
+            biased;
+            written = write.write(bytes) => written?,
+            () = room.stall() => 0,
+        };
+        if written == 0 {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        bytes = &bytes[written..];
+    }
+    Ok(())
 }
 
 /// Gathered into one write at most.

@@ -98,7 +98,9 @@ fn next_step(path: &Path, why: &OpenError) -> String {
             ". If other nodes keep this log, remove this one and add it again with an empty directory; if it stands alone, `leasehold data verify {path} \
              --cut` shows what is left"
         ),
-        OpenError::NewerVersion { .. } => ": upgrade it".to_owned(),
+        OpenError::NewerVersion { .. } => {
+            ". A later release wrote it: use that one, or one that is later still".to_owned()
+        }
         OpenError::Exists { .. } | OpenError::Io { .. } => String::new(),
     }
 }

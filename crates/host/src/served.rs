@@ -22,6 +22,7 @@ use crate::identity;
 use crate::inbox::{Inbox, inbox};
 use crate::opening::{ServeError, Who, open};
 use crate::peers::{Founders, Introduction, Peers, marked};
+use crate::room::Room;
 use crate::thread::NodeThread;
 
 /// How a directory is served.
@@ -112,14 +113,16 @@ pub fn serve(path: &Path, options: ServedOptions) -> Result<Served, ServeError> 
     let hub = Arc::new(Hub::new(node.changes(), options.max_watches));
     let program = concat!("leasehold ", env!("CARGO_PKG_VERSION"));
     let present = Present::new(Hello::new(program, std::process::id(), ""));
+    let room = Room::default();
     let door = Door::new(
         to_loop.clone(),
         Arc::clone(&hub),
         present.clone(),
         options.max_watches_per_connection,
+        room.clone(),
         options.write_timeout,
     );
-    let caller = Caller::new(to_loop.clone(), Arc::clone(&hub));
+    let caller = Caller::new(to_loop.clone(), Arc::clone(&hub), room);
     let machine_error = |source| ServeError::Machine { path: path.to_owned(), source };
     let founders = match options.founding {
         Founding::Together(nodes) => Some(Founders { nodes, config: options.config.clone() }),

@@ -4,12 +4,17 @@
 
 use std::mem::size_of;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use leasehold_core::answer::{Answer, Grant, HeldLease, Holdings, Item, ItemKind, Reply};
 use leasehold_core::gap::GapView;
-use leasehold_core::protocol::{ReadAnswer, Response, ToClient};
+use leasehold_core::protocol::{ReadAnswer, RequestId, Response, ToClient};
 use leasehold_core::table::{HolderView, LeaseView, PastView, SessionView, WaiterView};
 use tokio::sync::Notify;
+use tokio::time::timeout;
+
+use crate::room::{Held, LONGEST_TURN, Page, Room, SMALL};
 
 /// Bytes that a client may leave unread before its questions wait: some ten thousand answers to renewals.
 pub(crate) const MAX_UNREAD: usize = 2 * 1024 * 1024;
@@ -17,24 +22,58 @@ pub(crate) const MAX_UNREAD: usize = 2 * 1024 * 1024;
 /// was asked all at once, before the first answer, comes near this, or a client that sends commands and reads nothing.
 pub(crate) const MAX_OUTGOING: usize = 64 * 1024 * 1024;
 
+/// What a client leaves unread without being counted among all: some answers to renewals, and less than its connection costs.
+const UNCOUNTED: usize = 4 * 1024;
+/// How often it is looked whether a reader that is kept waiting by others may go on.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
 /// Bytes on their way to one client.
 #[derive(Debug, Default)]
 pub(crate) struct Unread {
     bytes: AtomicUsize,
     /// It became less than would keep a reader waiting.
     less: Notify,
+    /// For what all clients leave unread.
+    pub(crate) room: Room,
+    /// The page that is being made: the answer to this question.
+    page: Mutex<Option<(RequestId, Page)>>,
+    /// It is made.
+    made: Notify,
+}
+
+/// Messages on their way to a client, from the loop until they are written. They count as long as this lives.
+#[derive(Debug)]
+pub struct OnTheWay {
+    unread: Arc<Unread>,
+    bytes: usize,
+    _held: Option<Held>,
+}
+
+impl Drop for OnTheWay {
+    fn drop(&mut self) {
+        self.unread.remove(self.bytes);
+    }
 }
 
 impl Unread {
-    /// Counts messages in, unless that would be too much. What one turn has to say goes out, however much it is.
-    pub(crate) fn add(&self, messages: &[ToClient]) -> bool {
-        let more: usize = messages.iter().map(weight).sum();
-        let before = self.bytes.fetch_add(more, Ordering::Relaxed);
-        before == 0 || before + more <= MAX_OUTGOING
+    pub(crate) fn new(room: Room) -> Self {
+        Self { room, ..Self::default() }
     }
 
-    /// Counts out what was written.
-    pub(crate) fn remove(&self, bytes: usize) {
+    /// Counts messages in, unless that would be too much. What one turn has to say goes out, however much it is.
+    pub(crate) fn add(self: &Arc<Self>, messages: &[ToClient]) -> Option<OnTheWay> {
+        let more = weight_of(messages);
+        let before = self.bytes.fetch_add(more, Ordering::Relaxed);
+        // From here on it is counted out by what is dropped.
+        let mut sent = OnTheWay { unread: Arc::clone(self), bytes: more, _held: None };
+        self.page_is_made(messages);
+        if before + more > UNCOUNTED {
+            sent._held = Some(self.room.count(more));
+        }
+        (before == 0 || before + more <= MAX_OUTGOING).then_some(sent)
+    }
+
+    fn remove(&self, bytes: usize) {
         let before = self.bytes.fetch_sub(bytes, Ordering::Relaxed);
         if before >= MAX_UNREAD && before - bytes < MAX_UNREAD {
             self.less.notify_one();
@@ -44,16 +83,59 @@ impl Unread {
     /// Waits while it is too much. For one that waits at a time.
     pub(crate) async fn wait_until_less(&self) {
         while self.is_much() {
-            let less = self.less.notified();
-            // What became less before this one listened is not told again.
-            if self.is_much() {
-                less.await;
-            }
+            let _ = timeout(LOOK_AGAIN, self.less.notified()).await;
         }
     }
 
+    /// Whether questions of this client must wait: it leaves much unread, or some while there is no room for others.
     pub(crate) fn is_much(&self) -> bool {
-        self.bytes.load(Ordering::Relaxed) >= MAX_UNREAD
+        let bytes = self.bytes.load(Ordering::Relaxed);
+        bytes >= MAX_UNREAD || (bytes >= SMALL && self.room.is_scarce())
+    }
+
+    /// The page that is asked for next has its turn and its room.
+    pub(crate) fn begin_page(&self, id: RequestId, page: Page) {
+        *self.lock() = Some((id, page));
+    }
+
+    /// Waits until the page that was begun is made. After a while its turn passes to others; then it is waited for no more.
+    pub(crate) async fn wait_until_made(&self) {
+        if timeout(LONGEST_TURN, self.made.notified()).await.is_err() {
+            *self.lock() = None;
+        }
+    }
+
+    fn page_is_made(&self, messages: &[ToClient]) {
+        let mut page = self.lock();
+        let is_answer = |id: &RequestId| {
+            messages.iter().any(|m| matches!(m, ToClient::Response { id: of, .. } if of == id))
+        };
+        if page.as_ref().is_some_and(|(id, _)| is_answer(id)) {
+            *page = None;
+            self.made.notify_one();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<(RequestId, Page)>> {
+        self.page.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Puts a refusal in the place of answers that are too large while there is no room. Pages had theirs before they were made.
+pub(crate) fn refuse_large(messages: &mut [ToClient], room: &Room) {
+    for message in messages.iter_mut().filter(|_| room.is_scarce()) {
+        let ToClient::Response { response, .. } = message else { continue };
+        let Response::Read { answer, .. } = &*response else { continue };
+        let is_page = matches!(
+            answer,
+            ReadAnswer::Leases { .. }
+                | ReadAnswer::Sessions { .. }
+                | ReadAnswer::Alarms(_)
+                | ReadAnswer::Gaps(_)
+        );
+        if !is_page && let Err(failure) = room.admit(weight_of_answer(answer)) {
+            *response = Response::Failed(failure);
+        }
     }
 }
 
@@ -64,7 +146,7 @@ const NAMED: usize = 1_024;
 const CLUSTER: usize = 4_096;
 
 /// What messages weigh together.
-pub(crate) fn weight_of(messages: &[ToClient]) -> usize {
+fn weight_of(messages: &[ToClient]) -> usize {
     messages.iter().map(weight).sum()
 }
 
@@ -96,7 +178,7 @@ fn weight_of_item(item: &Item) -> usize {
     size_of::<Item>() + grants * size_of::<Grant>()
 }
 
-fn weight_of_answer(answer: &ReadAnswer) -> usize {
+pub(crate) fn weight_of_answer(answer: &ReadAnswer) -> usize {
     match answer {
         ReadAnswer::Lease(lease) => lease.as_deref().map_or(0, weight_of_lease),
         ReadAnswer::Leases { leases, .. } => leases.iter().map(weight_of_lease).sum(),
@@ -164,22 +246,64 @@ mod tests {
 
     #[tokio::test]
     async fn a_reader_waits_until_there_is_less_and_no_longer() {
-        let unread = Unread::default();
+        let unread = Arc::new(Unread::default());
         let batch = answers(MAX_UNREAD / 65_536, 65_536);
-        assert!(unread.add(&batch) && unread.is_much());
+        let sent = unread.add(&batch).expect("it is not too much");
+        assert!(unread.is_much());
         let waits = unread.wait_until_less();
         tokio::pin!(waits);
-        tokio::time::timeout(Duration::from_millis(20), &mut waits).await.expect_err("nothing was read");
-        unread.remove(weight_of(&batch));
-        tokio::time::timeout(Duration::from_secs(10), waits).await.expect("it goes on");
+        timeout(Duration::from_millis(20), &mut waits).await.expect_err("nothing was read");
+        drop(sent);
+        timeout(Duration::from_secs(10), waits).await.expect("it goes on");
         unread.wait_until_less().await;
     }
 
     #[test]
     fn one_turn_may_say_what_it_likes_and_the_next_one_not_beyond_the_bound() {
-        let unread = Unread::default();
+        let unread = Arc::new(Unread::default());
         let batch = answers(MAX_OUTGOING / 65_536 + 1, 65_536);
-        assert!(unread.add(&batch), "what one turn has to say goes out");
-        assert!(!unread.add(&answers(1, 1)));
+        let sent = unread.add(&batch);
+        assert!(sent.is_some(), "what one turn has to say goes out");
+        assert!(unread.add(&answers(1, 1)).is_none());
+        drop(sent);
+        assert!(unread.add(&answers(1, 1)).is_some(), "what is dropped counts no more");
+    }
+
+    #[tokio::test]
+    async fn what_all_leave_unread_keeps_questions_of_those_waiting_that_read_nothing() {
+        let room = Room::default();
+        let unread = Arc::new(Unread::new(room.clone()));
+        let sent = unread.add(&answers(SMALL / 16_384 + 1, 16_384));
+        assert!(!unread.is_much());
+        let others: Vec<_> = (0..16).map(|_| room.count(usize::MAX)).collect();
+        assert!(unread.is_much() && !Unread::new(room.clone()).is_much());
+        let [mut large, mut small] = [32_768, 100].map(|bytes| answers(1, bytes));
+        for answers in [&mut large, &mut small] {
+            refuse_large(answers, &room);
+        }
+        let is_refused = |answers: &[ToClient]| {
+            matches!(
+                &answers[0],
+                ToClient::Response { response: Response::Failed(Failure::TooMuchUnread { .. }), .. }
+            )
+        };
+        assert_eq!((is_refused(&large), is_refused(&small)), (true, false));
+        drop(others);
+        assert!(!unread.is_much() && !room.is_scarce());
+        drop(sent);
+    }
+
+    #[tokio::test]
+    async fn a_page_keeps_its_turn_until_it_is_answered_or_for_too_long() {
+        let unread = Arc::new(Unread::default());
+        unread.begin_page(RequestId(1), unread.room.page().await.unwrap());
+        drop(unread.add(&answers(1, 10)));
+        unread.wait_until_made().await;
+        assert!(unread.lock().is_none());
+        unread.begin_page(RequestId(2), unread.room.page().await.unwrap());
+        drop(unread.add(&answers(1, 10)));
+        assert!(unread.lock().is_some(), "that was the answer to another question");
+        unread.wait_until_made().await;
+        assert!(unread.lock().is_none(), "it has had its time");
     }
 }

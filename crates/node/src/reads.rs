@@ -23,8 +23,8 @@ pub(crate) const MAX_READS: usize = 4_096;
 /// Requests that name a session this node has not heard of and wait for a quorum at once: there are hardly any but right behind an
 /// election, each may have a long value, and anybody can send them.
 pub(crate) const MAX_UNHEARD: usize = 256;
-/// Listings answered in one turn at most: a page may have a megabyte, and renewals wait for the turn to end.
-pub(crate) const MAX_PAGES_PER_TURN: usize = 8;
+/// Listings answered in one turn at most: a page takes a millisecond or more, and renewals wait for the turn to end.
+pub(crate) const MAX_PAGES_PER_TURN: usize = 1;
 
 /// After so long the question how far the leader is, or its answer, counts as lost.
 const ASK_AGAIN: Duration = Duration::from_millis(200);
@@ -184,10 +184,7 @@ impl Read {
 
     /// Whether its answer may be large.
     pub(crate) const fn is_listing(&self) -> bool {
-        matches!(
-            self.what,
-            What::Query(Query::Leases { .. } | Query::Sessions { .. } | Query::Alarms | Query::Gaps { .. })
-        )
+        matches!(&self.what, What::Query(query) if query.is_listing())
     }
 }
 

@@ -8,6 +8,7 @@ mod grpc;
 mod http;
 mod metrics;
 mod ops;
+mod paced;
 mod running;
 mod tcp;
 mod timed;

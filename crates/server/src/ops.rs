@@ -19,6 +19,8 @@ use leasehold_core::{
 };
 use leasehold_host::{Asking, Caller};
 
+use crate::paced;
+
 pub(crate) use self::cluster::not_now;
 
 /// What comes of an operation.
@@ -294,7 +296,9 @@ impl Operations {
         query: Query,
         pick: impl FnOnce(ReadAnswer) -> Option<T>,
     ) -> Outcome<AtRevision<T>> {
-        match self.caller.call(protocol::Request::Read(query)).await {
+        let (response, page) = self.caller.read(query).await;
+        paced::keep(page);
+        match response {
             Response::Read { revision, answer } => {
                 pick(answer).map(|answer| AtRevision { revision, answer }).ok_or_else(misfit)
             }

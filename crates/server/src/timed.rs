@@ -13,6 +13,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::Shutdown;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::sync::Notify;
 use tokio::time::{Sleep, sleep};
 
 /// How often it is looked whether a caller that waits has hung up.
@@ -24,17 +25,29 @@ pub(crate) struct Line {
     stream: TcpStream,
     /// Requests whose answers have not begun.
     in_flight: AtomicUsize,
+    /// It is to end.
+    end: Notify,
 }
 
 impl Line {
     pub(crate) fn new(stream: TcpStream) -> Arc<Self> {
-        Arc::new(Self { stream, in_flight: AtomicUsize::new(0) })
+        Arc::new(Self { stream, in_flight: AtomicUsize::new(0), end: Notify::new() })
     }
 
     /// Counts a request until its answer begins.
     pub(crate) fn begin(self: &Arc<Self>) -> InFlight {
         self.in_flight.fetch_add(1, Ordering::Relaxed);
         InFlight(Arc::clone(self))
+    }
+
+    /// Ends the connection, with all that is under way.
+    pub(crate) fn end(&self) {
+        self.end.notify_one();
+    }
+
+    /// Waits until it is to end.
+    pub(crate) async fn ended(&self) {
+        self.end.notified().await;
     }
 
     /// Ends when the client has hung up. The HTTP library notices that by itself only while nothing that was sent ahead waits to be

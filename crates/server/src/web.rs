@@ -15,13 +15,14 @@ use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use leasehold_api::ApiError;
 use leasehold_core::protocol::Failure;
-use leasehold_host::Served;
+use leasehold_host::{Room, Served};
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
 use tower::ServiceExt;
 
 use crate::config::Config;
 use crate::metrics::Metrics;
+use crate::paced::{keeping, paced};
 use crate::running::{Counts, Stopping};
 use crate::tcp::{Counted, WebStream};
 use crate::timed::{Line, Timed};
@@ -47,6 +48,7 @@ pub(crate) struct Web {
     write_timeout: Duration,
     request_timeout: Duration,
     max_watches: usize,
+    room: Room,
     counts: Arc<Counts>,
 }
 
@@ -80,6 +82,7 @@ impl Web {
             write_timeout: config.limits.write_timeout,
             request_timeout: config.http.request_timeout,
             max_watches: config.limits.max_watches_per_connection,
+            room: served.caller().room().clone(),
             counts,
         }
     }
@@ -109,18 +112,22 @@ pub(crate) async fn serve(
         let head_time = (!http2).then_some(web.request_timeout);
         let io = TokioIo::new(Timed::new(Arc::clone(&line), web.write_timeout, head_time));
         let (http, grpc, watches) = (web.http.clone(), web.grpc.clone(), web.watches());
+        let (room, ends) = (web.room.clone(), Arc::clone(&line));
         let service = tower::service_fn(move |request: Request<Incoming>| {
             let mut request = request.map(Body::new);
             request.extensions_mut().insert(watches.clone());
             let router = if is_grpc(&request) { grpc.clone() } else { http.clone() };
-            answer(router, request, Arc::clone(&line))
+            answer(router, request, Arc::clone(&line), room.clone())
         });
         let connection = web.builder.serve_connection(io, TowerToHyperService::new(service));
         let connection = graceful.watch(connection.into_owned());
         let counts = Counted::new(&web.counts, |counts| &counts.http);
         tokio::spawn(async move {
             // What a client does wrong ends its connection and nothing else.
-            let _ = connection.await;
+            tokio::select! {
+                _ = connection => {}
+                () = ends.ended() => {}
+            }
             drop((counts, counted));
         });
     }
@@ -135,11 +142,19 @@ pub(crate) async fn serve(
 }
 
 /// The answer to a request. A client that hangs up before it begins gives its call up, and its connection ends.
-async fn answer(router: axum::Router, request: Request<Body>, line: Arc<Line>) -> io::Result<Response> {
+async fn answer(
+    router: axum::Router,
+    request: Request<Body>,
+    line: Arc<Line>,
+    room: Room,
+) -> io::Result<Response> {
     let _in_flight = line.begin();
     tokio::select! {
         biased;
-        answer = router.oneshot(request) => Ok(answer.unwrap_or_else(|never| match never {})),
+        (answer, page) = keeping(router.oneshot(request)) => {
+            let answer = answer.unwrap_or_else(|never| match never {});
+            Ok(paced(answer, page, &room, &line))
+        }
         () = line.hung_up() => Err(io::ErrorKind::ConnectionAborted.into()),
     }
 }

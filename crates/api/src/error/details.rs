@@ -127,7 +127,7 @@ fn of_failure(failure: &Failure) -> Value {
         Failure::RevisionAhead { after, newest } => {
             json!({ "after": after.to_string(), "newest": newest.to_string() })
         }
-        Failure::TooManyWatches { limit } => json!({ "limit": limit }),
+        Failure::TooManyWatches { limit } | Failure::TooMuchUnread { limit } => json!({ "limit": limit }),
         Failure::OutcomeUnknown | Failure::Unavailable { .. } | Failure::BadRequest { .. } => Value::Null,
     }
 }

@@ -27,7 +27,11 @@ use told::{Asked, Known, Report};
 pub(super) async fn run(console: &Console, place: &Place, args: &FenceCheckArgs) -> Result<Exit, Trouble> {
     let patience = place.timeout;
     // Nothing is asked before every URL is understood.
-    let asked = receivers::open_all(&args.receivers, args.variable)?;
+    let asked = receivers::open_all(&args.receivers, args.variable).map_err(|trouble| match trouble {
+        // Nothing was to be sealed.
+        Trouble::NoReceiver(why) => Trouble::Misuse(why),
+        trouble => trouble,
+    })?;
     let fence_name = &args.name;
     // All at once: a receiver that does not answer costs the time of one.
     let name: Arc<str> = fence_name.to_string().into();

@@ -58,6 +58,18 @@ fn the_command_alone_makes_the_tables_that_it_asks_for() {
 }
 
 #[test]
+fn a_file_in_a_missing_directory_cannot_be_sealed() {
+    let stage = Stage::new();
+    let said = stage.say(&["run", "job", "--seal-at", "file:missing/report", "--", "true"]);
+    assert_eq!(said.code, Some(119), "{said:?}");
+    assert!(said.err.contains("receiver \"file:missing/report\": missing: "), "{}", said.err);
+    assert!(said.err.contains("make that directory, or name a file in one that is there"), "{}", said.err);
+    assert_eq!(stage.say(&["hold", "job", "--seal-at", "file:missing/report"]).code, Some(119));
+    let said = stage.say(&["hold", "job", "--seal-at", "file:"]);
+    assert_eq!(said.code, Some(2), "a URL that names no file is misuse: {said:?}");
+}
+
+#[test]
 fn a_receiver_ahead_of_the_store_keeps_the_command_from_running() {
     let (stage, server) = (Stage::new(), database());
     let url = server.url();

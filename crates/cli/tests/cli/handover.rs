@@ -128,6 +128,27 @@ fn a_named_successor_that_does_not_answer_leaves_the_holder_in_place() {
     assert!(second.line().starts_with("granted job token "));
 }
 
+/// The holder was never asked, so nothing may point to ending its lease.
+#[test]
+fn a_named_successor_that_dies_is_what_is_told_and_not_the_holder() {
+    let stage = Stage::new();
+    let (_server, _) = stage.hold("other", &[]);
+    let (_holder, token) = stage.hold("job", &[]);
+    let second = stage.start(&["hold", "job", "--label", "second", "--ttl", "1s"]);
+    eventually("it waits", || stage.good(&["get", "job"]).contains("waiting: 1").then_some(()));
+    // Frozen first: what dies with its process, a connection, tells the store.
+    second.signal(Signal::STOP);
+    let said = stage.say(&["release", "job", "--to", "second", "--wait", "30s"]);
+    assert_eq!(said.code, Some(120), "{said:?}");
+    assert_eq!(
+        said.err,
+        "leasehold: \"second\" is gone and never said that it was ready to take job, so holder was not asked to let go and holds it as before; \
+         start the successor again and repeat this, or let the holder go to the queue with: leasehold release job\n"
+    );
+    assert_eq!(stage.say(&["get", "job", "--token", &token]).code, Some(0));
+    second.signal(Signal::KILL);
+}
+
 #[test]
 fn a_command_is_drained_before_it_is_handed_over() {
     let stage = Stage::new();

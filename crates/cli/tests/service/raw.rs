@@ -48,14 +48,20 @@ pub(crate) async fn open_http(address: SocketAddr) -> TcpStream {
 
 /// The body of an answer that must be good.
 pub(crate) async fn get(address: SocketAddr, path: &str) -> String {
+    let text = get_whole(address, path).await;
+    let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{path}: {text:?}"));
+    assert!(head.starts_with("HTTP/1.1 200"), "{path}: {text}");
+    body.to_owned()
+}
+
+/// An answer, whatever it is, with its head.
+pub(crate) async fn get_whole(address: SocketAddr, path: &str) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nhost: here\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut text = String::new();
     stream.read_to_string(&mut text).await.unwrap();
-    let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{path}: {text:?}"));
-    assert!(head.starts_with("HTTP/1.1 200"), "{path}: {text}");
-    body.to_owned()
+    text
 }
 
 /// Server-sent events, one by one.

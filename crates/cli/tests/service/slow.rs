@@ -8,7 +8,7 @@ use leasehold::core::protocol::{Query, Request, Watch};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
-use super::raw::{frame, open_stream, opening};
+use super::raw::{frame, get_whole, open_stream, opening};
 use super::stage::{Stage, eventually, metric, run, since};
 
 /// What the service is told to allow for a request over HTTP, and for reading an answer.
@@ -140,6 +140,66 @@ fn watchers_that_do_not_read_are_sent_away_and_cost_little() {
         assert!(!writing.is_finished(), "the writer was disturbed");
         writing.abort();
         assert!(most < before + MORE_MEMORY, "{before} MiB became {most} MiB");
+    });
+}
+
+/// Connections that ask for a page and read nothing, of each kind, and the names of a page, with values that make it as large as a page can be.
+const UNREAD: usize = 150;
+const NAMES: usize = 500;
+const VALUE: usize = 2_000;
+/// Memory that they may cost together, in mebibytes: what waits for readers has room for half of it.
+const MEMORY_UNREAD: u64 = 128;
+/// Longer than any question stands in line.
+const LOOKED_ON: Duration = Duration::from_secs(8);
+
+#[test]
+fn pages_that_are_not_read_cost_no_more_than_there_is_room_for() {
+    let stage = Stage::new(&[]);
+    let address = stage.address();
+    run(async {
+        let store = Store::connect(&stage.server.url()).await.unwrap();
+        let session = store.session().await.unwrap();
+        let mut held = Vec::new();
+        for name in 0..NAMES {
+            held.push(session.acquire(&format!("name-{name:03}")).value(vec![b'v'; VALUE]).await.unwrap());
+        }
+        let before = stage.memory();
+        let page =
+            frame(1, Request::Read(Query::Leases { prefix: String::new(), after: None, limit: 1_000 }));
+        let mut unread = Vec::new();
+        for _ in 0..UNREAD {
+            for asked in [
+                &[opening(), page.clone()].concat()[..],
+                b"GET /v1/leases?limit=1000 HTTP/1.1\r\nhost: x\r\n\r\n",
+            ] {
+                let mut stream = narrow(address).await;
+                stream.write_all(asked).await.unwrap();
+                unread.push(stream);
+            }
+        }
+        // One that reads has its page as soon as others have had their time.
+        let (began, mut most, mut pages, mut refused) = (leasehold_clock::read(), 0, 0, 0);
+        while since(began) < LOOKED_ON || pages == 0 {
+            assert!(
+                since(began) < PATIENCE,
+                "{refused} pages were refused to one that reads, and none was given"
+            );
+            most = most.max(stage.memory());
+            session.renew().await.expect("renewals do not wait for readers");
+            let text = get_whole(address, "/v1/leases?limit=1000").await;
+            if text.starts_with("HTTP/1.1 200") {
+                pages += 1;
+                continue;
+            }
+            refused += 1;
+            let is_typed =
+                ["HTTP/1.1 503", "retry-after: 1\r\n", "\"code\":\"too-much-unread\"", "\"limit\":67108864"];
+            assert!(is_typed.iter().all(|part| text.contains(part)), "{}", &text[..text.len().min(500)]);
+        }
+        println!(
+            "memory {before} MiB before, {most} MiB at most; {pages} pages given to one that reads, {refused} refused"
+        );
+        assert!(most < before + MEMORY_UNREAD, "{before} MiB became {most} MiB");
     });
 }
 

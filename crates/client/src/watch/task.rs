@@ -240,6 +240,7 @@ impl Task {
             Response::Failed(
                 failure @ (Failure::Unavailable { .. }
                 | Failure::TooManyWatches { .. }
+                | Failure::TooMuchUnread { .. }
                 | Failure::OutcomeUnknown),
             ) => self.lost(Some(Over::Unavailable(failure.to_string()))),
             Response::Failed(failure) => Ended::Over(Over::Unavailable(failure.to_string())),

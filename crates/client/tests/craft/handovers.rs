@@ -90,6 +90,35 @@ fn an_operator_names_a_successor_and_the_holder_is_asked_only_when_that_one_is_r
 }
 
 #[test]
+fn an_offer_that_was_asked_for_is_shown_as_long_as_the_holder_goes_by_it() {
+    let cast = cast();
+    let lease = cast.world.run(cast.sessions[0].acquire("job").into_future()).unwrap();
+    let (_second, mut third) = (cast.waiting(1), cast.waiting(2));
+    let mut asked = Running::new(&cast.world, lease.release_requested());
+    let shown = || {
+        let view = cast.world.run(cast.stores[1].lease(lease.resource())).unwrap().unwrap();
+        view.holders[0].offer.clone().map(|offer| (offer.ready, offer.remaining.duration()))
+    };
+    cast.stores[2].pause();
+    let by = Label::new("operator").unwrap();
+    let ask = cast.stores[1].ask_release(lease.resource(), None, Some(Cast::third()), by);
+    cast.world.run(ask).unwrap();
+    cast.world.advance(MOMENT);
+    let (ready, remaining) = shown().expect("it is offered");
+    assert!(
+        !ready && remaining <= SECOND * 60,
+        "not taken up, it is acted upon for a minute, not for {remaining:?}"
+    );
+    cast.stores[2].unpause();
+    asked.go_on(SECOND).expect("it is ready now");
+    let (ready, remaining) = shown().expect("it still is");
+    assert!(ready && remaining > SECOND * 60 * 50, "a drain may take long: {remaining:?}");
+    drop(asked);
+    cast.world.run(lease.release_drained()).unwrap();
+    assert!(third.go_on(SECOND).expect("it was handed over").is_ok());
+}
+
+#[test]
 fn a_successor_that_does_not_exist_disturbs_nobody() {
     let cast = cast();
     let lease = cast.world.run(cast.sessions[0].acquire("job").into_future()).unwrap();

@@ -3,6 +3,8 @@
 //! The shape is that of RFC 9457 (`application/problem+json`), with the members `code` and `kind`, and for a stale token `name`, `token`
 //! and `highest`. Tokens are strings, because a JSON number loses the last digits of one.
 
+#[cfg(feature = "proxy")]
+use http::Method;
 use http::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use http::{Response, StatusCode};
 use serde_json::{Map, Value, json};
@@ -32,7 +34,7 @@ const fn code(name: &'static str, status: u16, kind: &'static str) -> Code {
 }
 
 /// All codes that [`refusal`], the layer and the proxy answer with.
-pub const CODES: [Code; 17] = [
+pub const CODES: [Code; 18] = [
     code("stale", 412, "refused"),
     code("token-missing", 428, "failed"),
     code("name-missing", 428, "failed"),
@@ -46,6 +48,7 @@ pub const CODES: [Code; 17] = [
     code("too-many-fence-names", 503, "failed"),
     code("too-many-in-flight", 503, "failed"),
     code("upgrade-refused", 501, "failed"),
+    code("override-refused", 400, "failed"),
     code("target-refused", 400, "failed"),
     code("version-refused", 505, "failed"),
     code("no-such-path", 404, "refused"),
@@ -194,6 +197,11 @@ impl Problem {
     pub(crate) fn upgrade_refused(what: &str) -> Self {
         let why = "what comes afterwards could not be compared with a token";
         Self::new("upgrade-refused", format!("{what} is not forwarded: {why}; connect to the service itself"))
+    }
+
+    pub(crate) fn override_refused(header: &HeaderName, method: &Method) -> Self {
+        let why = format!("{header} asks for another method than {method}, which needs no token here");
+        Self::new("override-refused", format!("{why}; send that method itself, with the token of your lease"))
     }
 
     pub(crate) fn target_refused(target: &str) -> Self {

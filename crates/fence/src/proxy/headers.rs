@@ -19,6 +19,12 @@ const OF_ONE_HOP: [HeaderName; 9] = [
     TRANSFER_ENCODING,
     UPGRADE,
 ];
+/// By these a service may take a request for one of another method.
+static OVERRIDES: [HeaderName; 3] = [
+    HeaderName::from_static("x-http-method-override"),
+    HeaderName::from_static("x-http-method"),
+    HeaderName::from_static("x-method-override"),
+];
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
 /// Leaves behind what belongs to the connection that the message came on.
@@ -33,6 +39,11 @@ pub(super) fn leave_behind(headers: &mut HeaderMap) {
     for name in named.iter().chain(&OF_ONE_HOP) {
         headers.remove(name);
     }
+}
+
+/// The header that asks for another method than the one of the request.
+pub(super) fn override_in(headers: &HeaderMap) -> Option<&'static HeaderName> {
+    OVERRIDES.iter().find(|name| headers.contains_key(*name))
 }
 
 /// The headers of a request on its way to the upstream. `Host` stays what the caller sent.

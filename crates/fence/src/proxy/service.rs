@@ -108,7 +108,11 @@ impl Service {
         }
         let stamp = match self.all || is_write(request.method()) {
             true => Some(read(request.headers(), self.name.as_deref())?.ok_or_else(Problem::token_missing)?),
-            false => None,
+            // What passes without a token must not be a write to the service behind.
+            false => match headers::override_in(request.headers()) {
+                Some(header) => return Err(Problem::override_refused(header, request.method())),
+                None => None,
+            },
         };
         self.upstream.aim(&mut request)?;
         headers::inwards(request.headers_mut(), peer.ip());

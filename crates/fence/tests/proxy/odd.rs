@@ -19,6 +19,20 @@ async fn what_takes_a_connection_over_is_refused() {
 }
 
 #[tokio::test]
+async fn a_read_that_asks_to_be_taken_for_a_write_is_refused_and_a_write_with_a_token_may_ask() {
+    let stage = Stage::new().await;
+    for header in ["X-HTTP-Method-Override", "x-http-method", "X-Method-Override"] {
+        let ask = format!("GET /plain HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{header}: DELETE\r\n\r\n");
+        let said = stage.serving.raw(&ask).await;
+        assert!(said.starts_with("HTTP/1.1 400 ") && said.contains("\"override-refused\""), "{said}");
+        assert!(said.contains(&format!("{} asks", header.to_lowercase())), "{said}");
+        let fenced = format!("{header}: PATCH\r\nContent-Length: 0\r\n\r\n");
+        let said = stage.serving.raw(&head(34, "/headers", &fenced)).await;
+        assert!(said.starts_with("HTTP/1.1 200 ") && said.contains("PATCH"), "{said}");
+    }
+}
+
+#[tokio::test]
 async fn http_2_is_refused_in_words_that_both_versions_show() {
     let stage = Stage::new().await;
     let said = stage.serving.raw("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await;

@@ -11,6 +11,16 @@ use sqlx::{Executor as _, SqlitePool};
 
 use super::{file, highest, insert, open, stamp, tokens, wal, write};
 
+#[tokio::test]
+async fn the_table_takes_no_token_below_one_whoever_writes_it() {
+    let file = wal().await;
+    for token in [0, -1] {
+        let row = format!("INSERT INTO leasehold_fence (name, token) VALUES ('job', {token})");
+        let error = file.pool.execute(row.as_str()).await.unwrap_err().to_string();
+        assert!(error.contains("CHECK constraint failed"), "{token}: {error}");
+    }
+}
+
 /// How a writer of the suite writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum How {

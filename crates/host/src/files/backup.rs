@@ -106,6 +106,7 @@ fn parse(path: &Path, bytes: &[u8]) -> Result<Backup, FilesError> {
     if version > VERSION {
         return Err(FilesError::Newer {
             path: path.to_owned(),
+            what: "the file".to_owned(),
             found: version.into(),
             known: VERSION.into(),
         });

@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use leasehold_core::command::DecodeError;
 use leasehold_core::limits::{LONGEST_MAX_TTL, MIN_TTL};
 use leasehold_core::protocol::{Incarnation, Member, MemberId};
 use leasehold_core::{Command, Config, Entry, Epoch, LeaseTable, Millis, Revision, System, Token};
 use leasehold_node::members::CLUSTER_VERSION;
-use leasehold_node::payload::{NodeSnapshot, Payload, Voters};
+use leasehold_node::payload::{NodeSnapshot, Payload, PayloadError, Voters};
 use leasehold_node::{Anchor, ChangeLog, FOUNDER, Roster, SavedSnapshot};
 use leasehold_wal::{HardState, Identity, Index, Options, Record, Recovered, SnapshotKind, Term, Wal};
 
@@ -84,6 +85,62 @@ pub(super) enum Heir {
     Embedded(Anchor),
 }
 
+/// Why bytes make no state.
+#[derive(Debug)]
+pub(super) enum Unusable {
+    /// A later release wrote them.
+    Newer { what: &'static str, found: u32, known: u32 },
+    /// They are not what was written.
+    Bad(String),
+}
+
+impl Unusable {
+    /// The same, of this file or directory.
+    pub(super) fn of(self, path: &Path) -> FilesError {
+        let path = path.to_owned();
+        match self {
+            Self::Newer { what, found, known } => {
+                FilesError::Newer { path, what: what.to_owned(), found, known }
+            }
+            Self::Bad(why) => FilesError::State { path, why },
+        }
+    }
+
+    /// The same, of this entry.
+    fn at(self, index: Index) -> Self {
+        match self {
+            Self::Bad(why) => Self::Bad(format!("entry {index}: {why}")),
+            newer @ Self::Newer { .. } => newer,
+        }
+    }
+}
+
+impl From<String> for Unusable {
+    fn from(why: String) -> Self {
+        Self::Bad(why)
+    }
+}
+
+impl From<PayloadError> for Unusable {
+    fn from(error: PayloadError) -> Self {
+        match error {
+            PayloadError::NewerVersion { what, found, known }
+            | PayloadError::Core(DecodeError::NewerVersion { what, found, known }) => {
+                Self::Newer { what, found: found.into(), known: known.into() }
+            }
+            error => Self::Bad(error.to_string()),
+        }
+    }
+}
+
+/// What may stand in this log is known here.
+fn check_version(found: u32) -> Result<(), Unusable> {
+    if found <= CLUSTER_VERSION {
+        return Ok(());
+    }
+    Err(Unusable::Newer { what: "what may stand in its log", found, known: CLUSTER_VERSION })
+}
+
 impl Choices {
     /// Whether the member gets an address that nobody has chosen.
     pub(super) fn guesses_address(&self, before: Option<&Member>) -> bool {
@@ -106,23 +163,18 @@ impl Choices {
 
 impl State {
     /// The state of a backup or snapshot.
-    pub(super) fn of_snapshot(saved: &SavedSnapshot) -> Result<Self, String> {
-        let read = NodeSnapshot::decode(&saved.bytes).map_err(|error| error.to_string())?;
-        read.table.check_invariants()?;
+    pub(super) fn of_snapshot(saved: &SavedSnapshot) -> Result<Self, Unusable> {
+        let read = NodeSnapshot::decode(&saved.bytes)?;
         // Both say it: what is begun from this state goes on with the greater.
-        let found = read.roster.version.max(read.table.version());
-        if found > CLUSTER_VERSION {
-            return Err(format!(
-                "it has version {found}; this release knows up to {CLUSTER_VERSION}: upgrade it"
-            ));
-        }
+        check_version(read.roster.version.max(read.table.version()))?;
+        read.table.check_invariants()?;
         let (index, term) = (saved.index, saved.term);
         Ok(Self { table: read.table, roster: read.roster, gone: Vec::new(), index, term })
     }
 
     /// The state of a log with all its entries, committed or not: everything ends anyway, and no token that may have been granted is
     /// forgotten.
-    pub(super) fn of_log(log: &Recovered) -> Result<Self, String> {
+    pub(super) fn of_log(log: &Recovered) -> Result<Self, Unusable> {
         let mut state = match &log.snapshot {
             Some((meta, bytes)) => {
                 let (index, term) = (meta.index.0, meta.term.0);
@@ -135,22 +187,24 @@ impl State {
                 index: 0,
                 term: 0,
             },
-            None => return Err("neither a snapshot nor the beginning of the log is left".to_owned()),
+            None => return Err("neither a snapshot nor the beginning of the log is left".to_owned().into()),
         };
         for entry in &log.entries {
-            let place = |error: String| format!("entry {}: {error}", entry.index);
+            let place = |error: Unusable| error.at(entry.index);
             if entry.kind != 0 {
                 let before = state.roster.members.clone();
                 let changed = state.roster.apply_change(&entry.payload);
-                changed.map_err(|error| place(error.to_string()))?;
+                changed.map_err(|error| place(error.to_string().into()))?;
                 let is_left = |member: &Member| state.roster.members.iter().any(|left| left.id == member.id);
                 state.gone.extend(before.into_iter().filter(|member| !is_left(member)));
             } else if !entry.payload.is_empty() {
-                let payload = Payload::decode(&entry.payload).map_err(|error| place(error.to_string()))?;
+                let payload = Payload::decode(&entry.payload).map_err(|error| place(error.into()))?;
                 if payload.entry.at < state.table.last_at() {
-                    return Err(place("log time falls".to_owned()));
+                    return Err(place("log time falls".to_owned().into()));
                 }
                 state.table.apply(&payload.entry);
+                // What follows may be of kinds that this release cannot read.
+                check_version(state.table.version())?;
             }
             (state.index, state.term) = (entry.index.0, state.term.max(entry.term.0));
         }

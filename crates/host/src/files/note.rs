@@ -124,7 +124,7 @@ impl Note {
         let version = words.get(1).and_then(|version| version.parse::<u32>().ok());
         match (words.as_slice(), version) {
             ([WORD, ..], Some(found)) if found > VERSION => {
-                Err(FilesError::Newer { path, found, known: VERSION })
+                Err(FilesError::Newer { path, what: "the note".to_owned(), found, known: VERSION })
             }
             ([WORD, _, epoch], Some(_)) => {
                 let highest = epoch.parse().map_err(|_| damaged(&path))?;

@@ -48,11 +48,14 @@ pub fn recover(directory: &Path, extent: Extent, choices: &Choices) -> Result<Be
     let mut disk = FileDisk::open(&directory.join(LOG)).map_err(failed("open", &directory.join(LOG)))?;
     let (log, problem) = salvage(&mut disk);
     drop(disk);
-    if let (Some(source), Extent::Whole) = (problem, extent) {
-        return Err(FilesError::Log { path: directory.to_owned(), source });
+    let state = State::of_log(&log).map_err(|unusable| unusable.of(directory));
+    match problem.map(|source| FilesError::of_log(directory, source)) {
+        Some(newer @ FilesError::Newer { .. }) => return Err(newer),
+        Some(damaged) if extent == Extent::Whole => return Err(damaged),
+        _ => {}
     }
+    let state = state?;
     let state_error = |why| FilesError::State { path: directory.to_owned(), why };
-    let state = State::of_log(&log).map_err(state_error)?;
     check_is_only_one(directory, kind, extent, choices, &state)?;
     // Whoever serves a life writes an entry first of all.
     let before = state.table.epoch().get();

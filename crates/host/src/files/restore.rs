@@ -26,8 +26,8 @@ pub fn restore(file: &Path, directory: &Path, choices: &Choices) -> Result<Begun
     // Notes lie beside the file itself, by whatever name it is reached.
     let real = std::fs::canonicalize(file).map_err(failed("open", file))?;
     let backup = read_backup(file)?;
+    let state = State::of_snapshot(&backup.snapshot).map_err(|unusable| unusable.of(file))?;
     let state_error = |why| FilesError::State { path: file.to_owned(), why };
-    let state = State::of_snapshot(&backup.snapshot).map_err(state_error)?;
     let wait = choices.wait(state.table.config())?;
     let id = draw_id().map_err(failed("draw an id for", directory))?;
     // Which of several this place is to be, nobody but the operator knows.

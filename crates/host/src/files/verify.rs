@@ -9,7 +9,7 @@ use leasehold_core::protocol::{Incarnation, Member, MemberId};
 use leasehold_wal::{OpenError, Report, salvage};
 
 use super::backup::{is_backup, read_backup};
-use super::life::State;
+use super::life::{State, Unusable};
 use super::recover::{is_interrupted, lock, log_path};
 use super::{FilesError, failed, identity};
 use crate::directory::Kind;
@@ -60,7 +60,7 @@ pub struct Problem {
 /// Checks a directory or a backup file.
 ///
 /// # Errors
-/// When it cannot be looked at: it is in use, or it is neither.
+/// When it cannot be looked at: it is in use, it is neither, or a later release wrote it.
 pub fn verify(path: &Path) -> Result<Verified, FilesError> {
     let metadata = std::fs::metadata(path).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => {
@@ -85,7 +85,7 @@ pub fn verify(path: &Path) -> Result<Verified, FilesError> {
         }
     }
     match FileDisk::open(&log_path(path)) {
-        Ok(mut disk) => found.look_at_log(&mut disk, locked.inode()?, locked.founded),
+        Ok(mut disk) => found.look_at_log(&mut disk, locked.inode()?, locked.founded)?,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && !locked.founded => {}
         Err(error) => found.problem("log", None, format!("the log cannot be opened: {error}")),
     }
@@ -102,7 +102,8 @@ fn verify_backup(path: &Path) -> Result<Verified, FilesError> {
     match read_backup(path) {
         Ok(backup) => match State::of_snapshot(&backup.snapshot) {
             Ok(state) => found.take(&state),
-            Err(why) => found.problem(&name, Some(64), why),
+            Err(Unusable::Bad(why)) => found.problem(&name, Some(64), why),
+            Err(newer) => return Err(newer.of(path)),
         },
         Err(FilesError::Damaged { offset, what, .. }) => found.problem(&name, Some(offset), what),
         Err(error) => return Err(error),
@@ -115,17 +116,15 @@ impl Verified {
         Self { path: path.to_owned(), kind, ..Self::default() }
     }
 
-    fn look_at_log(&mut self, disk: &mut FileDisk, lock_inode: u64, founded: bool) {
+    fn look_at_log(&mut self, disk: &mut FileDisk, lock_inode: u64, founded: bool) -> Result<(), FilesError> {
         let mut report = leasehold_wal::verify(disk);
         let (log, _) = salvage(disk);
         match report.problem.take() {
             Some(OpenError::Damage(damage)) => {
                 self.problem(&format!("log/{}", damage.file), Some(damage.offset), damage.what);
             }
-            Some(OpenError::NewerVersion { file, version, supported }) => {
-                let what =
-                    format!("it has version {version}; this release reads up to {supported}: upgrade it");
-                self.problem(&format!("log/{file}"), Some(0), what);
+            Some(newer @ OpenError::NewerVersion { .. }) => {
+                return Err(FilesError::of_log(&self.path, newer));
             }
             Some(error) => self.problem("log", None, error.to_string()),
             None if log.is_new && founded => {
@@ -145,10 +144,12 @@ impl Verified {
         if log.snapshot.is_some() || !log.entries.is_empty() {
             match State::of_log(&log) {
                 Ok(state) => self.take(&state),
-                Err(why) => self.problem("log", None, why),
+                Err(Unusable::Bad(why)) => self.problem("log", None, why),
+                Err(newer) => return Err(newer.of(&self.path)),
             }
         }
         self.log = Some(report);
+        Ok(())
     }
 
     fn take(&mut self, state: &State) {

@@ -3,11 +3,12 @@
 //! A client that does not read is not read from, as over TCP, and is let go when that, or one message, takes too long. A client that has ended its side is still told what comes; it ends the call by
 //! cancelling it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
 use leasehold_core::protocol::{Failure, Response, ToClient};
-use leasehold_host::{Door, Inbound, Outbound};
+use leasehold_host::{Door, Inbound, OnTheWay, Outbound};
 use leasehold_wire::messages::{SessionIn, SessionMessage, SessionOut};
 use leasehold_wire::{Hello, OpeningError, decode_client_frame};
 use tokio::sync::{mpsc, oneshot};
@@ -23,8 +24,8 @@ const FLUSH_TIME: Duration = Duration::from_secs(2);
 /// Messages between the connection and HTTP/2: one being sent, and one that is ready.
 const READY: usize = 2;
 
-/// The way out.
-type Out = mpsc::Sender<SessionOut>;
+/// The way out. What a message counts with is dropped when HTTP/2 takes it, and [counts](crate::paced) on from there.
+type Out = mpsc::Sender<(SessionOut, Option<Arc<Vec<OnTheWay>>>)>;
 
 /// Begins a connection, which ends when either side ends the call.
 pub(super) fn begin(
@@ -43,7 +44,7 @@ pub(super) fn begin(
             () = out.closed() => {}
         }
     });
-    let messages = stream::poll_fn(move |cx| ready.poll_recv(cx)).map(Ok);
+    let messages = stream::poll_fn(move |cx| ready.poll_recv(cx)).map(|(message, _)| Ok(message));
     let end = stream::once(why).filter_map(|why| std::future::ready(why.ok().map(Err)));
     Box::pin(messages.chain(end))
 }
@@ -56,7 +57,7 @@ async fn carry(
     write_timeout: Duration,
 ) -> Result<(), Status> {
     let hello = SessionOut::hello(&door.hello()).map_err(|error| Status::internal(error.to_string()))?;
-    if out.send(hello).await.is_err() {
+    if out.send((hello, None)).await.is_err() {
         return Ok(());
     }
     let opened = tokio::time::timeout(OPENING_TIME, open(&mut incoming)).await;
@@ -108,11 +109,19 @@ async fn read(mut incoming: Streaming<SessionIn>, mut inbound: Inbound) -> Resul
 /// Sends what there is, until the service lets go or the client does not read.
 async fn write(mut outbound: Outbound, out: &Out, write_timeout: Duration) -> Result<(), Status> {
     while let Some(messages) = outbound.next().await {
-        for message in frames(&messages) {
-            match tokio::time::timeout(write_timeout, out.send(message)).await {
-                Ok(Ok(())) => {}
-                Ok(Err(_)) => return Ok(()),
-                Err(_) => return Err(let_go()),
+        let sent = Arc::new(outbound.taken());
+        let frames = frames(&messages);
+        drop(messages);
+        for message in frames {
+            let sending = out.send((message, Some(Arc::clone(&sent))));
+            tokio::select! {
+                biased;
+                sent = tokio::time::timeout(write_timeout, sending) => match sent {
+                    Ok(Ok(())) => {}
+                    Ok(Err(_)) => return Ok(()),
+                    Err(_) => return Err(let_go()),
+                },
+                () = outbound.room().stall() => return Err(let_go()),
             }
         }
     }

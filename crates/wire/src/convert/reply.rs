@@ -53,6 +53,7 @@ variants! {
     RevisionTooOld { after, oldest } => RevisionTooOld(RevisionTooOld) at "failed.revision_too_old",
     RevisionAhead { after, newest } => RevisionAhead(RevisionAhead) at "failed.revision_ahead",
     TooManyWatches { limit } => TooManyWatchesLimit at "failed.too_many_watches_limit",
+    TooMuchUnread { limit } => TooMuchUnreadLimit at "failed.too_much_unread_limit",
     BadRequest { why } => BadRequest,
 }
 

@@ -1,9 +1,10 @@
 //! `release --to`: asks the holder to hand the name to a waiter, and waits until that one holds it.
 
 use leasehold::core::table::LeaseView;
-use leasehold::{Label, Store, Successor as Wanted, Token};
+use leasehold::{Label, ResourceName, Store, Successor as Wanted, Token};
+use tokio::time::sleep;
 
-use super::{held_by, holder_of, slot_of, successor_of, until_ended};
+use super::{LOOK_EVERY, held_by, slot_of, successor_of, until_ended};
 use crate::args::ReleaseArgs;
 use crate::console::Console;
 use crate::exit::Exit;
@@ -59,8 +60,22 @@ async fn ask_and_wait(
     let (wanted, by) = (Some(wanted.clone()), words::own_label(None));
     let (token, holder) = store.ask_release(&args.name, args.token, wanted, by).await?;
     let slot = slot_of(store, &args.name, token).await?;
-    if let Err(trouble) = until_ended(store, &args.name, token, &holder, args.wait()).await {
-        return Err(not_ready(store, args, to, token, &holder).await.unwrap_or(trouble));
+    let ended = until_ended(store, &args.name, token, &holder, args.wait());
+    match to {
+        None => drop(ended.await?),
+        Some(to) => {
+            let mut seen = Seen::default();
+            let waited = tokio::select! {
+                ended = ended => ended.map(drop),
+                trouble = until_gone(store, args, to, token, &holder, &mut seen) => Err(trouble?),
+            };
+            if let Err(trouble) = waited {
+                return Err(match trouble {
+                    Trouble::NoAnswer { .. } if !seen.accepted => not_ready(&args.name, to, &holder, &seen),
+                    trouble => trouble,
+                });
+            }
+        }
     }
     let left = begun.plus(args.wait()).remaining(Point::now());
     let ended = Predecessor { resource: args.name.clone(), token, slot };
@@ -68,23 +83,61 @@ async fn ask_and_wait(
     Ok((token, holder, next))
 }
 
-/// The holder was not asked, because the one that was named has not said that it is ready.
-async fn not_ready(
+/// What was seen of an offer.
+#[derive(Default)]
+struct Seen {
+    /// It was taken up, at any time: then the holder was asked.
+    accepted: bool,
+    /// It stands.
+    stands: bool,
+}
+
+/// Waits until the successor is gone without a word, and tells it: then the holder is never asked. Notes what it sees on the way.
+async fn until_gone(
     store: &Store,
     args: &ReleaseArgs,
-    to: Option<&Label>,
+    to: &Label,
     token: Token,
     holder: &Label,
-) -> Option<Trouble> {
-    let to = to?;
-    let offer = holder_of(store, &args.name, |holder| holder.token == token).await.ok()??.offer?;
-    let (label, name, holder) = (to.as_str(), &args.name, words::somebody(holder));
-    (offer.label == *to && !offer.ready).then(|| {
-        Trouble::NotReady(format!(
-            "{label:?} has not said that it is ready to take {name}, so {holder} was not asked to let go; it cannot say so while it waits for several \
-             names or by plain HTTP. Should it do so within a minute, {name} is handed over after all"
-        ))
-    })
+    seen: &mut Seen,
+) -> Result<Trouble, Trouble> {
+    loop {
+        let view = store.lease(&args.name).await?;
+        let place = view.iter().flat_map(|view| &view.holders).find(|place| place.token == token);
+        let offer = place.and_then(|place| place.offer.as_ref()).filter(|offer| offer.label == *to);
+        seen.stands = offer.is_some();
+        seen.accepted |= offer.is_some_and(|offer| offer.ready);
+        if let (Some(view), Some(_), None, false) = (&view, place, offer, seen.accepted) {
+            let waits = view.queue.iter().any(|waiter| waiter.label == *to);
+            // Of a long queue only the beginning is shown.
+            if !waits && view.queue.len() == view.waiting {
+                return Ok(gone(&args.name, to, holder));
+            }
+        }
+        sleep(LOOK_EVERY).await;
+    }
+}
+
+/// The holder was not asked, because the one that was named does not answer.
+fn not_ready(name: &ResourceName, to: &Label, holder: &Label, seen: &Seen) -> Trouble {
+    let (to, holder) = (to.as_str(), words::somebody(holder));
+    let then = match seen.stands {
+        true => format!("Should it do so within a minute, {name} is handed over after all"),
+        false => "Repeat this when it answers".to_owned(),
+    };
+    Trouble::NotReady(format!(
+        "{to:?} has not said that it is ready to take {name}, so {holder} was not asked to let go; it cannot say so while it waits for several \
+         names or by plain HTTP. {then}"
+    ))
+}
+
+/// The holder was not asked, and never will be: the one that was named is gone.
+fn gone(name: &ResourceName, to: &Label, holder: &Label) -> Trouble {
+    let (to, holder) = (to.as_str(), words::somebody(holder));
+    Trouble::NotReady(format!(
+        "{to:?} is gone and never said that it was ready to take {name}, so {holder} was not asked to let go and holds it as before; start the \
+         successor again and repeat this, or let the holder go to the queue with: leasehold release {name}"
+    ))
 }
 
 /// A handover to nobody is refused before anybody is disturbed.

@@ -14,19 +14,23 @@ use crate::driver::{Accept, Driver, Key, Reply};
 use crate::error::Error;
 use crate::lease::{Lease, ReleaseRequest};
 
-/// How long an offer stands: longer than any drain should take. One that takes longer lets go to the queue.
-const OFFER_LENGTH: Millis = Millis::new(60 * 60 * 1000);
-/// An offer that is taken up later than this is not acted upon: whoever asked for it has been told long ago that nothing happened.
+/// An offer that is taken up later than this is not acted upon: whoever asked for it has been told long ago that nothing happened. The offer
+/// stands for as long, so that others see how long there is.
 const ASKING_LASTS: Duration = Duration::from_secs(60);
+/// How long an offer stands to one that is ready: longer than any drain should take. One that takes longer lets go to the queue.
+const DRAINING_LASTS: Millis = Millis::new(60 * 60 * 1000);
 
 /// A handover to somebody named, asked for and not yet taken up.
 #[derive(Debug)]
 pub(super) struct Wish {
+    resource: ResourceName,
     request: ReleaseRequest,
     asked: Reading,
     offer: CommandNumber,
     /// Whom the table has found.
     to: Option<SessionId>,
+    /// Taken up once, and made again for as long as a drain may take.
+    is_lasting: bool,
 }
 
 impl Driver {
@@ -73,12 +77,26 @@ impl Slot {
                 }
             }
             Some(to) => {
-                let offer = Offer { resource: resource.clone(), token, to, length: OFFER_LENGTH };
-                if let Ok(offer) = self.machine.submit(Op::Offer(offer)) {
-                    self.answers.insert(offer, None);
-                    self.wishes.insert(token, Wish { request, asked: now, offer, to: None });
-                }
+                // One that does not wait takes up an offer by word, and only once.
+                let is_lasting = matches!(to, Successor::Session(_));
+                self.make_offer(resource, token, to, (request, now, is_lasting));
             }
+        }
+    }
+
+    fn make_offer(
+        &mut self,
+        resource: &ResourceName,
+        token: Token,
+        to: Successor,
+        (request, asked, is_lasting): (ReleaseRequest, Reading, bool),
+    ) {
+        let length = if is_lasting { DRAINING_LASTS } else { Millis::from_duration(ASKING_LASTS) };
+        let offer = Offer { resource: resource.clone(), token, to, length };
+        if let Ok(offer) = self.machine.submit(Op::Offer(offer)) {
+            self.answers.insert(offer, None);
+            let resource = resource.clone();
+            self.wishes.insert(token, Wish { resource, request, asked, offer, to: None, is_lasting });
         }
     }
 
@@ -110,9 +128,11 @@ impl Slot {
             return;
         }
         let wish = self.wishes.remove(&token).filter(|wish| now.since(wish.asked).smaller() <= ASKING_LASTS);
-        if let (Some(wish), Some(lease)) = (wish, self.leases.get(&token)) {
-            lease.ask_release(wish.request);
+        let (Some(wish), Some(lease)) = (wish, self.leases.get(&token)) else { return };
+        if wish.is_lasting {
+            return lease.ask_release(wish.request);
         }
+        self.make_offer(&wish.resource, token, Successor::Session(by), (wish.request, wish.asked, true));
     }
 
     /// An offer is over without a grant: what comes now comes by the queue.

@@ -2,6 +2,9 @@ use super::*;
 use crate::files::backup::{backup_file, save_backup};
 use crate::files::tests::small_snapshot;
 use crate::files::{restore, verify};
+use leasehold_core::{Command, Entry, LogTime, System};
+use leasehold_node::members::CLUSTER_VERSION;
+use leasehold_node::payload::Payload;
 use std::path::PathBuf;
 
 fn only() -> Choices {
@@ -146,4 +149,26 @@ fn damage_is_refused_unless_it_is_to_be_cut() {
     let begun = recover(&directory, Extent::UpToDamage, &only()).unwrap();
     assert_eq!(begun.epoch, 2);
     assert!(verify(&directory).unwrap().problems.is_empty());
+}
+
+/// A later release has raised what may stand in the log: what follows cannot be read here, and is no damage.
+#[test]
+fn a_log_in_which_a_later_version_was_raised_is_named_and_not_given_up() {
+    let root = tempfile::tempdir().unwrap();
+    let directory = served(root.path());
+    let mut disk = FileDisk::open(&directory.join(LOG)).unwrap();
+    let (mut log, _) = salvage(&mut disk);
+    let (meta, _) = log.snapshot.as_ref().unwrap();
+    let (mut index, term) = (meta.index, meta.term);
+    let mut push = |payload: Vec<u8>| {
+        index = leasehold_wal::Index(index.0 + 1);
+        log.entries.push(leasehold_wal::Entry { index, term, kind: 0, payload });
+    };
+    let raised = Command::System(System::ClusterVersion { version: CLUSTER_VERSION + 1 });
+    let entry = Entry { at: LogTime::new(9_000), commands: vec![raised] };
+    push(Payload { entry, anchor: None, outcomes: None }.encode());
+    push(vec![2, 255, 255, 255]);
+    let unread = State::of_log(&log).unwrap_err().of(&directory);
+    let is_named = matches!(&unread, FilesError::Newer { found, known, .. } if (*found, *known) == (CLUSTER_VERSION + 1, CLUSTER_VERSION));
+    assert!(is_named, "{unread}");
 }

@@ -54,6 +54,7 @@ pub(crate) fn failure() -> BoxedStrategy<Failure> {
         (revision(), revision()).prop_map(|(after, oldest)| Failure::RevisionTooOld { after, oldest }),
         (revision(), revision()).prop_map(|(after, newest)| Failure::RevisionAhead { after, newest }),
         size().prop_map(|limit| Failure::TooManyWatches { limit }),
+        size().prop_map(|limit| Failure::TooMuchUnread { limit }),
         ".{0,12}".prop_map(|why| Failure::BadRequest { why }),
     ]
     .boxed()
