@@ -110,16 +110,21 @@ async fn seal_name(
     let (mut said, mut unknown) = (None, false);
     loop {
         limit.believed(lease).await.map_err(|why| no_authority(stamp, why.to_string()))?;
-        match attempt(receiver, lease, stamp, limit).await {
-            Some(Ok(())) => return Ok(()),
-            Some(Err(FenceError::Stale(stale))) => return Err(verdict(lease, stamp, stale, limit).await),
-            // No time mends it, and while it is tried nobody else can have the lease.
-            Some(Err(trouble)) if trouble.is_lasting() => return Err(in_doubt(trouble, unknown)),
-            Some(Err(trouble)) => {
-                unknown |= matches!(trouble, FenceError::Unknown { .. });
-                said = Some(trouble);
+        let trial =
+            Limit { length: lease.shared.left().min(limit.left()), begun: limit.time.now(), ..*limit };
+        // A nap may last until the time is over: an attempt that is not begun leaves nothing in doubt.
+        if !trial.length.is_zero() {
+            match attempt(receiver, lease, stamp, &trial).await {
+                Some(Ok(())) => return Ok(()),
+                Some(Err(FenceError::Stale(stale))) => return Err(verdict(lease, stamp, stale, limit).await),
+                // No time mends it, and while it is tried nobody else can have the lease.
+                Some(Err(trouble)) if trouble.is_lasting() => return Err(in_doubt(trouble, unknown)),
+                Some(Err(trouble)) => {
+                    unknown |= matches!(trouble, FenceError::Unknown { .. });
+                    said = Some(trouble);
+                }
+                None => unknown = true,
             }
-            None => unknown = true,
         }
         let length = pause - fraction().of(pause / 2);
         if limit.left() <= length {
@@ -158,22 +163,19 @@ async fn attempt(
     receiver: &dyn Receiver,
     lease: &Lease,
     stamp: &Stamp,
-    limit: &Limit<'_>,
+    trial: &Limit<'_>,
 ) -> Option<Result<(), FenceError>> {
-    let attempt =
-        Limit { time: limit.time, begun: limit.time.now(), length: lease.shared.left().min(limit.left()) };
     let mut changes = lease.shared.changes();
     let mut seal = receiver.seal(stamp);
     loop {
-        let left = attempt.left();
-        if left.is_zero() || matches!(lease.state(), LeaseState::Ended { .. }) {
-            return None;
-        }
         tokio::select! {
             biased;
             answer = &mut seal => return Some(answer),
             _ = changes.changed() => {}
-            () = limit.time.nap(left.min(LOOK_EVERY)) => {}
+            () = trial.time.nap(trial.left().min(LOOK_EVERY)) => {}
+        }
+        if trial.left().is_zero() || matches!(lease.state(), LeaseState::Ended { .. }) {
+            return None;
         }
     }
 }
