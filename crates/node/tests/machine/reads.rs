@@ -145,7 +145,7 @@ fn a_page_has_at_most_a_thousand_rows_whatever_was_asked_for() {
 
 /// As `MAX_READS` and `MAX_PAGES_PER_TURN` of the node, which are its own business.
 const MOST_READS: usize = 4_096;
-const PAGES_PER_TURN: usize = 8;
+const PAGES_PER_TURN: usize = 1;
 
 #[test]
 fn reads_under_way_are_bounded_and_the_one_too_many_is_refused() {

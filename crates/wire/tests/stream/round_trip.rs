@@ -158,7 +158,7 @@ fn every_variant_is_drawn() {
     assert_variants(server::reply(), 15);
     assert_variants(server::response(), 4);
     assert_variants(server::read_answer(), 10);
-    assert_variants(server::failure(), 7);
+    assert_variants(server::failure(), 8);
     assert_variants(changes::change(), 8);
     assert_variants(items::item_kind(), 8);
     assert_variants(items::wait_ending(), 4);
