@@ -1,5 +1,6 @@
 //! Every test of the core from outside, in one program.
 
+mod calls;
 mod gaps;
 mod properties;
 mod scripts;

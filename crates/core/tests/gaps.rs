@@ -155,7 +155,8 @@ fn planted_bugs_of_the_gaps_are_found() {
 fn a_forgotten_name_begins_anew() {
     let limits = Limits { idle_resources: 2, ..Limits::default() };
     let mut table = LeaseTable::new(Config { limits, ..Config::default() });
-    let version = Command::System(System::ClusterVersion { version: leasehold_core::table::GAPS_HAVE_TWO_LENGTHS });
+    let version =
+        Command::System(System::ClusterVersion { version: leasehold_core::table::GAPS_HAVE_TWO_LENGTHS });
     let open = Command::Open(Open {
         nonce: Nonce([1; 16]),
         label: Label::new("a").expect("a short label"),

@@ -17,15 +17,16 @@
 
 mod acquiring;
 mod ending;
+mod numbered;
 mod passing;
 mod serving;
 mod sessions;
 
 use leasehold_core::answer::{Opened, Renewed};
 use leasehold_core::{
-    Applied, Command, CommandNumber, Config, Ending, Entry, Event, Grant, Item, ItemKind, ItemNumber, Label,
-    LogTime, Millis, Mode, Nonce, Policies, Refusal, RegisterKey, RenewalNumber, Reply, Request,
-    ResourceName, SessionId, SessionKind, System, Token, Value,
+    Answer, Applied, CallNumber, Command, CommandNumber, Config, Ending, Entry, Event, Grant, Item, ItemKind,
+    ItemNumber, Label, LogTime, Millis, Mode, Nonce, Op, Policies, Refusal, RegisterKey, RenewalNumber,
+    Reply, Request, ResourceName, SessionId, SessionKind, System, Token, Value, WaitEnding,
 };
 
 /// Everything that is true, in vectors.
@@ -73,6 +74,24 @@ pub struct Session {
     pub attach: u64,
     pub last_item: u64,
     pub unseen: Vec<Item>,
+    /// No numbered call below this is wanted any more.
+    pub settled: CallNumber,
+    /// Up to here no numbered call that is not remembered is applied any more.
+    pub shut: CallNumber,
+    /// In the order of their arrival.
+    pub calls: Vec<NumberedCall>,
+}
+
+/// A numbered call that is remembered.
+#[derive(Debug, Clone)]
+pub struct NumberedCall {
+    pub number: CallNumber,
+    /// Nothing if it was cancelled before it arrived.
+    pub op: Option<Op>,
+    pub command: CommandNumber,
+    pub renewal: RenewalNumber,
+    /// Its answer: the queue while it waits, the grant afterwards.
+    pub answer: Result<Answer, WaitEnding>,
 }
 
 /// A name that the table knows.
@@ -171,6 +190,12 @@ impl Naive {
 
     pub fn apply(&mut self, entry: &Entry) -> Applied {
         self.now = entry.at.get();
+        // What may stand in the log, and what was before this entry.
+        for command in entry.commands.iter().filter(|command| comes_first(command)) {
+            if let Command::System(system) = command {
+                self.system(system);
+            }
+        }
         // All renewals count first; then waiters that were passed over are served; only then is each renewal answered.
         let mut revived = Vec::new();
         let mut renewals = Vec::new();
@@ -197,6 +222,7 @@ impl Naive {
                 Command::Renew { .. } | Command::RenewPlain { .. } => {
                     renewals.next().expect("each renewal was answered")
                 }
+                first if comes_first(first) => Reply::Done,
                 other => self.command(other),
             };
             self.out.replies.push(reply);
@@ -358,6 +384,11 @@ impl Naive {
             self.past.retain(|past| past.resource != oldest);
         }
     }
+}
+
+const fn comes_first(command: &Command) -> bool {
+    use System::{ClusterVersion, Unserved, Unstamped};
+    matches!(command, Command::System(ClusterVersion { .. } | Unserved { .. } | Unstamped { .. }))
 }
 
 pub(crate) fn slots_of(mode: Mode) -> Option<u32> {

@@ -107,7 +107,8 @@ impl Gaps {
     /// Where a gap begins behind these endings, and behind all that is told already: a holder that lapsed may have said since then that it
     /// is ready.
     pub(super) fn begin(&self, ends: Ends) -> (Sign, Option<Token>, Option<Millis>) {
-        let told = self.past.back().map_or_else(Sign::default, |gap| Sign { at: gap.end, outages: gap.outages });
+        let told =
+            self.past.back().map_or_else(Sign::default, |gap| Sign { at: gap.end, outages: gap.outages });
         let from = ends.alive.0.max(told);
         (from, ends.alive.1, ends.leeway_from(from.at))
     }
@@ -439,8 +440,7 @@ impl LeaseTable {
             let gaps = resource.gaps_mut();
             let mut both = gaps.ends;
             both.take(ends);
-            let (alive, last, leeway) =
-                gaps.begin(if planted(Bug::GapBeforeRelease) { ends } else { both });
+            let (alive, last, leeway) = gaps.begin(if planted(Bug::GapBeforeRelease) { ends } else { both });
             resource.open_gap(out, name, Gap::new(alive, last.unwrap_or(*token), leeway));
             if let Some(gap) = &mut resource.gaps_mut().open {
                 gap.settle_before_grant(&ends, &around, &mut teller(out, name));

@@ -9,8 +9,8 @@ use leasehold_core::Mode;
 use leasehold_core::gap::GapCause;
 
 use super::chance::Chance;
-use super::truth::{Blackout, GrantId, Lease, Mark, Point, Since, Term, Truth};
 pub(crate) use super::truth::stretch;
+use super::truth::{Blackout, GrantId, Lease, Mark, Point, Since, Term, Truth};
 
 /// Milliseconds of the day.
 pub(crate) const DAY: u64 = 24 * 60 * 60 * 1_000;

@@ -174,7 +174,11 @@ pub(crate) fn write(day: &mut Day) -> (Vec<Step>, Order, Vec<SessionId>) {
         let stands_still = matches!(event.what, What::Unserved(_));
         let joins = |step: &&mut Step| {
             let behind = step.entry.commands.iter().all(|command| matches!(command, Command::Renew { .. }));
-            step.entry.at == at && !apart[at_place] && step.checks.is_empty() && (behind || !renews) && !stands_still
+            step.entry.at == at
+                && !apart[at_place]
+                && step.checks.is_empty()
+                && (behind || !renews)
+                && !stands_still
         };
         let checks = if event.check { vec![event.name] } else { Vec::new() };
         match steps.last_mut().filter(joins) {
@@ -213,7 +217,9 @@ fn heard(day: &Day, place: &[usize]) -> Vec<Vec<Heard>> {
             | What::Accept(session, _)
             | What::Close(session)
             | What::Alarm(session) => (session, false),
-            What::Revoke { .. } | What::Clear | What::Tidy | What::Unserved(_) | What::Restored { .. } => continue,
+            What::Revoke { .. } | What::Clear | What::Tidy | What::Unserved(_) | What::Restored { .. } => {
+                continue;
+            }
         };
         heard[session].push(Heard { place: place[mark], point: Point { at: event.at, mark }, renews });
     }

@@ -75,7 +75,8 @@ impl Played {
 
     fn begin() -> LeaseTable {
         let mut table = LeaseTable::new(Config::default());
-        let version = Command::System(System::ClusterVersion { version: leasehold_core::table::GAPS_HAVE_TWO_LENGTHS });
+        let version =
+            Command::System(System::ClusterVersion { version: leasehold_core::table::GAPS_HAVE_TWO_LENGTHS });
         table.apply(&Entry { at: LogTime::ZERO, commands: vec![version] });
         table
     }
@@ -258,9 +259,11 @@ fn story(day: &Day, order: &Order, nth: usize) -> Story {
     let mut story: Story = known.collect();
     let told = order.told(&day.truths, nth);
     for term in day.terms.iter().filter(|term| term.name == nth) {
-        story.extend(order.lapses(term, &told).into_iter().filter_map(|lapse| {
-            Some((order.place[lapse.to.mark], order.known(&lapse)?, lapse.words, true))
-        }));
+        story.extend(
+            order.lapses(term, &told).into_iter().filter_map(|lapse| {
+                Some((order.place[lapse.to.mark], order.known(&lapse)?, lapse.words, true))
+            }),
+        );
     }
     story.sort_by_key(|gap| (gap.1.to, gap.1.from, gap.0));
     story
