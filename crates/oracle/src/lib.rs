@@ -190,13 +190,20 @@ impl Naive {
 
     pub fn apply(&mut self, entry: &Entry) -> Applied {
         self.now = entry.at.get();
-        // What may stand in the log, and what was before this entry.
-        for command in entry.commands.iter().filter(|command| comes_first(command)) {
-            if let Command::System(system) = command {
-                self.system(system);
+        // What stood still did so before the entry. Then all renewals count; then waiters that were passed over are served; only then is
+        // each renewal answered.
+        for command in &entry.commands {
+            match command {
+                Command::System(System::ClusterVersion { version }) => {
+                    self.version = self.version.max(*version)
+                }
+                Command::System(System::Unserved { length }) if self.version >= 3 => {
+                    self.dark += length.map_or(0, Millis::get);
+                }
+                Command::System(System::Unstamped { length }) => self.dark += length.get(),
+                _ => {}
             }
         }
-        // All renewals count first; then waiters that were passed over are served; only then is each renewal answered.
         let mut revived = Vec::new();
         let mut renewals = Vec::new();
         for command in &entry.commands {
@@ -222,7 +229,6 @@ impl Naive {
                 Command::Renew { .. } | Command::RenewPlain { .. } => {
                     renewals.next().expect("each renewal was answered")
                 }
-                first if comes_first(first) => Reply::Done,
                 other => self.command(other),
             };
             self.out.replies.push(reply);
@@ -257,12 +263,13 @@ impl Naive {
                     self.config = config.clone();
                 }
             }
-            System::ClusterVersion { version } => self.version = self.version.max(*version),
-            System::Unserved { length } if self.version >= 3 => {
-                self.dark += length.map_or(0, Millis::get);
+            System::ClusterVersion { .. } if self.version >= 4 => {
+                let (kept, beyond) = self.alarms.drain(..).partition(|(_, token)| token.get() < 1 << 63);
+                self.alarms = kept;
+                let beyond: Vec<(ResourceName, Token)> = beyond;
+                self.serve(beyond.into_iter().map(|(name, _)| name));
             }
-            System::Unserved { .. } => {}
-            System::Unstamped { length } => self.dark += length.get(),
+            System::ClusterVersion { .. } | System::Unserved { .. } | System::Unstamped { .. } => {}
             System::Rebooted => self.end_everything(&Ending::Rebooted),
             System::Restored { epoch, wait } => {
                 self.epoch = self.epoch.max(epoch.get());
@@ -384,11 +391,6 @@ impl Naive {
             self.past.retain(|past| past.resource != oldest);
         }
     }
-}
-
-const fn comes_first(command: &Command) -> bool {
-    use System::{ClusterVersion, Unserved, Unstamped};
-    matches!(command, Command::System(ClusterVersion { .. } | Unserved { .. } | Unstamped { .. }))
 }
 
 pub(crate) fn slots_of(mode: Mode) -> Option<u32> {

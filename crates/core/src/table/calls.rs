@@ -189,6 +189,13 @@ impl LeaseTable {
         }
     }
 
+    /// What is said to a caller that waits under a number, and does so no longer.
+    pub fn call_again(&self, id: SessionId, command: CommandNumber) -> Option<Reply> {
+        let calls = self.sessions.get(&id)?.calls.as_ref()?;
+        let (call, _) = calls.known.iter().find(|(_, known)| known.command == command)?;
+        Some(self.say_again(id, *call))
+    }
+
     /// Of the leases in an answer to this session, those that it still holds.
     pub fn still_held(&self, id: SessionId, answer: &Answer) -> Vec<Token> {
         let (Answer::Granted(grants) | Answer::AlreadyGranted(grants)) = answer else { return Vec::new() };

@@ -226,7 +226,7 @@ impl World {
             (What::Renew, Some(session)) => Asking::Plain { session, nonce, plain: Call::Renew },
             (_, Some(session)) => {
                 let Some(op) = op else { return };
-                Asking::Plain { session, nonce, plain: Call::Command { op, hold: false } }
+                Asking::Plain { session, nonce, plain: Call::Command { op, hold: false, numbered: None } }
             }
             (_, None) => return,
         };

@@ -14,8 +14,8 @@ use proptest::prelude::*;
 use super::changes::changes;
 use super::items::{answer, ending, grant, item, refusal, wait_ending};
 use super::{
-    cluster, command_number, few, item_number, label, millis, mode, name, number, renewal_number, request_id,
-    revision, session, size, small, token, value,
+    call_number, cluster, command_number, few, item_number, label, millis, mode, name, number,
+    renewal_number, request_id, revision, session, size, small, token, value,
 };
 
 pub(crate) fn messages() -> BoxedStrategy<Vec<ToClient>> {
@@ -75,6 +75,10 @@ pub(crate) fn reply() -> BoxedStrategy<Reply> {
             answer,
             renewal
         }),
+        (command_number(), answer(), renewal_number(), few(token())).prop_map(
+            |(number, answer, renewal, held)| Reply::PlainRepeated { number, answer, renewal, held }
+        ),
+        (call_number(), call_number()).prop_map(|(call, settled)| Reply::NumberSettled { call, settled }),
         (command_number(), wait_ending()).prop_map(|(number, why)| Reply::PlainWaitEnded { number, why }),
         Just(Reply::Closed),
         (token(), label()).prop_map(|(token, holder)| Reply::Asked { token, holder }),
@@ -147,11 +151,12 @@ fn gap_view() -> BoxedStrategy<GapView> {
     };
     let part = (0..GapCause::ALL.len(), millis())
         .prop_map(|(cause, length)| GapPart { cause: GapCause::ALL[cause], length });
-    (millis(), option::of(millis()), few(part), side(), option::of(side()))
-        .prop_map(|(began_ago, ended_ago, parts, before, after)| GapView {
+    (millis(), option::of(millis()), few(part), millis(), side(), option::of(side()))
+        .prop_map(|(began_ago, ended_ago, parts, leeway, before, after)| GapView {
             began_ago,
             ended_ago,
             parts,
+            leeway,
             before,
             after,
         })
