@@ -30,7 +30,9 @@ pub enum ApiError {
         why: WaitEnding,
     },
     /// The number of the call, or the one that it would cancel, is settled: nothing was done now, what was done before is forgotten.
-    #[error("number {call} is settled, as are all below {settled}: nothing was done now, and what came of it before is not known")]
+    #[error(
+        "number {call} is settled, as are all below {settled}: nothing was done now, and what came of it before is not known"
+    )]
     NumberSettled {
         /// The number.
         call: CallNumber,

@@ -158,12 +158,17 @@ impl From<answer::Acquired> for Acquired {
     fn from(acquired: answer::Acquired) -> Self {
         let answer::Acquired { acquire, renewal, repeated, outcome } = acquired;
         let (outcome, leases, ahead) = match outcome {
-            AcquireOutcome::Granted(granted) => {
-                ("granted", granted.iter().map(Granted::new).collect(), None)
-            }
+            AcquireOutcome::Granted(granted) => ("granted", granted.iter().map(Granted::new).collect(), None),
             AcquireOutcome::Queued { ahead } => ("queued", Vec::new(), Some(ahead)),
         };
-        Self { outcome, acquire: acquire.get().into(), renewal: renewal.get().into(), leases, ahead, repeated }
+        Self {
+            outcome,
+            acquire: acquire.get().into(),
+            renewal: renewal.get().into(),
+            leases,
+            ahead,
+            repeated,
+        }
     }
 }
 

@@ -5,13 +5,13 @@ use leasehold_core::limits::{MAX_NAME_BYTES, MAX_SLOTS, MAX_WAIT};
 use leasehold_core::numbers::DEFAULT_TTL;
 use leasehold_core::protocol::{self, GapsOf, MAX_PAGE};
 use leasehold_core::{
-    CallNumber, CommandNumber, Label, Millis, Mode, Numbered, Op, Policies, ResourceName, Revision, SessionId,
-    Token, Value,
+    CallNumber, CommandNumber, Label, Millis, Mode, Numbered, Op, Policies, ResourceName, Revision,
+    SessionId, Token, Value,
 };
 
 use super::{
-    Acquire, AddMember, Cancel, Drain, Gaps, Leases, Member, ModeWord, Open, Sessions, SetValue, Transfer, Watch,
-    WhenQueued, WriteRegister,
+    Acquire, AddMember, Cancel, Drain, Gaps, Leases, Member, ModeWord, Open, Sessions, SetValue, Transfer,
+    Watch, WhenQueued, WriteRegister,
 };
 use crate::answer::{OpenSession, OwnNumbers};
 use crate::{ApiError, Hex, Number, Object, bad_field};
@@ -62,7 +62,8 @@ pub fn numbered(number: Option<Number>, settled: Option<Number>) -> Result<Optio
         None => Ok(None),
         Some(Number(0)) => Err(bad_field("number", "0 is below the minimum of 1")),
         Some(Number(number)) if settled > number => {
-            let why = format!("{settled} is above the number of this call, {number}, which would not be wanted");
+            let why =
+                format!("{settled} is above the number of this call, {number}, which would not be wanted");
             Err(bad_field("settled", why))
         }
         Some(Number(number)) => {

@@ -26,7 +26,7 @@ const NAMED: [(&str, &str); 11] = [
     ("found", "ADDRESS"),
 ];
 /// Fields that differ from run to run.
-const BLANKED: [&str; 26] = [
+const BLANKED: [&str; 27] = [
     "revision",
     "committed",
     "applied",

@@ -45,11 +45,17 @@ fn judge(
     let (at_least, at_most) = (nanos(view.at_least()), nanos(view.length()));
     let before = run.story.lease(view.before.token)?;
     if let Some(other) = left_out(run, before, after) {
-        return wrong(format!("a gap before token {} is told of {}, not of {other}", after.token, before.token));
+        return wrong(format!(
+            "a gap before token {} is told of {}, not of {other}",
+            after.token, before.token
+        ));
     }
     // Who comes back is judged by what it believed before.
-    let over = |window: &&Window| window.span.from < ended && (before.token != after.token || window.span.to <= ended);
-    let last = believed.get(&before.token)?.iter().filter(over).map(|window| window.span.to).max()?.min(ended);
+    let over = |window: &&Window| {
+        window.span.from < ended && (before.token != after.token || window.span.to <= ended)
+    };
+    let last =
+        believed.get(&before.token)?.iter().filter(over).map(|window| window.span.to).max()?.min(ended);
     let span = Span { from: last, to: ended };
     let unknown = view.parts.iter().any(|part| part.cause == GapCause::Outage && nanos(part.length) == 0);
     let same_life = run.story.steps[before.step].log == step.log;
@@ -75,7 +81,9 @@ fn judge(
 
 fn told_wrongly(view: &GapView, how: &str, told: u64, stood: u64) -> String {
     let (told, stood, before) = (told / MILLI, stood / MILLI, view.before.token);
-    format!("a gap behind token {before} is told as {how} {told} ms, and nobody believed in it for {stood} ms: {view:?}")
+    format!(
+        "a gap behind token {before} is told as {how} {told} ms, and nobody believed in it for {stood} ms: {view:?}"
+    )
 }
 
 fn nanos(length: leasehold_core::Millis) -> u64 {
