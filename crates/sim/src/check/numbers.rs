@@ -245,7 +245,7 @@ mod tests {
         let (mut stage, session, token) = acquired();
         let other = Op::Release { resource: crate::check::stage::name(1), token, drained: false };
         stage.at(40).commit(vec![call(session, 2, 2, other.clone())]);
-        caught(&stage.check(check), "has settled number 2");
+        caught(&stage.check(check), "has settled number 1");
         let (mut stage, session, token) = acquired();
         stage.push(Event::PlainKnows { session, token });
         stage.at(40).commit(vec![call(session, 2, 2, other)]);

@@ -12,7 +12,7 @@ use leasehold_core::holder::Reading;
 use leasehold_core::numbers::Numbers;
 use leasehold_core::protocol::{Failure, Plain as Ask, Request as Asking, RequestId, Response};
 use leasehold_core::{
-    Answer, Grant, Label, Nonce, Numbered, Op, Open, Policies, Refusal, RenewalNumber, Reply, ResourceName,
+    Grant, Label, Nonce, Numbered, Op, Open, Policies, Refusal, RenewalNumber, Reply, ResourceName,
     SessionId, SessionKind, Token,
 };
 use leasehold_node::{CALLS, Input};
