@@ -31,10 +31,11 @@ type Session struct {
 	oneAtATime         sync.Mutex // renewals, so that an older answer never replaces a newer one
 	closed             chan struct{}
 
-	mutex sync.Mutex // for what follows
-	held  map[string]held
-	waits []waiting // with held: as the last renewal's answer had them
-	over  error     // why the session is over, once it is
+	mutex sync.Mutex      // for what follows
+	held  map[string]held // as the last renewal's answer had them
+	over  error           // why the session is over, once it is
+	last  int64           // the number of the last call
+	open  map[int64]bool  // calls whose outcome is not known
 }
 
 type held struct {
@@ -45,9 +46,17 @@ type held struct {
 	deadline         time.Duration
 }
 
-type waiting struct {
-	Acquire   string   `json:"acquire"`
-	Resources []string `json:"resources"`
+// numbered is a call with a number: sent again with it, it is done once and answered the same.
+type numbered struct {
+	path   string
+	number int64
+	asked  fields
+}
+
+// answered is what came of an acquire or a cancel.
+type answered struct {
+	Outcome string `json:"outcome"`
+	Leases  []held `json:"leases"`
 }
 
 type fields map[string]any
@@ -61,7 +70,7 @@ func Open(url, label string, ttl time.Duration) (*Session, error) {
 		Margin     *int64 `json:"margin_ms"`
 		RenewEvery int64  `json:"renew_every_ms"`
 	}
-	s := &Session{url: url, closed: make(chan struct{})}
+	s := &Session{url: url, closed: make(chan struct{}), open: make(map[int64]bool)}
 	if err := s.call("sessions", 5*time.Second, fields{"label": label, "ttl_ms": ttl.Milliseconds()}, &opened); err != nil {
 		return nil, err
 	}
@@ -82,8 +91,7 @@ func (s *Session) renew() error {
 	defer s.oneAtATime.Unlock()
 	sent := now()
 	var answer struct {
-		Leases []held    `json:"leases"`
-		Waits  []waiting `json:"waits"`
+		Leases []held `json:"leases"`
 	}
 	if err := s.call("sessions/"+s.id+"/renew", s.every/2, fields{}, &answer); err != nil {
 		return err
@@ -95,7 +103,7 @@ func (s *Session) renew() error {
 	}
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	s.held, s.waits = all, answer.Waits
+	s.held = all
 	return nil
 }
 
@@ -123,76 +131,93 @@ func (s *Session) keepRenewing() {
 
 // Acquire waits in the queue, while the goroutine keeps the session alive.
 func (s *Session) Acquire(resource string, wait time.Duration) (*Lease, error) {
-	for end := now() + wait; ; {
-		left := end - now()
-		if left < 0 {
-			left = 0
-		}
-		asked := fields{"resource": resource, "wait_ms": left.Milliseconds()}
-		trouble := s.call("leases/acquire", left+5*time.Second, asked, nil)
-		// Granted or not: what counts is what the next renewal lists. It also sets the first deadline.
-		token, err := s.find(resource)
-		if err != nil {
+	call := s.begin("leases/acquire", fields{"resource": resource, "wait_ms": wait.Milliseconds()})
+	end := now() + wait + s.ttl
+	var granted answered
+	for granted.Outcome != "granted" { // queued: it waits still, and the same call goes on with the wait
+		err := s.say(call, min(wait, time.Minute)+5*time.Second, &granted)
+		var refused *Refused
+		if errors.As(err, &refused) {
 			return nil, err
 		}
-		if token != "" {
-			return &Lease{session: s, Resource: resource, Token: token}, nil
-		}
-		if trouble == nil {
-			return nil, &Refused{"ended", resource + " was granted and taken away at once"}
-		}
-		var refused *Refused
-		if errors.As(trouble, &refused) || now() >= end {
-			return nil, trouble
-		}
-		time.Sleep(s.every / 4)
-	}
-}
-
-// find gives the token of a lease that we have by now. If there is none, no wait for one is left behind either.
-func (s *Session) find(resource string) (string, error) {
-	for end := now() + s.ttl; ; {
-		err := s.renew()
-		if err == nil {
-			token, left := s.look(resource)
-			if token != "" || len(left) == 0 {
-				return token, nil
-			}
-			// An acquire whose answer was lost may still be in the queue: the next one would wait behind it.
-			for _, acquire := range left {
-				err = s.call("leases/cancel", s.every, fields{"acquire": acquire}, nil)
-			}
-		}
-		var refused *Refused
-		if errors.As(err, &refused) && refused.Code != "no-such-wait" { // that one has ended by itself: look again
-			return "", err
-		}
 		if err != nil && now() >= end {
-			return "", err
+			s.giveUp(call)
+			return nil, err
 		}
 		if err != nil {
 			time.Sleep(s.every / 4)
 		}
 	}
-}
-
-// look gives the token of a resource if the last renewal listed it, and the waits for it otherwise.
-func (s *Session) look(resource string) (token string, left []string) {
+	token := granted.Leases[0].Token
+	for { // what counts is that a renewal lists it. That also sets the first deadline.
+		err := s.renew()
+		var refused *Refused
+		if err == nil {
+			break
+		}
+		if errors.As(err, &refused) || now() >= end {
+			return nil, err
+		}
+		time.Sleep(s.every / 4)
+	}
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	for _, lease := range s.held {
-		if lease.Resource == resource {
-			return lease.Token, nil
-		}
+	if _, listed := s.held[token]; !listed {
+		return nil, &Refused{"ended", resource + " was granted and taken away at once"}
 	}
-	for _, wait := range s.waits {
-		for _, name := range wait.Resources {
-			if name == resource {
-				left = append(left, wait.Acquire)
-			}
+	return &Lease{session: s, Resource: resource, Token: token}, nil
+}
+
+// giveUp cancels an acquire by its number: then it is never granted, even if it has yet to arrive.
+func (s *Session) giveUp(call *numbered) {
+	asked := fields{"acquire_number": strconv.FormatInt(call.number, 10)}
+	cancel := s.begin("leases/cancel", asked)
+	for end := now() + s.ttl; now() < end; time.Sleep(s.every / 4) {
+		var came answered
+		err := s.say(cancel, s.every, &came)
+		var refused *Refused
+		if err != nil && !errors.As(err, &refused) {
+			continue
 		}
+		for _, lease := range came.Leases {
+			(&Lease{session: s, Resource: lease.Resource, Token: lease.Token}).Release()
+		}
+		s.settle(call)
+		return
 	}
-	return "", left
+}
+
+// begin gives a call the next number.
+func (s *Session) begin(path string, asked fields) *numbered {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.last++
+	s.open[s.last] = true
+	asked["number"] = strconv.FormatInt(s.last, 10)
+	return &numbered{path, s.last, asked}
+}
+
+// say sends a call, the first time or again. Once it is answered its number is settled.
+func (s *Session) say(call *numbered, limit time.Duration, answer *answered) error {
+	s.mutex.Lock()
+	settled := call.number
+	for number := range s.open {
+		settled = min(settled, number)
+	}
+	s.mutex.Unlock()
+	call.asked["settled"] = strconv.FormatInt(settled, 10)
+	err := s.call(call.path, limit, call.asked, answer)
+	var refused *Refused
+	if errors.As(err, &refused) || (err == nil && answer.Outcome != "queued") {
+		s.settle(call)
+	}
+	return err
+}
+
+func (s *Session) settle(call *numbered) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	delete(s.open, call.number)
 }
 
 // Close gives everything back. Not being heard is no harm: then it ends by itself after the ttl.
@@ -277,7 +302,7 @@ func (s *Session) call(path string, limit time.Duration, asked fields, answer an
 	defer response.Body.Close()
 	var said struct{ Code, Kind, Detail string }
 	decoder := json.NewDecoder(response.Body)
-	if response.StatusCode == http.StatusOK {
+	if response.StatusCode == http.StatusOK || response.StatusCode == http.StatusAccepted {
 		if answer == nil {
 			answer = &struct{}{}
 		}

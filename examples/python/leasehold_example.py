@@ -56,8 +56,10 @@ class Session:
         self.ttl = opened["ttl_ms"] / 1000
         self.usable = (opened["ttl_ms"] - opened["margin_ms"]) / 1000
         self.every = opened["renew_every_ms"] / 1000
-        self.held, self.waits = {}, []  # as the last renewal's answer had them
+        self.held = {}  # as the last renewal's answer had them
         self.over = None  # why the session is over, once it is
+        self._last_number, self._open_numbers = 0, set()  # of calls, and of those whose outcome is not known
+        self._one_number = threading.Lock()
         self._one_at_a_time = threading.Lock()
         self._closed = threading.Event()  # from then on nothing of it is ours
         threading.Thread(target=self._keep_renewing, daemon=True).start()
@@ -69,7 +71,6 @@ class Session:
             answer = self._call(f"sessions/{self.id}/renew", self.every / 2)
             deadline = sent + self.usable
             self.held = {lease["token"]: (deadline, lease) for lease in answer["leases"]}
-            self.waits = answer["waits"]
 
     def _keep_renewing(self):
         pause = self.every
@@ -85,45 +86,70 @@ class Session:
 
     def acquire(self, resource, wait):
         """Waits in the queue for at most `wait` seconds, while the thread keeps the session alive."""
-        end = now() + wait
+        call = self._begin("leases/acquire", resource=resource, wait_ms=round(wait * 1000))
+        end = now() + wait + self.ttl
         while True:
-            wait_ms = max(0, round((end - now()) * 1000))
             try:
-                asked = {"resource": resource, "wait_ms": wait_ms}
-                self._call("leases/acquire", wait_ms / 1000 + 5, **asked)
-                trouble = Refused(f"{resource} was granted and taken away at once")
-            except (Refused, NoAnswer) as error:
-                trouble = error
-            # Granted or not: what counts is what the next renewal lists. It also sets the first deadline.
-            token = self._find(resource)
-            if token:
-                return Lease(self, resource, token)
-            if isinstance(trouble, Refused) or now() >= end:
-                raise trouble
-            time.sleep(self.every / 4)
-
-    def _find(self, resource):
-        """The token of a lease that we have by now. If there is none, no wait for one is left behind either."""
-        end = now() + self.ttl
-        while True:
+                answer = self._say(call, min(wait, 60) + 5)
+                if answer["outcome"] == "granted":
+                    break  # and else it waits still: the same call goes on with the wait
+            except NoAnswer:
+                if now() >= end:
+                    self._give_up(call)
+                    raise
+                time.sleep(self.every / 4)
+        token = answer["leases"][0]["token"]
+        while True:  # what counts is that a renewal lists it. That also sets the first deadline.
             try:
                 self.renew()
-                for token, (_, lease) in self.held.items():
-                    if lease["resource"] == resource:
-                        return token
-                # An acquire whose answer was lost may still be in the queue: the next one would wait behind it.
-                left = [wait["acquire"] for wait in self.waits if resource in wait["resources"]]
-                if not left:
-                    return None
-                for acquire in left:
-                    self._call("leases/cancel", self.every, acquire=acquire)
+                break
             except NoAnswer:
                 if now() >= end:
                     raise
                 time.sleep(self.every / 4)
-            except Refused as refused:
-                if refused.args[0] != "no-such-wait":  # that one has ended by itself: look again
-                    raise
+        if token not in self.held:
+            raise Refused("ended", f"{resource} was granted and taken away at once")
+        return Lease(self, resource, token)
+
+    def _give_up(self, call):
+        """Nobody waits for this acquire any more: cancelled by its number it is never granted, even if it has yet to arrive."""
+        cancel, end = self._begin("leases/cancel", acquire_number=call[1]["number"]), now() + self.ttl
+        while now() < end:
+            try:
+                for lease in self._say(cancel, self.every)["leases"]:
+                    Lease(self, lease["resource"], lease["token"]).release()
+                self._settle(call)
+                return
+            except Refused:
+                self._settle(call)
+                return
+            except NoAnswer:
+                time.sleep(self.every / 4)
+
+    def _begin(self, path, **fields):
+        """A call with a number: sent again with it, it is done once and answered the same."""
+        with self._one_number:
+            self._last_number += 1
+            self._open_numbers.add(self._last_number)
+            return path, {"number": str(self._last_number), **fields}
+
+    def _say(self, call, timeout):
+        """Sends the call, the first time or again. Once it is answered its number is settled."""
+        path, fields = call
+        with self._one_number:
+            settled = min(self._open_numbers)
+        try:
+            answer = self._call(path, timeout, settled=str(settled), **fields)
+        except Refused:
+            self._settle(call)
+            raise
+        if answer.get("outcome") != "queued":
+            self._settle(call)
+        return answer
+
+    def _settle(self, call):
+        with self._one_number:
+            self._open_numbers.discard(int(call[1]["number"]))
 
     def close(self):
         """Gives everything back. Not being heard is no harm: then it ends by itself after the ttl."""
@@ -153,7 +179,7 @@ class Session:
             connection.request("POST", "/v1/" + path, json.dumps(fields), headers)
             response = connection.getresponse()
             answer = json.loads(response.read())
-            if response.status == 200:
+            if response.status in (200, 202):
                 return answer
             error = {name: answer[name] for name in ("code", "kind", "detail")}
         except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError) as trouble:

@@ -123,25 +123,36 @@ pub struct SessionRenewed {
 
 /// What became of an acquire.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Acquired {
-    /// Everything asked for.
-    Granted {
-        /// The number of the acquire.
-        acquire: CommandNumber,
-        /// The renewal from whose sending the leases count until a later one lists them.
-        renewal: RenewalNumber,
-        /// In the order of the requests.
-        grants: Vec<Grant>,
-    },
+pub struct Acquired {
+    /// The number of the acquire, by which its wait can be cancelled.
+    pub acquire: CommandNumber,
+    /// The renewal from whose sending the leases count until a later one lists them.
+    pub renewal: RenewalNumber,
+    /// Whether this is the recorded answer to a call that had arrived before.
+    pub repeated: bool,
+    /// What came of it.
+    pub outcome: AcquireOutcome,
+}
+
+/// What came of an acquire.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AcquireOutcome {
+    /// Everything asked for, in the order of the requests, and of each whether it is still held.
+    Granted(Vec<(Grant, bool)>),
     /// The session waits.
     Queued {
-        /// The number of the acquire, by which it can be cancelled.
-        acquire: CommandNumber,
-        /// The last renewal.
-        renewal: RenewalNumber,
-        /// How many stand before it.
+        /// How many stood before it.
         ahead: u32,
     },
+}
+
+/// What became of a cancel, and whether this is the recorded answer to one that had arrived before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CancelAnswer {
+    /// What became of it.
+    pub outcome: Cancelled,
+    /// Whether it had arrived before.
+    pub repeated: bool,
 }
 
 /// What became of a cancel.

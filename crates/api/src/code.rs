@@ -184,6 +184,12 @@ pub const CODES: &[Code] = codes! {
     code("not-yet-in-use") Refused 409 FailedPrecondition
         "a member of the cluster runs a release that does not know the command; it is not in the log"
         "upgrade that member, then ask again";
+    code("number-reused") Refused 409 FailedPrecondition
+        "another call of the session had that number"
+        "give each call a number of its own; a process that lost count opens another session";
+    code("number-settled") Unknown 500 Unknown
+        "the client has said that it does not want that number any more: nothing was done now, and what came of it before is forgotten"
+        "renew, and look at the lists";
     code("token-ahead") Refused 409 FailedPrecondition
         "the token is above all granted here: the state may have been set back. The resource is granted to no client; an [alarm](../guides/operate-a-cluster.md#an-alarm-is-raised) is raised"
         "stop acting; an operator looks with `leasehold alarms`";

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use leasehold_core::numbers::NumbersError;
 use leasehold_core::protocol::{ClusterRefusal, Failure};
-use leasehold_core::{CommandNumber, Refusal, WaitEnding};
+use leasehold_core::{CallNumber, CommandNumber, Refusal, WaitEnding};
 
 use crate::code::{CODES, Code, GrpcCode, Kind};
 use crate::word::{not_free, wait_ended};
@@ -28,6 +28,16 @@ pub enum ApiError {
         acquire: CommandNumber,
         /// Why.
         why: WaitEnding,
+    },
+    /// The number of the call, or the one that it would cancel, is settled: nothing was done now, what was done before is forgotten.
+    #[error(
+        "number {call} is settled, as are all below {settled}: nothing was done now, and what came of it before is not known"
+    )]
+    NumberSettled {
+        /// The number.
+        call: CallNumber,
+        /// No number below this one is wanted any more.
+        settled: CallNumber,
     },
     /// The table was not asked, or its word is not known.
     #[error("{}", failed(.0))]
@@ -157,6 +167,7 @@ impl ApiError {
         match self {
             Self::Refused(refusal) => refusal_code(refusal),
             Self::WaitEnded { .. } => "wait-ended",
+            Self::NumberSettled { .. } => "number-settled",
             Self::Failed(failure) => of_failure(failure),
             Self::Cluster(refusal) => of_cluster(refusal),
             Self::NodeUnreachable { .. } => "node-unreachable",
@@ -256,6 +267,7 @@ pub const fn refusal_code(refusal: &Refusal) -> &'static str {
         Refusal::TokensExhausted => "tokens-exhausted",
         Refusal::NoRoom => "no-room",
         Refusal::NotYetInUse => "not-yet-in-use",
+        Refusal::NumberReused { .. } => "number-reused",
         Refusal::TokenAhead { .. } => "token-ahead",
         Refusal::NoSuchAlarm { .. } => "no-such-alarm",
     }

@@ -32,7 +32,7 @@ fn body(name: &str) -> Body {
         "open" => json::<request::Open, view::Opened>(),
         "sessions" => json::<request::Sessions, view::Sessions>(),
         "renew" => json::<request::Nothing, view::Renewed>(),
-        "close" => json::<request::Nothing, view::Done>(),
+        "close" => json::<request::Close, view::Done>(),
         "acquire" => json::<request::Acquire, view::Acquired>(),
         "release" => json::<request::Release, view::Done>(),
         "set-value" => json::<request::SetValue, view::Done>(),
@@ -184,8 +184,15 @@ fn responses(call: &Call, kind: &str, answer: &Value, reads: bool) -> Value {
     let content = json!({ kind: { "schema": answer } });
     responses.insert(
         "200".to_owned(),
-        json!({ "description": "As asked for.", "headers": headers(200), "content": content }),
+        json!({ "description": "As asked for.", "headers": headers(200), "content": &content }),
     );
+    if call.name == "acquire" {
+        let description = "The session waits; the same call with the same `number` goes on waiting.";
+        responses.insert(
+            "202".to_owned(),
+            json!({ "description": description, "headers": headers(202), "content": content }),
+        );
+    }
     for (status, codes) in by_status(call, reads) {
         let described: Vec<String> = codes.iter().map(|code| format!("`{code}`")).collect();
         let narrowed = json!({ "properties": { "code": { "enum": codes } } });
@@ -221,6 +228,9 @@ fn by_status(call: &Call, reads: bool) -> BTreeMap<u16, BTreeSet<&'static str>> 
     }
     if call.session {
         codes.extend(["session-ended", "not-your-session", "wrong-session-kind"]);
+        if call.name != "renew" {
+            codes.extend(["number-reused", "number-settled", "limit-reached", "not-yet-in-use"]);
+        }
     }
     if call.method == Method::Post {
         codes.extend(["bad-json", "body-too-large", "request-timeout", "wrong-content-type"]);

@@ -7,7 +7,7 @@ mod check;
 use leasehold_core::{Label, Nonce, Reason, RegisterKey, ResourceName};
 use serde::{Deserialize, Deserializer};
 
-pub use self::check::{DEFAULT_PAGE, check_slots, label};
+pub use self::check::{DEFAULT_PAGE, check_slots, label, numbered};
 #[cfg(feature = "openapi")]
 use crate::openapi;
 use crate::text::{text, whole, whole_needed};
@@ -91,6 +91,10 @@ requests! {
         wait_ms: Option<u64> [default, deserialize_with = "whole"] as "openapi::day",
         /// `wait` (the default) answers when the wait is over, `return` answers at once with `queued`.
         when_queued: Option<WhenQueued>,
+        /// A number for this call, from 1, greater than those before: sent again with it, the call is done once and answered the same.
+        number: Option<Number>,
+        /// No number below this one is wanted any more.
+        settled: Option<Number>,
     }
 
     /// One resource of several.
@@ -111,6 +115,10 @@ requests! {
         token: TokenNumber,
         /// Whether the work was finished before, for the history.
         drained: Option<bool>,
+        /// A number for this call, from 1, greater than those before: sent again with it, the call is done once and answered the same.
+        number: Option<Number>,
+        /// No number below this one is wanted any more.
+        settled: Option<Number>,
     }
 
     /// Shows another value with a lease: `value` or `value_hex`.
@@ -123,6 +131,10 @@ requests! {
         value: Option<String> [default] as "openapi::value",
         /// Bytes to show, as hexadecimal digits.
         value_hex: Option<Hex> [default] as "openapi::value_hex",
+        /// A number for this call, from 1, greater than those before: sent again with it, the call is done once and answered the same.
+        number: Option<Number>,
+        /// No number below this one is wanted any more.
+        settled: Option<Number>,
     }
 
     /// Shows that the work under a lease is being drained.
@@ -135,6 +147,10 @@ requests! {
         in_flight: u32 [deserialize_with = "whole_needed"] as "openapi::small",
         /// How long that may still take at most.
         within_ms: u64 [deserialize_with = "whole_needed"] as "openapi::day_needed",
+        /// A number for this call, from 1, greater than those before: sent again with it, the call is done once and answered the same.
+        number: Option<Number>,
+        /// No number below this one is wanted any more.
+        settled: Option<Number>,
     }
 
     /// Says that the holder is warming up, or that it is ready.
@@ -145,12 +161,32 @@ requests! {
         token: TokenNumber,
         /// Whether it is ready, true by default; false says that it is warming up.
         ready: Option<bool>,
+        /// A number for this call, from 1, greater than those before: sent again with it, the call is done once and answered the same.
+        number: Option<Number>,
+        /// No number below this one is wanted any more.
+        settled: Option<Number>,
     }
 
-    /// Gives up a wait.
+    /// Ends a session.
+    #[derive(Default)]
+    Close {
+        /// A number for this call, from 1, greater than those before: sent again with it, the call is done once and answered the same.
+        number: Option<Number>,
+        /// No number below this one is wanted any more.
+        settled: Option<Number>,
+    }
+
+    /// Gives up a wait: `acquire` or `acquire_number`.
+    #[derive(Default)]
     Cancel {
-        /// The number of the acquire that waits.
-        acquire: Number,
+        /// The `acquire` of its answer, or of a renewal's list.
+        acquire: Option<Number>,
+        /// The `number` that it was sent with. If it has not arrived, it never is applied.
+        acquire_number: Option<Number>,
+        /// A number for this call, from 1, greater than those before: sent again with it, the call is done once and answered the same.
+        number: Option<Number>,
+        /// No number below this one is wanted any more.
+        settled: Option<Number>,
     }
 
     /// One resource.
@@ -245,6 +281,10 @@ requests! {
         remove: Option<bool>,
         /// Removes the register when the lease ends.
         with_lease: Option<bool>,
+        /// A number for this call, from 1, greater than those before: sent again with it, the call is done once and answered the same.
+        number: Option<Number>,
+        /// No number below this one is wanted any more.
+        settled: Option<Number>,
     }
 
     /// One register.

@@ -52,7 +52,7 @@ pub use self::event::{Changes, Event};
 pub use self::gaps::{Gap, GapPart, GapSide, Gaps, NameGaps, Outage};
 pub use self::lease::{Alarm, Draining, Ending, Holder, Lease, Offer, Past, Readiness, Session, Waiter};
 use self::lease::{digits, text};
-use crate::answer::{self, AtRevision, Page};
+use crate::answer::{self, AcquireOutcome, AtRevision, CancelAnswer, Page};
 use crate::{ApiError, Number};
 
 /// Nothing to say but that it is done.
@@ -106,6 +106,14 @@ views! {
         slot: Option<u32> = grant.slot,
     }
 
+    /// A lease that a call was granted.
+    Granted new(granted: &(leasehold_core::Grant, bool)) {
+        #[serde(flatten)]
+        grant: Grant = Grant::new(&granted.0),
+        /// Whether the session still holds it: in a repeated answer it may be over.
+        held: bool = granted.1,
+    }
+
     /// A wait of a session.
     Wait new(wait: &leasehold_core::Waited) {
         acquire: Number = wait.acquire.get().into(),
@@ -122,8 +130,10 @@ pub struct Acquired {
     acquire: Number,
     /// The leases count from the sending of this renewal until a later one lists them.
     renewal: Number,
-    leases: Vec<Grant>,
+    leases: Vec<Granted>,
     ahead: Option<u32>,
+    /// Whether a call with this number had arrived before, and this is its answer.
+    repeated: bool,
 }
 
 /// What became of a cancel.
@@ -133,32 +143,41 @@ pub struct Cancelled {
     #[cfg_attr(feature = "openapi", schemars(extend("enum" = ["cancelled", "already-granted"])))]
     outcome: &'static str,
     leases: Vec<Grant>,
+    /// Whether a call with this number had arrived before, and this is its answer.
+    repeated: bool,
 }
 
-fn grants(grants: &[leasehold_core::Grant]) -> Vec<Grant> {
-    grants.iter().map(Grant::new).collect()
+impl Acquired {
+    /// Whether the session waits, and the call is to be continued.
+    pub fn is_queued(&self) -> bool {
+        self.ahead.is_some()
+    }
 }
 
 impl From<answer::Acquired> for Acquired {
     fn from(acquired: answer::Acquired) -> Self {
-        let (outcome, acquire, renewal, leases, ahead) = match acquired {
-            answer::Acquired::Granted { acquire, renewal, grants: granted } => {
-                ("granted", acquire, renewal, grants(&granted), None)
-            }
-            answer::Acquired::Queued { acquire, renewal, ahead } => {
-                ("queued", acquire, renewal, Vec::new(), Some(ahead))
-            }
+        let answer::Acquired { acquire, renewal, repeated, outcome } = acquired;
+        let (outcome, leases, ahead) = match outcome {
+            AcquireOutcome::Granted(granted) => ("granted", granted.iter().map(Granted::new).collect(), None),
+            AcquireOutcome::Queued { ahead } => ("queued", Vec::new(), Some(ahead)),
         };
-        Self { outcome, acquire: acquire.get().into(), renewal: renewal.get().into(), leases, ahead }
+        Self {
+            outcome,
+            acquire: acquire.get().into(),
+            renewal: renewal.get().into(),
+            leases,
+            ahead,
+            repeated,
+        }
     }
 }
 
-impl From<answer::Cancelled> for Cancelled {
-    fn from(cancelled: answer::Cancelled) -> Self {
-        match cancelled {
-            answer::Cancelled::Cancelled => Self { outcome: "cancelled", leases: Vec::new() },
+impl From<CancelAnswer> for Cancelled {
+    fn from(CancelAnswer { outcome, repeated }: CancelAnswer) -> Self {
+        match outcome {
+            answer::Cancelled::Cancelled => Self { outcome: "cancelled", leases: Vec::new(), repeated },
             answer::Cancelled::AlreadyGranted(held) => {
-                Self { outcome: "already-granted", leases: grants(&held) }
+                Self { outcome: "already-granted", leases: held.iter().map(Grant::new).collect(), repeated }
             }
         }
     }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::command::Successor;
 use crate::gap::GapNote;
-use crate::id::{CommandNumber, ItemNumber, RenewalNumber, SessionId, Token};
+use crate::id::{CallNumber, CommandNumber, ItemNumber, RenewalNumber, SessionId, Token};
 use crate::name::{Label, Reason, RegisterKey, ResourceName, Value};
 use crate::time::{Drift, LogTime, Millis};
 
@@ -64,6 +64,25 @@ pub enum Reply {
         answer: Answer,
         /// The last renewal applied: a lease granted by this answer counts from that renewal's sending.
         renewal: RenewalNumber,
+    },
+    /// The recorded answer to a numbered call of a plain session that was sent again: nothing was done now.
+    PlainRepeated {
+        /// The number that the command was given when it was applied.
+        number: CommandNumber,
+        /// The answer, as it was; queued while the wait runs.
+        answer: Answer,
+        /// The renewal that the first answer named. A later one may not have confirmed the lease.
+        renewal: RenewalNumber,
+        /// Of the leases in the answer, those that are still held.
+        held: Vec<Token>,
+    },
+    /// The number of a call, or the one that it would cancel, is settled. Nothing was done now; what was done under that number before is
+    /// not known any more.
+    NumberSettled {
+        /// The number.
+        call: CallNumber,
+        /// No number below this one is wanted any more.
+        settled: CallNumber,
     },
     /// The wait of a plain session for which its caller was kept waiting ended without a lease.
     PlainWaitEnded {

@@ -10,7 +10,9 @@ use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{AttachNumber, CommandNumber, Epoch, ItemNumber, Nonce, RenewalNumber, SessionId, Token};
+use crate::id::{
+    AttachNumber, CallNumber, CommandNumber, Epoch, ItemNumber, Nonce, RenewalNumber, SessionId, Token,
+};
 use crate::limits::{MAX_POLICY, MAX_SLOTS};
 use crate::name::{Label, Reason, RegisterKey, ResourceName, Value};
 use crate::table::Config;
@@ -220,6 +222,17 @@ pub enum Sequence {
     },
     /// In a plain session: the next one.
     Plain,
+    /// The same, of a call that is known by its number when it is sent again. Only in logs of version 5.
+    Numbered(Numbered),
+}
+
+/// How the client of a plain session names a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Numbered {
+    /// Its number.
+    pub number: CallNumber,
+    /// No number below this one is wanted any more.
+    pub settled: CallNumber,
 }
 
 /// What a session can ask for.
@@ -296,6 +309,11 @@ pub enum Op {
         token: Token,
         /// Whether it is ready.
         ready: bool,
+    },
+    /// Gives up what the acquire with this number asked for. If it has not arrived, it never is applied. Only in logs of version 5.
+    CancelCall {
+        /// The number of the acquire, as its client chose it.
+        call: CallNumber,
     },
 }
 

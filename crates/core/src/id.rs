@@ -173,6 +173,10 @@ rising_number! {
     CommandNumber
 }
 rising_number! {
+    /// The number that the client of a plain session gave to a call: rising, and the same when the call is sent again.
+    CallNumber
+}
+rising_number! {
     /// The place of an answer or event in a session's other stream, numbered by the table as they arise.
     ItemNumber
 }

@@ -36,12 +36,12 @@ pub use answer::{
     WaitEnding, Waited,
 };
 pub use command::{
-    Acquire, Attach, Command, Due, Entry, Mode, Offer, Op, Open, Operator, Policies, Request, Sequence,
-    SessionCommand, SessionKind, Successor, System,
+    Acquire, Attach, Command, Due, Entry, Mode, Numbered, Offer, Op, Open, Operator, Policies, Request,
+    Sequence, SessionCommand, SessionKind, Successor, System,
 };
 pub use id::{
-    AttachNumber, CommandNumber, Epoch, ItemNumber, Nonce, RenewalNumber, Revision, SessionId, Token,
-    TokensExhausted,
+    AttachNumber, CallNumber, CommandNumber, Epoch, ItemNumber, Nonce, RenewalNumber, Revision, SessionId,
+    Token, TokensExhausted,
 };
 pub use limits::Limits;
 pub use name::{Label, Reason, RegisterKey, ResourceName, TextError, Value};

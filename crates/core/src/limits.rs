@@ -33,6 +33,8 @@ pub const MAX_UNIT: usize = 64;
 pub const MAX_LEASES_PER_SESSION: usize = 32_768;
 /// Most leases and waits of one plain session: the answer to each of its renewals lists them.
 pub const MAX_PLAIN_HOLDINGS: usize = 1_024;
+/// Most numbered calls of one plain session that are remembered: a client that does not settle them has that many under way.
+pub const MAX_CALLS_REMEMBERED: usize = 64;
 /// Most waits of one session.
 pub const MAX_WAITS_PER_SESSION: usize = 4_096;
 /// Most sessions: about half a kilobyte each.

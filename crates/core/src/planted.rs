@@ -71,6 +71,8 @@ bugs! {
         LastCommandNotInSnapshot = "last-command-not-in-snapshot": "A snapshot forgets which commands were applied.",
         OrderByHints = "order-by-hints": "The order of grants in one entry depends on what a replica happens to remember.",
         EventDroppedAtAttach = "event-dropped-at-attach": "The newest unseen event is lost when a connection attaches.",
+        RepeatedWithPresentRenewal = "repeated-with-present-renewal": "A repeated acquire is answered with the present renewal, not with that of the first answer.",
+        SettledNumberApplied = "settled-number-applied": "A call with a number that its client has settled is applied.",
         RepeatedOpenRenews = "repeated-open-renews": "A repeated open renews the session.",
         RevokeAckedByRenewal = "revoke-acked-by-renewal": "A renewal counts as the acknowledgement of a revoke.",
         RevokeGrantsAtOnce = "revoke-grants-at-once": "A revoke does not wait for the holder.",

@@ -15,7 +15,7 @@ pub use crate::cluster::{
 };
 
 use crate::answer::{Ending, Item, Reply};
-use crate::command::{Attach, Op, Open, Operator, SessionCommand};
+use crate::command::{Attach, Numbered, Op, Open, Operator, SessionCommand};
 use crate::gap::{NameGaps, OutageView};
 use crate::id::{ItemNumber, Nonce, RenewalNumber, Revision, SessionId, Token};
 use crate::name::{RegisterKey, ResourceName, Value};
@@ -88,8 +88,10 @@ pub enum Plain {
         /// What is wanted.
         op: Op,
         /// Whether an acquire that is queued is answered only when its wait is over. A caller that goes away before gives the
-        /// wait up.
+        /// wait up, unless the call has a number.
         hold: bool,
+        /// What the call is known by when it is sent again.
+        numbered: Option<Numbered>,
     },
 }
 

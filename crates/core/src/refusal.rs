@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::answer::Ending;
 use crate::command::Mode;
-use crate::id::{AttachNumber, CommandNumber, ItemNumber, SessionId, Token};
+use crate::id::{AttachNumber, CallNumber, CommandNumber, ItemNumber, SessionId, Token};
 use crate::name::{Label, ResourceName};
 use crate::time::Millis;
 
@@ -213,6 +213,12 @@ pub enum Refusal {
         "a member of the cluster does not know this command yet; it is taken in once every member is upgraded"
     )]
     NotYetInUse,
+    /// Another call of the session had this number.
+    #[error("number {call} was that of another call; give each call a number of its own")]
+    NumberReused {
+        /// The number.
+        call: CallNumber,
+    },
 }
 
 /// What is wrong with a request.
@@ -259,4 +265,7 @@ pub enum LimitedThing {
     /// Registers of one resource.
     #[error("registers of the resource")]
     RegistersOfResource,
+    /// Numbers of calls that one session has not settled.
+    #[error("numbers of the session that are not settled")]
+    CallsOfSession,
 }

@@ -16,6 +16,7 @@
 
 mod acquire;
 mod alarms;
+mod calls;
 mod draining;
 mod endings;
 mod gap_changes;
@@ -46,7 +47,7 @@ use serde::{Deserialize, Serialize};
 use crate::answer::{Answer, Applied, Event, ItemKind, Refusal, Reply};
 use crate::command::{Command, Entry, Op, Sequence, SessionCommand, System};
 use crate::gap::GapNote;
-use crate::id::{CommandNumber, Epoch, SessionId, Token, TokensExhausted};
+use crate::id::{CallNumber, CommandNumber, Epoch, SessionId, Token, TokensExhausted};
 use crate::limits::{DEFAULT_MAX_TTL, Limits};
 use crate::name::ResourceName;
 use crate::planted::{Bug, planted};
@@ -66,7 +67,8 @@ use resource::Resource;
 use session::Session;
 pub use snapshot::TableImage;
 pub use version::{
-    COUNTS_GAPS, FIRST_VERSION, GAPS_HAVE_TWO_LENGTHS, SHOWS_DRAINS, needs, refusal_of, stands_in,
+    COUNTS_GAPS, FIRST_VERSION, GAPS_HAVE_TWO_LENGTHS, NUMBERS_CALLS, SHOWS_DRAINS, needs, refusal_of,
+    stands_in,
 };
 
 /// The choices made when a log begins.
@@ -253,6 +255,12 @@ impl LeaseTable {
     /// One command of a session: its place in the stream is checked first, then it is carried out and answered.
     fn session_command(&mut self, out: &mut Applied, command: &SessionCommand) -> Reply {
         let id = command.session;
+        if let Sequence::Numbered(call) = command.sequence {
+            return self.numbered_command(out, id, call, &command.op);
+        }
+        if let Some(settled) = self.cancels_settled(id, &command.op, CallNumber::NONE) {
+            return settled;
+        }
         let number = match self.admit(id, &command.sequence, Some(&command.op)) {
             Ok(number) => number,
             Err(reply) => return reply,
@@ -267,7 +275,7 @@ impl LeaseTable {
                 self.push_item(out, id, ItemKind::Answer { command: number, answer });
                 Reply::Applied { number }
             }
-            Sequence::Plain => {
+            Sequence::Plain | Sequence::Numbered(_) => {
                 let renewal = self.sessions.get(&id).map_or_else(Default::default, |session| session.renewal);
                 Reply::Plain { number, answer, renewal }
             }
@@ -301,6 +309,7 @@ impl LeaseTable {
             Op::Accept { resource, token, value } => self.accept(out, id, number, resource, *token, value),
             Op::Release { resource, token, drained } => self.release(out, id, resource, *token, *drained),
             Op::Close => unreachable!("a close is carried out by session_command"),
+            Op::CancelCall { call } => self.cancel_call(out, id, *call),
             Op::SetDraining { resource, token, in_flight, within } => {
                 self.set_draining(out, id, resource, *token, (*in_flight, *within))
             }

@@ -24,8 +24,8 @@ mod steps;
 
 use leasehold_core::table::LeaseView;
 use leasehold_core::{
-    Answer, Applied, Command, Config, Due, Entry, Event, ItemKind, ItemNumber, LeaseTable, LogTime, Op,
-    Operator, Refusal, Reply, ResourceName, Sequence,
+    Answer, Applied, CallNumber, Command, Config, Due, Entry, Event, ItemKind, ItemNumber, LeaseTable,
+    LogTime, Op, Operator, Refusal, Reply, ResourceName, Sequence,
 };
 use leasehold_oracle::Naive;
 use proptest::prelude::*;
@@ -109,17 +109,17 @@ fn bring_to_rest(table: &mut LeaseTable, at: LogTime) -> Result<(), TestCaseErro
     Err(TestCaseError::fail(format!("after {MOST_ROUNDS} rounds {:?} is still due at {at}", table.due(at))))
 }
 
-/// The same command from a client that says nothing about what it has seen.
+/// The same command from a client that says nothing about what it has seen or settled.
 fn without_seen(command: &Command) -> Command {
     let mut command = command.clone();
     match &mut command {
         Command::Attach(attach) => attach.seen = ItemNumber::NONE,
         Command::Renew { seen, .. } => *seen = ItemNumber::NONE,
-        Command::Session(command) => {
-            if let Sequence::Streamed { seen, .. } = &mut command.sequence {
-                *seen = ItemNumber::NONE;
-            }
-        }
+        Command::Session(command) => match &mut command.sequence {
+            Sequence::Streamed { seen, .. } => *seen = ItemNumber::NONE,
+            Sequence::Numbered(numbered) => numbered.settled = CallNumber::NONE,
+            Sequence::Plain => {}
+        },
         Command::NoRoom { sequence: Sequence::Streamed { seen, .. }, .. } => *seen = ItemNumber::NONE,
         _ => {}
     }
@@ -138,7 +138,7 @@ fn named(command: &Command) -> Vec<ResourceName> {
             | Op::Accept { resource, .. }
             | Op::Release { resource, .. } => vec![resource.clone()],
             Op::Offer(offer) => vec![offer.resource.clone()],
-            Op::Cancel { .. } | Op::Close => Vec::new(),
+            Op::Cancel { .. } | Op::CancelCall { .. } | Op::Close => Vec::new(),
         },
         Command::Operator(
             Operator::AskRelease { resource, .. }
@@ -148,6 +148,10 @@ fn named(command: &Command) -> Vec<ResourceName> {
         ) => vec![resource.clone()],
         _ => Vec::new(),
     }
+}
+
+fn is_numbered(command: &Command) -> bool {
+    matches!(command, Command::Session(command) if matches!(command.sequence, Sequence::Numbered(_)))
 }
 
 fn is_refused(applied: &Applied) -> bool {
@@ -175,7 +179,10 @@ fn got_to_its_resources(entry: &Entry, applied: &Applied, nth: usize) -> bool {
     };
     let early_answer = |answer: &Answer| matches!(answer, Answer::Refused(refusal) if early(refusal));
     match (&entry.commands[nth], &applied.replies[nth]) {
-        (Command::Session(_), Reply::Refused(_) | Reply::Repeated { .. }) => false,
+        (Command::Session(_), Reply::Refused(_) | Reply::Repeated { .. })
+        | (_, Reply::PlainRepeated { .. } | Reply::PlainWaitEnded { .. } | Reply::NumberSettled { .. }) => {
+            false
+        }
         (Command::Session(sent), Reply::Applied { number }) => {
             !applied.items.iter().any(|(session, item)| {
                 let ItemKind::Answer { command, answer } = &item.kind else { return false };
@@ -261,6 +268,26 @@ proptest! {
             for (command, reply) in entry.commands.iter().zip(&applied.replies) {
                 let number = match reply {
                     Reply::Applied { number } | Reply::Repeated { number } => *number,
+                    // One that found no room was refused for good, and is refused again.
+                    Reply::Plain { answer: Answer::Refused(Refusal::LimitReached { .. }), .. } => continue,
+                    Reply::Plain { answer, .. } if is_numbered(command) => {
+                        let again = table.clone().apply(&one(entry.at, command.clone()));
+                        let before = table.encode();
+                        let mut changed = table.clone();
+                        changed.apply(&one(entry.at, command.clone()));
+                        match &again.replies[..] {
+                            [Reply::PlainRepeated { answer: repeated, .. }] if !matches!(answer, Answer::Queued { .. }) => {
+                                prop_assert_eq!(repeated, answer);
+                            }
+                            // Its wait is over, its number settled since, or its session closed.
+                            [Reply::PlainRepeated { .. } | Reply::PlainWaitEnded { .. }]
+                            | [Reply::NumberSettled { .. } | Reply::Refused(_)] => {}
+                            other => prop_assert!(false, "{:?} sent again was answered {:?}", command, other),
+                        }
+                        prop_assert!(again.events.is_empty(), "{:?} sent again did something", command);
+                        prop_assert_eq!(changed.encode(), before, "{:?} sent again changed something", command);
+                        continue;
+                    }
                     _ => continue,
                 };
                 let before = table.encode();

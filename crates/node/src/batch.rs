@@ -133,6 +133,7 @@ fn weight(command: &Command) -> usize {
             Op::SetValue { value, .. } | Op::Accept { value, .. } => value.as_bytes().len(),
             Op::WriteRegister { value, .. } => value.as_ref().map_or(0, |value| value.as_bytes().len()),
             Op::Cancel { .. }
+            | Op::CancelCall { .. }
             | Op::Offer(_)
             | Op::Release { .. }
             | Op::Close

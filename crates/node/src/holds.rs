@@ -1,9 +1,10 @@
 //! Calls that are kept waiting: acquires of plain sessions whose wait is not over.
 //!
-//! A call that goes away takes its wait with it, by a cancel through the log. Nothing is ever released on behalf of a caller: it may
+//! A call that goes away takes its wait with it, by a cancel through the log, unless it has a number: then another call may go on with the
+//! wait, also while the first one is still here. Nothing is ever released on behalf of a caller: it may
 //! have learnt of its lease in another way, and act on it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use leasehold_core::protocol::RequestId;
 use leasehold_core::{Command, CommandNumber, Op, Sequence, SessionCommand, SessionId};
@@ -15,19 +16,33 @@ pub(crate) type Call = (ConnectionId, RequestId);
 /// Names a wait.
 pub(crate) type WaitId = (SessionId, CommandNumber);
 
+/// Before and behind all calls.
+const FIRST: Call = (ConnectionId(0), RequestId(0));
+const LAST: Call = (ConnectionId(u64::MAX), RequestId(u64::MAX));
+
 /// The calls that are kept waiting.
 #[derive(Debug, Default)]
 pub(crate) struct Holds {
     calls: BTreeMap<Call, Hold>,
-    waits: BTreeMap<WaitId, Call>,
+    /// Of a numbered acquire there can be several.
+    waits: BTreeSet<(WaitId, Call)>,
+}
+
+/// How an acquire was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asks {
+    /// Without a number: its wait is the caller's own.
+    Once,
+    /// With a number: its wait goes on without the caller.
+    Numbered,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Hold {
     /// Its acquire is on its way; whether the caller has gone away since.
-    Asked { gone: bool },
-    /// Its wait runs.
-    Waiting(WaitId),
+    Asked { asks: Asks, gone: bool },
+    /// Its wait runs; whether it had been asked for before.
+    Waiting { asks: Asks, wait: WaitId, again: bool },
 }
 
 /// What becomes of a call whose acquire was queued.
@@ -51,62 +66,70 @@ impl Holds {
     }
 
     /// The acquire of this call was taken in, and is to be held if it is queued. Says no if another call has this name.
-    pub(crate) fn ask(&mut self, call: Call) -> bool {
+    pub(crate) fn ask(&mut self, call: Call, asks: Asks) -> bool {
         let free = !self.calls.contains_key(&call);
         if free {
-            self.calls.insert(call, Hold::Asked { gone: false });
+            self.calls.insert(call, Hold::Asked { asks, gone: false });
         }
         free
     }
 
-    /// The acquire of this call was queued.
-    pub(crate) fn queued(&mut self, call: Call, wait: WaitId) -> Queued {
+    /// The acquire of this call was queued, now or when it was asked for before.
+    pub(crate) fn queued(&mut self, call: Call, wait: WaitId, again: bool) -> Queued {
         match self.calls.get_mut(&call) {
-            Some(hold @ Hold::Asked { gone: false }) => {
-                *hold = Hold::Waiting(wait);
-                self.waits.insert(wait, call);
+            Some(hold @ Hold::Asked { gone: false, .. }) => {
+                let Hold::Asked { asks, .. } = *hold else { return Queued::NotHeld };
+                *hold = Hold::Waiting { asks, wait, again };
+                self.waits.insert((wait, call));
                 Queued::Held
             }
-            Some(Hold::Asked { gone: true }) => {
+            Some(Hold::Asked { gone: true, asks: Asks::Once }) => {
                 self.calls.remove(&call);
                 Queued::Cancel(cancel(wait))
             }
-            Some(Hold::Waiting(_)) | None => Queued::NotHeld,
+            Some(Hold::Asked { asks: Asks::Numbered, .. } | Hold::Waiting { .. }) | None => Queued::NotHeld,
         }
     }
 
     /// The call is answered in another way: granted or refused at once, or lost.
     pub(crate) fn forget(&mut self, call: Call) {
-        if let Some(Hold::Waiting(wait)) = self.calls.remove(&call) {
-            self.waits.remove(&wait);
+        if let Some(Hold::Waiting { wait, .. }) = self.calls.remove(&call) {
+            self.waits.remove(&(wait, call));
         }
     }
 
-    /// A wait is over: who waits for it.
-    pub(crate) fn end(&mut self, wait: WaitId) -> Option<Call> {
-        let call = self.waits.remove(&wait)?;
-        self.calls.remove(&call);
-        Some(call)
+    /// A wait is over: who waits for it, and whether it had been asked for before they asked.
+    pub(crate) fn end(&mut self, wait: WaitId) -> Vec<(Call, bool)> {
+        self.end_range((wait, FIRST)..=(wait, LAST))
     }
 
     /// A session is over: who waits for any of its waits.
     pub(crate) fn end_session(&mut self, session: SessionId) -> Vec<Call> {
-        let all = (session, CommandNumber::NONE)..=(session, CommandNumber::new(u64::MAX));
-        let waits: Vec<WaitId> = self.waits.range(all).map(|(wait, _)| *wait).collect();
-        waits.into_iter().filter_map(|wait| self.end(wait)).collect()
+        let all = ((session, CommandNumber::NONE), FIRST)..=((session, CommandNumber::new(u64::MAX)), LAST);
+        self.end_range(all).into_iter().map(|(call, _)| call).collect()
+    }
+
+    fn end_range(&mut self, range: std::ops::RangeInclusive<(WaitId, Call)>) -> Vec<(Call, bool)> {
+        let ended: Vec<(WaitId, Call)> = self.waits.range(range).copied().collect();
+        let end = |(wait, call): (WaitId, Call)| {
+            self.waits.remove(&(wait, call));
+            let again = matches!(self.calls.remove(&call), Some(Hold::Waiting { again: true, .. }));
+            (call, again)
+        };
+        ended.into_iter().map(end).collect()
     }
 
     /// A caller has gone away: what is to be proposed, if its wait runs.
     pub(crate) fn abandon(&mut self, call: Call) -> Option<Command> {
         match self.calls.get_mut(&call)? {
-            Hold::Asked { gone } => {
+            Hold::Asked { gone, .. } => {
                 *gone = true;
                 None
             }
-            Hold::Waiting(wait) => {
-                let wait = *wait;
-                self.end(wait);
-                Some(cancel(wait))
+            Hold::Waiting { asks, wait, .. } => {
+                let (asks, wait) = (*asks, *wait);
+                self.forget(call);
+                (asks == Asks::Once).then(|| cancel(wait))
             }
         }
     }
@@ -118,15 +141,28 @@ impl Holds {
         calls.into_iter().filter_map(|call| self.abandon(call)).collect()
     }
 
-    /// Cancels for all waits that run. Their calls are still kept, to be answered when the cancels are applied.
+    /// Cancels for all waits that go with their callers. Those calls are still kept, to be answered when the cancels are applied.
     pub(crate) fn withdraw_all(&self) -> Vec<Command> {
-        self.waits.keys().map(|wait| cancel(*wait)).collect()
+        let once = |call: &Call| matches!(self.calls.get(call), Some(Hold::Waiting { asks: Asks::Once, .. }));
+        self.waits.iter().filter(|(_, call)| once(call)).map(|(wait, _)| cancel(*wait)).collect()
+    }
+
+    /// The calls whose waits go on without them: they are kept no longer.
+    pub(crate) fn let_go_numbered(&mut self) -> Vec<(WaitId, Call)> {
+        let numbered =
+            |call: &Call| matches!(self.calls.get(call), Some(Hold::Waiting { asks: Asks::Numbered, .. }));
+        let gone: Vec<(WaitId, Call)> =
+            self.waits.iter().filter(|(_, call)| numbered(call)).copied().collect();
+        for (_, call) in &gone {
+            self.forget(*call);
+        }
+        gone
     }
 
     /// Everything is lost with the leadership: who waits.
     pub(crate) fn clear(&mut self) -> Vec<Call> {
         self.calls.clear();
-        std::mem::take(&mut self.waits).into_values().collect()
+        std::mem::take(&mut self.waits).into_iter().map(|(_, call)| call).collect()
     }
 }
 
@@ -152,26 +188,26 @@ mod tests {
 
     /// A call whose wait runs.
     fn waits(holds: &mut Holds, id: u64, of: WaitId) {
-        holds.ask(call(id));
-        assert_eq!(holds.queued(call(id), of), Queued::Held);
+        holds.ask(call(id), Asks::Once);
+        assert_eq!(holds.queued(call(id), of, false), Queued::Held);
     }
 
     #[test]
     fn a_call_is_held_only_if_that_was_asked_for() {
         let mut holds = Holds::default();
-        assert_eq!(holds.queued(call(1), wait(7, 1)), Queued::NotHeld);
+        assert_eq!(holds.queued(call(1), wait(7, 1), false), Queued::NotHeld);
         assert!(holds.is_empty());
         waits(&mut holds, 2, wait(7, 2));
-        assert_eq!((holds.end(wait(7, 2)), holds.end(wait(7, 2))), (Some(call(2)), None));
+        assert_eq!((holds.end(wait(7, 2)), holds.end(wait(7, 2))), (vec![(call(2), false)], vec![]));
     }
 
     #[test]
     fn a_caller_that_goes_before_it_is_queued_is_remembered_until_then() {
         let mut holds = Holds::default();
-        holds.ask(call(1));
+        holds.ask(call(1), Asks::Once);
         assert_eq!(holds.abandon(call(1)), None);
         assert_eq!(holds.len(), 1);
-        assert_eq!(holds.queued(call(1), wait(7, 1)), Queued::Cancel(cancel(wait(7, 1))));
+        assert_eq!(holds.queued(call(1), wait(7, 1), false), Queued::Cancel(cancel(wait(7, 1))));
         assert!(holds.is_empty());
     }
 
@@ -189,10 +225,27 @@ mod tests {
     fn waits_that_are_withdrawn_are_kept_until_that_is_applied() {
         let mut holds = Holds::default();
         waits(&mut holds, 1, wait(7, 1));
-        holds.ask(call(2));
+        holds.ask(call(2), Asks::Once);
         assert_eq!(holds.withdraw_all(), [cancel(wait(7, 1))]);
         assert_eq!(holds.len(), 2);
-        assert_eq!(holds.end(wait(7, 1)), Some(call(1)));
+        assert_eq!(holds.end(wait(7, 1)), [(call(1), false)]);
+    }
+
+    #[test]
+    fn a_numbered_wait_has_several_callers_and_goes_on_without_any() {
+        let mut holds = Holds::default();
+        for id in 1..=3 {
+            holds.ask(call(id), Asks::Numbered);
+            assert_eq!(holds.queued(call(id), wait(7, 1), id > 1), Queued::Held);
+        }
+        assert_eq!(holds.abandon(call(1)), None);
+        assert_eq!(holds.withdraw_all(), []);
+        assert_eq!(holds.end(wait(7, 1)), [(call(2), true), (call(3), true)]);
+        holds.ask(call(4), Asks::Numbered);
+        assert_eq!(holds.abandon(call(4)), None);
+        assert_eq!(holds.queued(call(4), wait(7, 2), false), Queued::NotHeld);
+        holds.forget(call(4));
+        assert!(holds.is_empty() && holds.waits.is_empty());
     }
 
     #[test]
@@ -201,7 +254,7 @@ mod tests {
         for id in 1..=6 {
             waits(&mut holds, id, wait(7, id));
         }
-        holds.ask(call(7));
+        holds.ask(call(7), Asks::Once);
         holds.forget(call(1));
         holds.end(wait(7, 2));
         assert_eq!(holds.abandon(call(3)), Some(cancel(wait(7, 3))));

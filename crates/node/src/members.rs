@@ -12,7 +12,8 @@ use crate::payload::PayloadError;
 /// greater one, and are used when every member knows them.
 ///
 /// Version 2 has drains that others can see, and word to a holder that its offer was accepted. Version 3 counts gaps.
-pub const CLUSTER_VERSION: u32 = 4;
+/// Version 5 has numbered calls of plain sessions.
+pub const CLUSTER_VERSION: u32 = 5;
 
 /// Removed members that are remembered: one that comes back is refused. The oldest are forgotten, and are no members all the same.
 const MAX_REMOVED: usize = 1_024;

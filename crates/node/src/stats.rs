@@ -93,7 +93,7 @@ impl Operation {
     pub(crate) const fn of_op(op: &Op) -> Self {
         match op {
             Op::Acquire(_) => Self::Acquire,
-            Op::Cancel { .. } => Self::Cancel,
+            Op::Cancel { .. } | Op::CancelCall { .. } => Self::Cancel,
             Op::SetValue { .. } => Self::SetValue,
             Op::SetDraining { .. } => Self::SetDraining,
             Op::SetReady { .. } => Self::SetReady,
@@ -144,13 +144,23 @@ impl Outcome {
 
     pub(crate) const fn of_response(response: &Response) -> Self {
         match response {
-            Response::Reply(Reply::Refused(_) | Reply::Plain { answer: Answer::Refused(_), .. }) => {
-                Self::Refused
-            }
+            Response::Reply(reply) => Self::of_reply(reply),
             Response::Cluster(ClusterReply::Refused(_)) => Self::Refused,
-            Response::Reply(_) | Response::Read { .. } | Response::Cluster(_) => Self::Done,
+            Response::Read { .. } | Response::Cluster(_) => Self::Done,
             Response::Failed(Failure::OutcomeUnknown) => Self::Unknown,
             Response::Failed(_) => Self::Failed,
+        }
+    }
+}
+
+impl Outcome {
+    const fn of_reply(reply: &Reply) -> Self {
+        match reply {
+            Reply::Refused(_)
+            | Reply::Plain { answer: Answer::Refused(_), .. }
+            | Reply::PlainRepeated { answer: Answer::Refused(_), .. } => Self::Refused,
+            Reply::NumberSettled { .. } => Self::Unknown,
+            _ => Self::Done,
         }
     }
 }
@@ -303,8 +313,7 @@ impl NodeStats {
                     Outcome::Refused
                 }
                 (Command::NoRoom { .. }, _) => Outcome::Refused,
-                (_, Reply::Refused(_) | Reply::Plain { answer: Answer::Refused(_), .. }) => Outcome::Refused,
-                _ => Outcome::Done,
+                (_, reply) => Outcome::of_reply(reply),
             };
             self.count(operation, outcome);
         }

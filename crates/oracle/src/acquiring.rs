@@ -19,6 +19,7 @@ impl Naive {
             Op::Accept { resource, token, value } => self.accept(id, number, resource, *token, value),
             Op::Release { resource, token, drained } => self.release(id, resource, *token, *drained),
             Op::Close => unreachable!("a close has no answer"),
+            Op::CancelCall { call } => self.cancel_call(id, *call),
             Op::SetReady { resource, token, ready } => self.set_ready(id, resource, *token, *ready),
             Op::SetDraining { resource, token, in_flight, within } => {
                 self.show_draining(id, resource, *token, *in_flight, *within)
@@ -134,7 +135,7 @@ impl Naive {
         Ok(())
     }
 
-    fn cancel(&mut self, id: SessionId, acquire: CommandNumber) -> Result<Answer, Refusal> {
+    pub(super) fn cancel(&mut self, id: SessionId, acquire: CommandNumber) -> Result<Answer, Refusal> {
         let is_it = |wait: &Wait| (wait.session, wait.command) == (id, acquire);
         let names: Vec<ResourceName> = match self.waits.iter().find(|wait| is_it(wait)) {
             Some(wait) => wait.requests.iter().map(|request| request.resource.clone()).collect(),
@@ -145,6 +146,7 @@ impl Naive {
         }
         if self.waits.iter().any(is_it) {
             self.waits.retain(|wait| !is_it(wait));
+            self.note_wait_over(id, acquire, Err(WaitEnding::Cancelled));
             self.serve(names);
             return Ok(Answer::Cancelled);
         }

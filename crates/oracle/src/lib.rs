@@ -17,15 +17,16 @@
 
 mod acquiring;
 mod ending;
+mod numbered;
 mod passing;
 mod serving;
 mod sessions;
 
 use leasehold_core::answer::{Opened, Renewed};
 use leasehold_core::{
-    Applied, Command, CommandNumber, Config, Ending, Entry, Event, Grant, Item, ItemKind, ItemNumber, Label,
-    LogTime, Millis, Mode, Nonce, Policies, Refusal, RegisterKey, RenewalNumber, Reply, Request,
-    ResourceName, SessionId, SessionKind, System, Token, Value,
+    Answer, Applied, CallNumber, Command, CommandNumber, Config, Ending, Entry, Event, Grant, Item, ItemKind,
+    ItemNumber, Label, LogTime, Millis, Mode, Nonce, Op, Policies, Refusal, RegisterKey, RenewalNumber,
+    Reply, Request, ResourceName, SessionId, SessionKind, System, Token, Value, WaitEnding,
 };
 
 /// Everything that is true, in vectors.
@@ -73,6 +74,24 @@ pub struct Session {
     pub attach: u64,
     pub last_item: u64,
     pub unseen: Vec<Item>,
+    /// No numbered call below this is wanted any more.
+    pub settled: CallNumber,
+    /// Up to here no numbered call that is not remembered is applied any more.
+    pub shut: CallNumber,
+    /// In the order of their arrival.
+    pub calls: Vec<NumberedCall>,
+}
+
+/// A numbered call that is remembered.
+#[derive(Debug, Clone)]
+pub struct NumberedCall {
+    pub number: CallNumber,
+    /// Nothing if it was cancelled before it arrived.
+    pub op: Option<Op>,
+    pub command: CommandNumber,
+    pub renewal: RenewalNumber,
+    /// Its answer: the queue while it waits, the grant afterwards.
+    pub answer: Result<Answer, WaitEnding>,
 }
 
 /// A name that the table knows.

@@ -164,6 +164,7 @@ impl Naive {
         let in_group = lease.shared && self.leases_on(name).next().is_some();
         let place = Place { slot: lease.slot, fence: in_group.then_some(lease.fence), takes: Vec::new() };
         let grants = self.grant_all(to, command, &[request], &[place], &value);
+        self.note_wait_over(to, command, Ok(Answer::Granted(grants.clone())));
         self.push_item(to, ItemKind::WaitGranted { command, grants: grants.clone() });
         self.out.events.push(Event::WaitGranted { session: to, command, grants });
     }

@@ -124,6 +124,7 @@ impl Naive {
                 let (session, command) = (wait.session, wait.command);
                 self.waits.retain(|other| (other.session, other.command) != (session, command));
                 let grants = self.grant_all(session, command, &wait.requests, &places, &wait.value);
+                self.note_wait_over(session, command, Ok(Answer::Granted(grants.clone())));
                 self.push_item(session, ItemKind::WaitGranted { command, grants: grants.clone() });
                 self.out.events.push(Event::WaitGranted { session, command, grants });
                 work.extend(wait.requests.iter().map(|r| r.resource.clone()).filter(|other| *other != name));
@@ -215,6 +216,7 @@ impl Naive {
     pub(super) fn end_wait(&mut self, wait: &Wait, why: WaitEnding) {
         let (session, command) = (wait.session, wait.command);
         self.waits.retain(|other| (other.session, other.command) != (session, command));
+        self.note_wait_over(session, command, Err(why));
         self.push_item(session, ItemKind::WaitEnded { command, why });
         self.out.events.push(Event::WaitEnded { session, command, why });
     }

@@ -44,6 +44,9 @@ impl Naive {
             attach: 0,
             last_item: 0,
             unseen: Vec::new(),
+            settled: CallNumber::NONE,
+            shut: CallNumber::NONE,
+            calls: Vec::new(),
         });
         self.out.events.push(Event::SessionOpened { session: id, label: open.label.clone() });
         Reply::Opened(Opened { session: id, ttl: open.ttl, drift: self.config.drift, repeated: false })
@@ -141,6 +144,16 @@ impl Naive {
         if self.is_over(id) {
             return Reply::Refused(Refusal::SessionEnded { session: id });
         }
+        if let (Sequence::Numbered(numbered), Some(op)) = (sequence, op) {
+            return self.numbered_command(id, numbered, op);
+        }
+        if let Some(settled) = op.and_then(|op| self.cancels_settled(id, op, CallNumber::NONE)) {
+            return settled;
+        }
+        self.admitted_command(id, sequence, op)
+    }
+
+    pub(super) fn admitted_command(&mut self, id: SessionId, sequence: Sequence, op: Option<&Op>) -> Reply {
         let limit = self.config.limits.unseen * 2;
         let gives_up = match op {
             Some(Op::Release { resource, token, .. }) => {
@@ -183,7 +196,7 @@ impl Naive {
         }
         let answer = match op {
             Some(op) => self.op(id, expected, op),
-            None => leasehold_core::Answer::Refused(Refusal::NoRoom),
+            None => Answer::Refused(Refusal::NoRoom),
         };
         let session = self.session(id).expect("only a close ends the own session");
         if session.kind == SessionKind::Plain {

@@ -73,6 +73,8 @@ pub struct HttpConfig {
     pub max_header_bytes: usize,
     /// How long a client may take to send one request.
     pub request_timeout: Duration,
+    /// How long a call that waits is kept open. A longer wait goes on with the next call of its number.
+    pub max_wait: Duration,
 }
 
 /// What clients can use up.
@@ -151,6 +153,8 @@ impl Config {
                 max_body_bytes: 256 * 1024,
                 max_header_bytes: 16 * 1024,
                 request_timeout: Duration::from_secs(10),
+                // Proxies and load balancers hang up after a silence of a minute.
+                max_wait: Duration::from_secs(55),
             },
             limits: LimitsConfig {
                 max_connections: 16_384,

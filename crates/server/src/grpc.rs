@@ -47,7 +47,7 @@ pub(crate) fn router(
     metrics: Arc<Metrics>,
     counts: Arc<Counts>,
 ) -> axum::Router {
-    let ops = Operations::new(served.caller().clone(), served.peers().asking(), "grpc");
+    let ops = Operations::new(served.caller().clone(), served.peers().asking(), "grpc", None);
     let health = HealthServer::new(health::Health::new(ops.clone()));
     let (door, limits) = (served.door().clone(), config.limits.clone());
     let grpc = Grpc { ops, door, limits, metrics, counts };

@@ -18,14 +18,15 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::State;
 use axum::handler::Handler;
-use axum::http::Uri;
+use axum::http::{StatusCode, Uri};
 use axum::middleware::from_fn_with_state;
+use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, on};
 use leasehold_api::call::{CALLS, Method, at_path};
 use leasehold_api::{ApiError, request as ask, view};
 use leasehold_host::{Repeats, Served};
 
-use self::answer::{Refused, shown};
+use self::answer::{Answered, Refused, shown};
 use self::read::{Fields, ForSession};
 use crate::config::{Config, HttpConfig};
 use crate::metrics::Metrics;
@@ -52,7 +53,12 @@ struct Shared {
 impl HttpState {
     /// Requests go to the node that is served.
     pub(crate) fn new(config: &Config, served: &Served, metrics: Arc<Metrics>, counts: Arc<Counts>) -> Self {
-        let ops = Operations::new(served.caller().clone(), served.peers().asking(), "http");
+        let ops = Operations::new(
+            served.caller().clone(),
+            served.peers().asking(),
+            "http",
+            Some(config.http.max_wait),
+        );
         let (limits, max_watches) = (config.http.clone(), config.limits.max_watches);
         let repeats = Repeats::default();
         Self { shared: Arc::new(Shared { ops, limits, max_watches, metrics, counts, repeats }) }
@@ -93,8 +99,8 @@ pub(crate) fn router(state: HttpState) -> Router {
         .add("open", op!(open(Open) -> Opened))
         .add("sessions", op!(sessions(Sessions) -> Sessions))
         .add("renew", op!(renew(key) -> Renewed))
-        .add("close", op!(close(key) -> Done))
-        .add("acquire", op!(acquire(key, Acquire) -> Acquired))
+        .add("close", op!(close(key, Close) -> Done))
+        .add("acquire", acquire)
         .add("release", op!(release(key, Release) -> Done))
         .add("set-value", op!(set_value(key, SetValue) -> Done))
         .add("drain", op!(drain(key, Drain) -> Done))
@@ -145,6 +151,18 @@ impl Calls {
         };
         Self(self.0.route(call.path, on(filter, handler)), self.1 + 1)
     }
+}
+
+/// An acquire that meant to be kept waiting, and waits still, is accepted and not done.
+async fn acquire(
+    State(state): State<HttpState>,
+    ForSession(key): ForSession,
+    Fields(request): Fields<ask::Acquire>,
+) -> Result<Response, Refused> {
+    let waits = request.when_queued != Some(ask::WhenQueued::Return);
+    let acquired = view::Acquired::from(state.shared.ops.acquire(key, request).await?);
+    let status = if waits && acquired.is_queued() { StatusCode::ACCEPTED } else { StatusCode::OK };
+    Ok((status, Answered(acquired)).into_response())
 }
 
 async fn wrong_method(uri: Uri) -> Refused {

@@ -2,20 +2,24 @@
 //!
 //! HTTP and unary gRPC decode into these requests and encode these answers; everything else about a call is in here. Sessions are plain ones, named
 //! by their [`SessionKey`]; each call stands for itself and is sent once. Dropping the future of a call gives it up; an acquire that is kept waiting
-//! is then cancelled through the log.
+//! without a number is then cancelled through the log.
 //!
 //! What it does not do: it renews nothing, repeats nothing and remembers nothing. It knows neither HTTP nor protobuf.
 
 mod cluster;
 
+use std::time::Duration;
+
 use leasehold_api::answer::{
-    Acquired, Advice, Asked, AtRevision, Cancelled, OwnNumbers, Page, SessionOpened, SessionRenewed,
+    AcquireOutcome, Acquired, Advice, Asked, AtRevision, CancelAnswer, Cancelled, OwnNumbers, Page,
+    SessionOpened, SessionRenewed,
 };
+use leasehold_api::request::numbered;
 use leasehold_api::{ApiError, SessionKey, request};
 use leasehold_core::protocol::{self, Failure, GapsView, Query, ReadAnswer, Response, Status, TokenCheck};
 use leasehold_core::table::{AlarmView, LeaseView, PastView, SessionView};
 use leasehold_core::{
-    Answer, CommandNumber, Label, Millis, Nonce, Op, Open, Operator, Reply, SessionKind, Token, Value,
+    Answer, Label, Millis, Nonce, Numbered, Op, Open, Operator, Reply, SessionKind, Token, Value,
 };
 use leasehold_host::{Asking, Caller};
 
@@ -44,12 +48,19 @@ pub(crate) struct Operations {
     asking: Asking,
     /// Who does what an operator does, if the request names none: the interface that it came by.
     by: &'static str,
+    /// How long a call that waits is kept open, if its interface has an end to that.
+    patience: Option<Duration>,
 }
 
 impl Operations {
     /// Speaks through this caller.
-    pub(crate) const fn new(caller: Caller, asking: Asking, by: &'static str) -> Self {
-        Self { caller, asking, by }
+    pub(crate) const fn new(
+        caller: Caller,
+        asking: Asking,
+        by: &'static str,
+        patience: Option<Duration>,
+    ) -> Self {
+        Self { caller, asking, by, patience }
     }
 
     /// What it speaks through.
@@ -103,66 +114,96 @@ impl Operations {
     }
 
     /// Ends a session and all its leases.
-    pub(crate) async fn close(&self, key: SessionKey) -> Outcome<()> {
-        match self.plain(key, protocol::Plain::Command { op: Op::Close, hold: false }).await? {
+    pub(crate) async fn close(&self, key: SessionKey, close: request::Close) -> Outcome<()> {
+        let numbered = numbered(close.number, close.settled)?;
+        match self.plain(key, protocol::Plain::Command { op: Op::Close, hold: false, numbered }).await? {
             Reply::Closed => Ok(()),
             _ => Err(misfit()),
         }
     }
 
-    /// Asks for leases. A call that is queued is answered when its wait is over, or at once if it wants that.
+    /// Asks for leases. A call that is queued is answered when its wait is over, or at once if it wants that; or when it has been kept open
+    /// long enough, and then its number goes on.
     pub(crate) async fn acquire(&self, key: SessionKey, acquire: request::Acquire) -> Outcome<Acquired> {
+        let numbered = numbered(acquire.number, acquire.settled)?;
         let (acquire, hold) = acquire.check()?;
-        let command = protocol::Plain::Command { op: Op::Acquire(acquire), hold };
-        match self.plain(key, command).await? {
-            Reply::Plain { number, answer: Answer::Granted(grants), renewal } => {
-                Ok(Acquired::Granted { acquire: number, renewal, grants })
+        let wait = acquire.wait.unwrap_or_default();
+        let op = Op::Acquire(acquire);
+        let ask = |hold| self.plain(key, protocol::Plain::Command { op: op.clone(), hold, numbered });
+        let reply = match self.patience.filter(|patience| hold && wait.get() > millis(*patience)) {
+            None => ask(hold).await?,
+            Some(patience) if numbered.is_none() => return Err(too_long(wait, patience)),
+            Some(patience) => match tokio::time::timeout(patience, ask(true)).await {
+                Ok(reply) => reply?,
+                // Nothing is told twice here: this caller has heard nothing yet.
+                Err(_) => said_first(ask(false).await?),
+            },
+        };
+        let (acquire, renewal, repeated, answer, held) = match reply {
+            Reply::Plain { number, answer, renewal } => (number, renewal, false, answer, None),
+            Reply::PlainRepeated { number, answer, renewal, held } => {
+                (number, renewal, true, answer, Some(held))
             }
-            Reply::Plain { number, answer: Answer::Queued { ahead }, renewal } => {
-                Ok(Acquired::Queued { acquire: number, renewal, ahead })
+            Reply::PlainWaitEnded { number, why } => {
+                return Err(ApiError::WaitEnded { acquire: number, why });
             }
-            Reply::Plain { answer: Answer::Refused(refusal), .. } => Err(refusal.into()),
-            Reply::PlainWaitEnded { number, why } => Err(ApiError::WaitEnded { acquire: number, why }),
-            _ => Err(misfit()),
-        }
+            _ => return Err(misfit()),
+        };
+        let is_held = |token: Token| held.as_ref().is_none_or(|held| held.contains(&token));
+        let outcome = match answer {
+            Answer::Granted(grants) => {
+                let grants = grants.into_iter().map(|grant| (is_held(grant.token), grant));
+                AcquireOutcome::Granted(grants.map(|(held, grant)| (grant, held)).collect())
+            }
+            Answer::Queued { ahead } => AcquireOutcome::Queued { ahead },
+            Answer::Refused(refusal) => return Err(refusal.into()),
+            _ => return Err(misfit()),
+        };
+        Ok(Acquired { acquire, renewal, repeated, outcome })
     }
 
     /// Gives a lease back; also the acknowledgement of a revoke.
     pub(crate) async fn release(&self, key: SessionKey, release: request::Release) -> Outcome<()> {
-        let request::Release { resource, token, drained } = release;
+        let numbered = numbered(release.number, release.settled)?;
+        let request::Release { resource, token, drained, .. } = release;
         let (token, drained) = (token.token(), drained.unwrap_or(false));
-        self.done(key, Op::Release { resource, token, drained }, &Answer::Released).await
+        self.done(key, numbered, Op::Release { resource, token, drained }, &Answer::Released).await
     }
 
     /// Shows another value with a lease held.
     pub(crate) async fn set_value(&self, key: SessionKey, set: request::SetValue) -> Outcome<()> {
+        let numbered = numbered(set.number, set.settled)?;
         let (resource, token, value) = set.check()?;
-        self.done(key, Op::SetValue { resource, token, value }, &Answer::ValueSet).await
+        self.done(key, numbered, Op::SetValue { resource, token, value }, &Answer::ValueSet).await
     }
 
     /// Shows that the work under a lease is being drained.
     pub(crate) async fn drain(&self, key: SessionKey, drain: request::Drain) -> Outcome<()> {
-        let within = drain.within()?;
+        let (numbered, within) = (numbered(drain.number, drain.settled)?, drain.within()?);
         let request::Drain { resource, token, in_flight, .. } = drain;
         let token = token.token();
-        self.done(key, Op::SetDraining { resource, token, in_flight, within }, &Answer::DrainingShown).await
+        let op = Op::SetDraining { resource, token, in_flight, within };
+        self.done(key, numbered, op, &Answer::DrainingShown).await
     }
 
     /// Says that the holder is warming up, or that it is ready. Decides nothing about who is granted what: it moves the end of a gap.
     pub(crate) async fn ready(&self, key: SessionKey, ready: request::Ready) -> Outcome<()> {
-        let request::Ready { resource, token, ready } = ready;
+        let numbered = numbered(ready.number, ready.settled)?;
+        let request::Ready { resource, token, ready, .. } = ready;
         let (token, ready) = (token.token(), ready.unwrap_or(true));
-        self.done(key, Op::SetReady { resource, token, ready }, &Answer::ReadySet).await
+        self.done(key, numbered, Op::SetReady { resource, token, ready }, &Answer::ReadySet).await
     }
 
     /// Gives up a wait.
-    pub(crate) async fn cancel(&self, key: SessionKey, cancel: request::Cancel) -> Outcome<Cancelled> {
-        let acquire = CommandNumber::new(cancel.acquire.0);
-        match self.command(key, Op::Cancel { acquire }).await? {
-            Answer::Cancelled => Ok(Cancelled::Cancelled),
-            Answer::AlreadyGranted(grants) => Ok(Cancelled::AlreadyGranted(grants)),
-            _ => Err(misfit()),
-        }
+    pub(crate) async fn cancel(&self, key: SessionKey, cancel: request::Cancel) -> Outcome<CancelAnswer> {
+        let numbered = numbered(cancel.number, cancel.settled)?;
+        let (answer, repeated) = self.command(key, numbered, cancel.check()?).await?;
+        let outcome = match answer {
+            Answer::Cancelled => Cancelled::Cancelled,
+            Answer::AlreadyGranted(grants) => Cancelled::AlreadyGranted(grants),
+            _ => return Err(misfit()),
+        };
+        Ok(CancelAnswer { outcome, repeated })
     }
 
     /// Writes or removes a register of a resource. The token decides, not the session: whoever was given the token may write.
@@ -171,11 +212,11 @@ impl Operations {
         key: SessionKey,
         mut write: request::WriteRegister,
     ) -> Outcome<()> {
-        let value = write.value()?;
+        let (numbered, value) = (numbered(write.number, write.settled)?, write.value()?);
         let request::WriteRegister { resource, token, key: register, with_lease, .. } = write;
         let (token, with_lease) = (token.token(), with_lease.unwrap_or(false));
         let op = Op::WriteRegister { resource, token, key: register, value, with_lease };
-        self.done(key, op, &Answer::RegisterWritten).await
+        self.done(key, numbered, op, &Answer::RegisterWritten).await
     }
 
     /// Ends somebody's lease. Gives back for how long at most the resource still goes to nobody.
@@ -262,14 +303,23 @@ impl Operations {
     }
 
     /// A command that is answered with nothing but that it is done.
-    async fn done(&self, key: SessionKey, op: Op, expected: &Answer) -> Outcome<()> {
-        if self.command(key, op).await? == *expected { Ok(()) } else { Err(misfit()) }
+    async fn done(
+        &self,
+        key: SessionKey,
+        numbered: Option<Numbered>,
+        op: Op,
+        expected: &Answer,
+    ) -> Outcome<()> {
+        if self.command(key, numbered, op).await?.0 == *expected { Ok(()) } else { Err(misfit()) }
     }
 
-    async fn command(&self, key: SessionKey, op: Op) -> Outcome<Answer> {
-        match self.plain(key, protocol::Plain::Command { op, hold: false }).await? {
-            Reply::Plain { answer: Answer::Refused(refusal), .. } => Err(refusal.into()),
-            Reply::Plain { answer, .. } => Ok(answer),
+    /// The answer to a command, and whether it is the recorded one of a call that had arrived before.
+    async fn command(&self, key: SessionKey, numbered: Option<Numbered>, op: Op) -> Outcome<(Answer, bool)> {
+        match self.plain(key, protocol::Plain::Command { op, hold: false, numbered }).await? {
+            Reply::Plain { answer: Answer::Refused(refusal), .. }
+            | Reply::PlainRepeated { answer: Answer::Refused(refusal), .. } => Err(refusal.into()),
+            Reply::Plain { answer, .. } => Ok((answer, false)),
+            Reply::PlainRepeated { answer, .. } => Ok((answer, true)),
             _ => Err(misfit()),
         }
     }
@@ -285,6 +335,9 @@ impl Operations {
     async fn reply(&self, request: protocol::Request) -> Outcome<Reply> {
         match self.caller.call(request).await {
             Response::Reply(Reply::Refused(refusal)) => Err(refusal.into()),
+            Response::Reply(Reply::NumberSettled { call, settled }) => {
+                Err(ApiError::NumberSettled { call, settled })
+            }
             Response::Reply(reply) => Ok(reply),
             Response::Failed(failure) => Err(failure.into()),
             Response::Read { .. } | Response::Cluster(_) => Err(misfit()),
@@ -311,6 +364,30 @@ impl Operations {
 /// An answer that does not fit its question. Something was done, and this release cannot say what.
 const fn misfit() -> ApiError {
     ApiError::Failed(Failure::OutcomeUnknown)
+}
+
+/// A wait that outlasts a call, and could not be gone on with.
+fn too_long(wait: Millis, patience: Duration) -> ApiError {
+    let limit = millis(patience);
+    let why = format!(
+        "wait of {wait} is above {limit} ms, for which one call is kept open; give it a number, and send it again with that when it is \
+         answered with 202"
+    );
+    ApiError::Impossible { field: "wait_ms".into(), why }
+}
+
+fn millis(length: Duration) -> u64 {
+    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A recorded answer that its caller gets for the first time.
+fn said_first(reply: Reply) -> Reply {
+    match reply {
+        Reply::PlainRepeated { number, answer: answer @ Answer::Queued { .. }, renewal, .. } => {
+            Reply::Plain { number, answer, renewal }
+        }
+        other => other,
+    }
 }
 
 fn draw_nonce() -> Outcome<Nonce> {

@@ -40,6 +40,7 @@ pub mod l6;
 pub mod l7;
 pub mod linear;
 pub mod model;
+pub mod numbers;
 mod points;
 pub mod running;
 pub mod sometimes;
@@ -113,6 +114,8 @@ pub enum Id {
     Deadline,
     /// Gaps are told as a stopwatch has them.
     Gaps,
+    /// Numbered calls of plain sessions are taken once, and none becomes a ghost.
+    Numbers,
     /// Unfenced receivers, within the assumptions.
     Unfenced,
     /// Replies are those of the model.
@@ -197,7 +200,7 @@ impl Run<'_> {
 type Checker = fn(Run<'_>) -> Vec<Violation>;
 
 /// Those that are quick, in the order of their ids.
-const CHECKERS: [Checker; 25] = [
+const CHECKERS: [Checker; 26] = [
     i01::check,
     i02::check,
     i03::check,
@@ -222,6 +225,7 @@ const CHECKERS: [Checker; 25] = [
     l7::check,
     deadline::check,
     gaps::check,
+    numbers::check,
     unfenced::check,
 ];
 

@@ -15,6 +15,9 @@ impl ApiError {
             Self::WaitEnded { acquire, why } => {
                 json!({ "acquire": acquire.to_string(), "why": wait_ending(*why) })
             }
+            Self::NumberSettled { call, settled } => {
+                json!({ "number": call.to_string(), "settled": settled.to_string() })
+            }
             Self::Failed(failure) => of_failure(failure),
             Self::Cluster(refusal) => of_cluster(refusal),
             Self::NodeUnreachable { address, .. } => json!({ "address": address }),
@@ -78,6 +81,7 @@ fn of_refusal(refusal: &Refusal) -> Value {
         Refusal::NotHeld { resource } | Refusal::NoOffer { resource } => {
             json!({ "resource": resource.as_str() })
         }
+        Refusal::NumberReused { call } => json!({ "number": call.to_string() }),
         Refusal::NoSuchWait { acquire } => json!({ "acquire": acquire.to_string() }),
         Refusal::LimitReached { what, limit } => json!({ "of": what.to_string(), "limit": limit }),
         Refusal::TooManyUnseen { limit } => json!({ "limit": limit }),

@@ -4,11 +4,14 @@ use leasehold_core::cluster::{check_address, check_member_name};
 use leasehold_core::limits::{MAX_NAME_BYTES, MAX_SLOTS, MAX_WAIT};
 use leasehold_core::numbers::DEFAULT_TTL;
 use leasehold_core::protocol::{self, GapsOf, MAX_PAGE};
-use leasehold_core::{Label, Millis, Mode, Policies, ResourceName, Revision, SessionId, Token, Value};
+use leasehold_core::{
+    CallNumber, CommandNumber, Label, Millis, Mode, Numbered, Op, Policies, ResourceName, Revision,
+    SessionId, Token, Value,
+};
 
 use super::{
-    Acquire, AddMember, Drain, Gaps, Leases, Member, ModeWord, Open, Sessions, SetValue, Transfer, Watch,
-    WhenQueued, WriteRegister,
+    Acquire, AddMember, Cancel, Drain, Gaps, Leases, Member, ModeWord, Open, Sessions, SetValue, Transfer,
+    Watch, WhenQueued, WriteRegister,
 };
 use crate::answer::{OpenSession, OwnNumbers};
 use crate::{ApiError, Hex, Number, Object, bad_field};
@@ -45,6 +48,45 @@ impl Sessions {
     /// When it has no such length.
     pub fn check(&self) -> Result<(Option<SessionId>, usize), ApiError> {
         Ok((self.after.map(|after| SessionId::from_u64(after.0)), page_size(self.limit)?))
+    }
+}
+
+/// What a call is known by when it is sent again.
+///
+/// # Errors
+/// When it has a number that cannot be, or contradicts itself.
+pub fn numbered(number: Option<Number>, settled: Option<Number>) -> Result<Option<Numbered>, ApiError> {
+    let settled = settled.map_or(0, |settled| settled.0);
+    match number {
+        None if settled > 0 => Err(bad_field("settled", "a call that says it has a number itself")),
+        None => Ok(None),
+        Some(Number(0)) => Err(bad_field("number", "0 is below the minimum of 1")),
+        Some(Number(number)) if settled > number => {
+            let why =
+                format!("{settled} is above the number of this call, {number}, which would not be wanted");
+            Err(bad_field("settled", why))
+        }
+        Some(Number(number)) => {
+            let (number, settled) = (CallNumber::new(number), CallNumber::new(settled));
+            Ok(Some(Numbered { number, settled }))
+        }
+    }
+}
+
+impl Cancel {
+    /// What is to be cancelled.
+    ///
+    /// # Errors
+    /// When it names none, or two.
+    pub fn check(self) -> Result<Op, ApiError> {
+        match (self.acquire, self.acquire_number) {
+            (Some(acquire), None) => Ok(Op::Cancel { acquire: CommandNumber::new(acquire.0) }),
+            (None, Some(call)) => Ok(Op::CancelCall { call: CallNumber::new(call.0) }),
+            (Some(_), Some(_)) => {
+                Err(bad_field("acquire_number", "give acquire or acquire_number, not both"))
+            }
+            (None, None) => Err(bad_field("acquire", "it is missing; give acquire or acquire_number")),
+        }
     }
 }
 

@@ -61,7 +61,7 @@ fn one_round(address: &str, number: u64, round: u64, shared: &Shared) -> Result<
     anyhow::ensure!(status == 400, "nonsense gave {status}");
     shared.nonsense.fetch_add(1, Ordering::Relaxed);
     if round.is_multiple_of(10) {
-        let ask = json!({"session_key": key, "resource": "soak/0", "wait_ms": 60_000});
+        let ask = json!({"session_key": key, "resource": "soak/0", "wait_ms": 50_000});
         connection.send("POST", "/v1/leases/acquire", &ask.to_string())?;
         return Ok(());
     }

@@ -40,7 +40,7 @@ fn show_ahead(stage: &Stage, name: &str) {
         token: Token::from_u64(AHEAD),
         drained: false,
     };
-    let plain = Plain::Command { op, hold: false };
+    let plain = Plain::Command { op, hold: false, numbered: None };
     let release = Request::Plain { session: SessionId::from_u64(session), nonce, plain };
     let mut bytes = Vec::new();
     encode_client(&[(RequestId(2), release)], &mut bytes).unwrap();

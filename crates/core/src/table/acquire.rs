@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use super::LeaseTable;
 use super::queue::Wait;
 use super::resource::{Kind, Placement, Resource, Waiting};
-use crate::answer::{Answer, Applied, BadRequest, Grant, LimitedThing, Refusal, Unavailable};
+use crate::answer::{Answer, Applied, BadRequest, Grant, LimitedThing, Refusal, Unavailable, WaitEnding};
 use crate::command::{Acquire, Mode, Request};
 use crate::id::{CommandNumber, SessionId};
 use crate::limits::{MAX_UNIT, MAX_WAIT};
@@ -148,6 +148,7 @@ impl LeaseTable {
             self.settle(out, name);
         }
         if self.dequeue(id, acquire).is_some() {
+            self.note_wait_ended(id, acquire, WaitEnding::Cancelled);
             if !planted(Bug::CancelServesNobody) {
                 self.serve(out, names);
             }

@@ -144,6 +144,7 @@ impl LeaseTable {
         let request = Request { resource: name.clone(), mode };
         let to = Waiting { session, command };
         let grants = self.grant_unit(out, to, &[request], &[placement], &value);
+        self.note_granted(session, command, &grants);
         self.push_item(out, session, ItemKind::WaitGranted { command, grants: grants.clone() });
         Self::event(out, Event::WaitGranted { session, command, grants });
     }

@@ -45,6 +45,9 @@ impl LeaseTable {
                     }
                 }
             }
+            if session.calls.as_ref().is_some_and(|calls| !calls.is_whole(session)) {
+                return Err(format!("the numbered calls of session {id} contradict what it waits for"));
+            }
             let first = session.last_item.get() + 1 - session.unseen.len() as u64;
             if session.unseen.iter().zip(first..).any(|(item, number)| item.number.get() != number) {
                 return Err(format!("the unseen items of session {id} have a gap"));

@@ -100,6 +100,7 @@ impl LeaseTable {
         command: CommandNumber,
         why: WaitEnding,
     ) {
+        self.note_wait_ended(session, command, why);
         self.push_item(out, session, ItemKind::WaitEnded { command, why });
         Self::event(out, Event::WaitEnded { session, command, why });
     }
@@ -175,6 +176,7 @@ impl LeaseTable {
                 let wait = self.dequeue(next.session, next.command).expect("it was first in its queues");
                 let grants = self.grant_unit(out, next, &requests, &placements, &wait.value);
                 let (session, command) = (next.session, next.command);
+                self.note_granted(session, command, &grants);
                 self.push_item(out, session, ItemKind::WaitGranted { command, grants: grants.clone() });
                 Self::event(out, Event::WaitGranted { session, command, grants });
                 work.extend(

@@ -1,11 +1,13 @@
 //! Sessions: opening, attaching, renewing, closing, and the order of their two streams.
 
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
 use super::LeaseTable;
+use super::calls::Calls;
 use super::gaps::{Outage, Sign};
 use super::queue::Wait;
 use super::resource::Standing;
@@ -46,6 +48,9 @@ pub(super) struct Session {
     /// How many names it has stopped by showing tokens that were never granted. Behind the table too.
     #[serde(skip)]
     pub(super) alarms: u32,
+    /// The numbered calls of a plain session, once it has made one. Behind the table too.
+    #[serde(skip)]
+    pub(super) calls: Option<Box<Calls>>,
 }
 
 impl Session {
@@ -197,6 +202,7 @@ impl LeaseTable {
             last_item: ItemNumber::NONE,
             heard: if self.counts_gaps() { self.now() } else { Sign::default() },
             alarms: 0,
+            calls: None,
         };
         self.index.add_session(id, &session, self.config.drift);
         self.sessions.insert(&id, session);
@@ -350,7 +356,7 @@ impl LeaseTable {
         let session = self.living_mut(id).map_err(Reply::Refused)?;
         let expected = session.last_command.next();
         match (sequence, session.kind) {
-            (Sequence::Plain, SessionKind::Plain) => {}
+            (Sequence::Plain | Sequence::Numbered(_), SessionKind::Plain) => {}
             (Sequence::Streamed { attach, number, seen }, SessionKind::Streamed) => {
                 if *attach != session.attach && !(planted(Bug::OlderAttachTaken) && *attach < session.attach)
                 {

@@ -11,11 +11,12 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use super::alarms::Alarm;
+use super::calls::Calls;
 use super::gaps::{Gaps, Outage, Sign};
 use super::known::Image;
 use super::resource::{Draining, Holder, Kind, Readiness, Resource, Standing};
 use super::session::Session;
-use super::version::{COUNTS_GAPS, GAPS_HAVE_TWO_LENGTHS, SHOWS_DRAINS};
+use super::version::{COUNTS_GAPS, GAPS_HAVE_TWO_LENGTHS, NUMBERS_CALLS, SHOWS_DRAINS};
 use super::{Config, Counters, LeaseTable};
 use crate::command::{DecodeError, Mode, SessionKind, decode_versioned, encode_behind};
 use crate::id::{Epoch, SessionId, Token};
@@ -25,14 +26,16 @@ use crate::planted::{Bug, planted};
 use crate::time::{Drift, LogTime, Millis};
 
 /// The newest version of the snapshot format. Version 1 ends before the alarms, version 2 before [`Later`], version 3 before
-/// [`Gapped`], version 4 before [`Measured`].
-const SNAPSHOT_VERSION: u8 = 5;
+/// [`Gapped`], version 4 before [`Measured`], version 5 before the numbered calls.
+const SNAPSHOT_VERSION: u8 = 6;
 /// What is written while every member may have to read it, of whatever release.
 const BEFORE_DRAINS: u8 = 2;
 /// What is written while the log shows drains and does not count gaps.
 const BEFORE_GAPS: u8 = 3;
 /// What is written while the log counts gaps and does not know their second length.
 const BEFORE_MEASURED: u8 = 4;
+/// What is written while calls have no numbers.
+const BEFORE_NUMBERS: u8 = 5;
 /// The latest log time of a snapshot that is believed: far enough from the end that no length in it can pass the end.
 const LATEST: LogTime = LogTime::new(u64::MAX / 2);
 
@@ -104,7 +107,8 @@ const fn format_of(version: u32) -> u8 {
         ..SHOWS_DRAINS => BEFORE_DRAINS,
         SHOWS_DRAINS..COUNTS_GAPS => BEFORE_GAPS,
         COUNTS_GAPS..GAPS_HAVE_TWO_LENGTHS => BEFORE_MEASURED,
-        GAPS_HAVE_TWO_LENGTHS.. => SNAPSHOT_VERSION,
+        GAPS_HAVE_TWO_LENGTHS..NUMBERS_CALLS => BEFORE_NUMBERS,
+        NUMBERS_CALLS.. => SNAPSHOT_VERSION,
     }
 }
 
@@ -127,8 +131,12 @@ impl TableImage {
         if format >= BEFORE_MEASURED {
             bytes = encode_behind(bytes, &self.gapped());
         }
-        if format >= SNAPSHOT_VERSION {
+        if format >= BEFORE_NUMBERS {
             bytes = encode_behind(bytes, &self.measured());
+        }
+        if format >= SNAPSHOT_VERSION {
+            let calls = |(id, session): (&SessionId, &Session)| Some((*id, session.calls.clone()?));
+            bytes = encode_behind(bytes, &self.sessions.iter().filter_map(calls).collect::<Vec<_>>());
         }
         bytes
     }
@@ -234,9 +242,14 @@ impl LeaseTable {
                     table.take_gapped(gapped).ok_or_else(contradicts)?;
                     rest = behind;
                 }
-                if format >= SNAPSHOT_VERSION {
+                if format >= BEFORE_NUMBERS {
                     let (measured, behind) = postcard::take_from_bytes(rest).map_err(damaged)?;
                     table.take_measured(measured).ok_or_else(contradicts)?;
+                    rest = behind;
+                }
+                if format >= SNAPSHOT_VERSION {
+                    let (calls, behind) = postcard::take_from_bytes(rest).map_err(damaged)?;
+                    table.take_calls(calls).ok_or_else(contradicts)?;
                     rest = behind;
                 }
                 // Any other would have been written in another format.
@@ -294,6 +307,15 @@ impl LeaseTable {
             let gaps = self.resources.get_mut(&name)?.gaps.as_mut()?;
             (gaps.leeways_mut().count() == leeways.len()).then_some(())?;
             gaps.leeways_mut().zip(leeways).for_each(|(place, leeway)| *place = leeway);
+        }
+        Some(())
+    }
+
+    /// The same for numbered calls.
+    fn take_calls(&mut self, calls: Vec<(SessionId, Box<Calls>)>) -> Option<()> {
+        for (id, calls) in calls {
+            let session = self.sessions.get_mut(&id).filter(|session| calls.is_whole(session))?;
+            session.calls = Some(calls);
         }
         Some(())
     }

@@ -14,12 +14,15 @@ pub const SHOWS_DRAINS: u32 = 2;
 pub const COUNTS_GAPS: u32 = 3;
 /// From this version on each gap says for how long the holder before it may have acted, and an alarm stops no other name than its own.
 pub const GAPS_HAVE_TWO_LENGTHS: u32 = 4;
+/// From this version on calls of plain sessions have numbers.
+pub const NUMBERS_CALLS: u32 = 5;
 
 /// The version that a log must have before this may stand in it.
 pub const fn needs(op: &Op) -> u32 {
     match op {
         Op::SetDraining { .. } => SHOWS_DRAINS,
         Op::SetReady { .. } => COUNTS_GAPS,
+        Op::CancelCall { .. } => NUMBERS_CALLS,
         Op::Acquire(_)
         | Op::Cancel { .. }
         | Op::SetValue { .. }

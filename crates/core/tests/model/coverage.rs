@@ -13,7 +13,7 @@ use super::{LONGEST, entries};
 const HISTORIES: usize = 150;
 
 /// What must happen, with a number of times that a healthy mix reaches several times over.
-const WANTED: [(&str, usize); 33] = [
+const WANTED: [(&str, usize); 37] = [
     ("answer AlreadyGranted", 5),
     ("answer Cancelled", 8),
     ("answer Granted", 200),
@@ -47,6 +47,10 @@ const WANTED: [(&str, usize); 33] = [
     ("wait TimedOut", 30),
     ("wait Granted unit", 10),
     ("wait OfferEnded", 5),
+    ("wait Cancelled", 5),
+    ("reply PlainRepeated", 50),
+    ("reply NumberSettled", 10),
+    ("refused NumberReused", 20),
 ];
 
 #[test]

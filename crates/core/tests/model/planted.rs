@@ -14,8 +14,12 @@ use super::{LONGEST, contradicts_no_belief, does_what_the_naive_one_does, replay
 const HISTORIES: usize = 120;
 /// Rare bugs, and how many histories are passed over because they show nothing of them. Another order of histories needs other numbers: try
 /// with none and with more histories.
-const RARE: [(Bug, usize); 3] =
-    [(Bug::UnitFirstInOneQueue, 350), (Bug::ReviveForgetsTakers, 900), (Bug::RestoreWaitShort, 2_550)];
+const RARE: [(Bug, usize); 4] = [
+    (Bug::TidyingDropsHint, 100),
+    (Bug::UnitFirstInOneQueue, 350),
+    (Bug::ReviveForgetsTakers, 900),
+    (Bug::RestoreWaitShort, 2_550),
+];
 /// The simulator alone finds it: it takes a client that opens again while others depend on the end of its session.
 const ELSEWHERE: Bug = Bug::RepeatedOpenRenews;
 

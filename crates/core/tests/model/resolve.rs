@@ -1,10 +1,11 @@
 //! From steps to entries: references are looked up in the naive table at the moment the step's entry is made.
 
+use leasehold_core::table::NUMBERS_CALLS;
 use leasehold_core::{
-    Acquire, Attach, AttachNumber, Command, CommandNumber, Config, Drift, Due, Entry, Epoch, ItemNumber,
-    Label, LeaseTable, Limits, LogTime, Millis, Mode, Nonce, Offer, Op, Open, Operator, Policies, Reason,
-    RegisterKey, RenewalNumber, Request, ResourceName, Sequence, SessionCommand, SessionId, SessionKind,
-    Successor, System, Token, Value,
+    Acquire, Answer, Attach, AttachNumber, CallNumber, Command, CommandNumber, Config, Drift, Due, Entry,
+    Epoch, ItemNumber, Label, LeaseTable, Limits, LogTime, Millis, Mode, Nonce, Numbered, Offer, Op, Open,
+    Operator, Policies, Reason, RegisterKey, RenewalNumber, Request, ResourceName, Sequence, SessionCommand,
+    SessionId, SessionKind, Successor, System, Token, Value,
 };
 
 use super::moment::{Moment, renewal};
@@ -48,7 +49,8 @@ fn value(nth: u64) -> Value {
 
 /// The entry with which every script begins: its sessions, and the first attachment of each that is streamed.
 pub(crate) fn openings(script: &Script) -> Entry {
-    let version = script.version_raised.then_some(Command::System(System::ClusterVersion { version: 4 }));
+    let version =
+        script.version_raised.then_some(Command::System(System::ClusterVersion { version: NUMBERS_CALLS }));
     let opens = script.openings.iter().map(|pick| Command::Open(open(*pick)));
     Entry { at: LogTime::ZERO, commands: version.into_iter().chain(opens).collect() }
 }
@@ -135,7 +137,13 @@ impl<'a> Resolver<'a> {
                         .map(|pick| Command::Open(open(*pick)));
                 };
                 let before = self.taken.iter().filter(|id| **id == session.id).count() as u64;
-                let number = shift(session.last_command + 1 + before, *number);
+                let (number_step, number) = (*number, shift(session.last_command + 1 + before, *number));
+                if session.kind == SessionKind::Plain
+                    && let Some(command) = self.numbered(session, (before, number_step, *seen), op)
+                {
+                    self.taken.push(session.id);
+                    return Some(command);
+                }
                 let sequence = match session.kind {
                     SessionKind::Plain => Sequence::Plain,
                     SessionKind::Streamed => Sequence::Streamed {
@@ -202,6 +210,45 @@ impl<'a> Resolver<'a> {
     }
 
     /// The newest session that was opened with this nonce, over or not.
+    /// A call of a plain session with a number: mostly a new one, else one that was sent before, as it was or with something else in it.
+    fn numbered(
+        &self,
+        session: &Session,
+        (before, step, seen): (u64, i8, SeenPick),
+        op: &OpStep,
+    ) -> Option<Command> {
+        let SeenPick::Behind(pick) = seen else { return None };
+        if self.naive.version < NUMBERS_CALLS || matches!(op, OpStep::NoRoom) {
+            return None;
+        }
+        let newest = session.calls.iter().map(|call| call.number.get()).max().unwrap_or(0);
+        let newest = newest.max(session.settled.get());
+        let known = session.calls.get(session.calls.len().saturating_sub(usize::from(pick)));
+        let (mut number, mut settled) = (newest + 1 + before, session.settled.get());
+        let mut op = match op {
+            OpStep::Cancel { nth } if nth % 2 == 1 => {
+                let waits =
+                    session.calls.iter().find(|call| matches!(call.answer, Ok(Answer::Queued { .. })));
+                let other = CallNumber::new((newest + 2).saturating_sub(u64::from(pick)));
+                Op::CancelCall { call: waits.map_or(other, |call| call.number) }
+            }
+            op => self.op(session, op),
+        };
+        match (pick, known) {
+            (2, Some(known)) => {
+                (number, op) = (known.number.get(), known.op.clone().unwrap_or(op));
+            }
+            (1, Some(known)) if step == 0 && number % 2 == 0 => settled = known.number.get(),
+            (1, Some(_)) if step == 0 => settled = number,
+            (3, _) if settled > 1 && number % 2 == 0 => number = settled - 1,
+            (3, _) => number += 1,
+            _ => number = shift(number, step),
+        }
+        let numbered = Numbered { number: CallNumber::new(number.max(1)), settled: CallNumber::new(settled) };
+        let sequence = Sequence::Numbered(numbered);
+        Some(Command::Session(SessionCommand { session: session.id, sequence, op }))
+    }
+
     fn session(&self, who: u8) -> Option<&'a Session> {
         self.naive.sessions.iter().rev().find(|session| session.nonce == Nonce([who; 16]))
     }

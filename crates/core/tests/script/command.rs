@@ -1,9 +1,9 @@
 //! The words of the script language and the commands they stand for.
 
 use leasehold_core::{
-    Acquire, Attach, AttachNumber, Command, CommandNumber, Due, Epoch, ItemNumber, Label, Millis, Mode,
-    Nonce, Offer, Op, Open, Operator, Policies, Reason, RegisterKey, RenewalNumber, Request, ResourceName,
-    Sequence, SessionCommand, SessionId, SessionKind, Successor, System, Token, Value,
+    Acquire, Attach, AttachNumber, CallNumber, Command, CommandNumber, Due, Epoch, ItemNumber, Label, Millis,
+    Mode, Nonce, Numbered, Offer, Op, Open, Operator, Policies, Reason, RegisterKey, RenewalNumber, Request,
+    ResourceName, Sequence, SessionCommand, SessionId, SessionKind, Successor, System, Token, Value,
 };
 
 use super::look::{Look, read_look};
@@ -95,6 +95,9 @@ impl World {
             }
             "cancel" => {
                 Op::Cancel { acquire: CommandNumber::new(number(words.next("the number of an acquire")?)?) }
+            }
+            "cancel-call" => {
+                Op::CancelCall { call: CallNumber::new(number(words.next("the number of a call")?)?) }
             }
             "value" => {
                 let (resource, token) = self.lease(name, words)?;
@@ -254,6 +257,10 @@ fn sequence(
     seen: ItemNumber,
     plain: bool,
 ) -> Result<Sequence, String> {
+    if let Some(number) = words.number_option("call")? {
+        let settled = CallNumber::new(words.number_option("settled")?.unwrap_or(0));
+        return Ok(Sequence::Numbered(Numbered { number: CallNumber::new(number), settled }));
+    }
     if words.flag("unnumbered") || (plain && !words.flag("numbered")) {
         return Ok(Sequence::Plain);
     }

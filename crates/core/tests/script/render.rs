@@ -51,6 +51,17 @@ impl World {
             Reply::Plain { number, answer, renewal } => {
                 format!("{who} answer to {number} counted from renewal {renewal}: {}", self.answer(answer))
             }
+            Reply::PlainRepeated { number, answer, renewal, held } => {
+                let held: Vec<String> = held.iter().map(|t| token(*t)).collect();
+                let held = if held.is_empty() { "nothing".to_owned() } else { held.join(", ") };
+                let answer = self.answer(answer);
+                format!(
+                    "{who} again, answer to {number} counted from renewal {renewal}: {answer}; still held: {held}"
+                )
+            }
+            Reply::NumberSettled { call, settled } => {
+                format!("{who} call {call} is settled, as all below {settled}: nothing done, unknown before")
+            }
             Reply::PlainWaitEnded { number, why } => {
                 format!("{who} waits no more by {number}: {}", wait_ending(*why))
             }

@@ -76,13 +76,13 @@ impl Person {
     }
 
     pub(crate) async fn op(&self, op: Op) -> Response {
-        self.caller.call(self.request(Plain::Command { op, hold: false })).await
+        self.caller.call(self.request(Plain::Command { op, hold: false, numbered: None })).await
     }
 
     /// An acquire that is answered when its wait is over.
     pub(crate) fn held(&self, resource: &str) -> Request {
         let op = acquire(&[resource.to_owned()], Some(60_000), Vec::new());
-        self.request(Plain::Command { op, hold: true })
+        self.request(Plain::Command { op, hold: true, numbered: None })
     }
 
     /// Waits for as long as it takes.

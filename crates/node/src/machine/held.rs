@@ -2,7 +2,8 @@
 
 use leasehold_core::protocol::{Change, Changes, Response};
 use leasehold_core::{
-    Answer, Applied, Command, Event, Op, Refusal, Reply, Revision, SessionCommand, SessionId, WaitEnding,
+    Answer, Applied, Command, Event, Op, Refusal, Reply, Revision, Sequence, SessionCommand, SessionId,
+    WaitEnding,
 };
 
 use super::intake::{respond, unavailable};
@@ -22,12 +23,17 @@ impl Node {
 
     /// Answers a call, unless it is to be kept waiting.
     pub(super) fn answer(&mut self, out: &mut Vec<Output>, call: Call, command: &Command, reply: Reply) {
-        if let (Command::Session(command), Reply::Plain { number, answer: Answer::Queued { .. }, .. }) =
-            (command, &reply)
-        {
-            let wait = (command.session, *number);
-            match self.holds.queued(call, wait) {
+        let queued = match &reply {
+            Reply::Plain { number, answer: Answer::Queued { .. }, .. } => Some((*number, false)),
+            Reply::PlainRepeated { number, answer: Answer::Queued { .. }, .. } => Some((*number, true)),
+            _ => None,
+        };
+        if let (Command::Session(command), Some((number, again))) = (command, queued) {
+            let wait = (command.session, number);
+            match self.holds.queued(call, wait, again) {
                 Queued::NotHeld => {}
+                // Its caller goes on elsewhere, by its number.
+                Queued::Held if self.draining && matches!(command.sequence, Sequence::Numbered(_)) => {}
                 Queued::Held => {
                     if self.draining {
                         self.push_own([crate::holds::cancel(wait)]);
@@ -69,27 +75,35 @@ impl Node {
         for (wait, withdrawn) in cancelled {
             if !withdrawn {
                 self.answer_ended(out, wait, WaitEnding::Cancelled);
-            } else if let Some((connection, id)) = self.holds.end(wait) {
-                respond(out, connection, id, unavailable("the service is stopping; the wait was withdrawn"));
+            } else {
+                for ((connection, id), _) in self.holds.end(wait) {
+                    let why = "the service is stopping; the wait was withdrawn";
+                    respond(out, connection, id, unavailable(why));
+                }
             }
         }
     }
 
     fn answer_granted(&mut self, out: &mut Vec<Output>, wait: WaitId, grants: Vec<leasehold_core::Grant>) {
-        let Some((connection, id)) = self.holds.end(wait) else { return };
         let (session, number) = wait;
-        // A session that ended in the very entry that granted has nothing.
-        let response = match self.table.renewal(session) {
-            Some(renewal) => {
-                Response::Reply(Reply::Plain { number, answer: Answer::Granted(grants), renewal })
-            }
-            None => ended(session),
-        };
-        respond(out, connection, id, response);
+        let answer = Answer::Granted(grants);
+        for ((connection, id), again) in self.holds.end(wait) {
+            let answer = answer.clone();
+            // A session that ended in the very entry that granted has nothing.
+            let response = match self.table.renewal(session) {
+                Some(renewal) if again => {
+                    let held = self.table.still_held(session, &answer);
+                    Response::Reply(Reply::PlainRepeated { number, answer, renewal, held })
+                }
+                Some(renewal) => Response::Reply(Reply::Plain { number, answer, renewal }),
+                None => ended(session),
+            };
+            respond(out, connection, id, response);
+        }
     }
 
     fn answer_ended(&mut self, out: &mut Vec<Output>, wait: WaitId, why: WaitEnding) {
-        if let Some((connection, id)) = self.holds.end(wait) {
+        for ((connection, id), _) in self.holds.end(wait) {
             respond(out, connection, id, Response::Reply(Reply::PlainWaitEnded { number: wait.1, why }));
         }
     }

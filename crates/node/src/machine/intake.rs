@@ -3,11 +3,12 @@
 use leasehold_core::answer::Renewed;
 use leasehold_core::planted::{Bug, planted};
 use leasehold_core::protocol::{Failure, Plain, Request, RequestId, Response, ToClient};
-use leasehold_core::table::{FIRST_VERSION, needs, stands_in};
+use leasehold_core::table::{FIRST_VERSION, NUMBERS_CALLS, needs, stands_in};
 use leasehold_core::{Command, Op, Refusal, Reply, Sequence, SessionCommand, SessionId, SessionKind};
 
 use super::{Early, Input, Node, Output};
 use crate::batch::{MAX_QUEUED, Origin};
+use crate::holds::Asks;
 use crate::reads::{Read, What};
 use crate::routes::{CALLS, ConnectionId};
 use crate::stats::{Operation, Outcome};
@@ -139,6 +140,13 @@ impl Node {
             respond(out, connection, id, unavailable("the service is stopping"));
         }
         self.withdraw_forwarded(out);
+        for ((session, number), (connection, id)) in self.holds.let_go_numbered() {
+            let response = match self.table.call_again(session, number) {
+                Some(reply) => Response::Reply(reply),
+                None => Response::Failed(Failure::OutcomeUnknown),
+            };
+            respond(out, connection, id, response);
+        }
         let cancels = self.holds.withdraw_all();
         self.push_own(cancels);
     }
@@ -231,7 +239,7 @@ impl Node {
         id: RequestId,
         request: Request,
     ) -> Result<(), Response> {
-        let mut held = false;
+        let mut held = None;
         let command = match in_use(request, self.roster.version)? {
             Request::Read(query) => {
                 if self.reads.is_full() {
@@ -278,9 +286,11 @@ impl Node {
                 }
                 match plain {
                     Plain::Renew => Command::RenewPlain { session },
-                    Plain::Command { op, hold } => {
-                        held = hold && matches!(op, Op::Acquire(_));
-                        Command::Session(SessionCommand { session, sequence: Sequence::Plain, op })
+                    Plain::Command { op, hold, numbered } => {
+                        let asks = if numbered.is_some() { Asks::Numbered } else { Asks::Once };
+                        held = (hold && matches!(op, Op::Acquire(_))).then_some(asks);
+                        let sequence = numbered.map_or(Sequence::Plain, Sequence::Numbered);
+                        Command::Session(SessionCommand { session, sequence, op })
                     }
                 }
             }
@@ -306,7 +316,7 @@ impl Node {
         if self.queue.is_full_for(&command) {
             return Err(unavailable("too many commands wait for the disk"));
         }
-        if held && !self.holds.ask((connection, id)) {
+        if held.is_some_and(|asks| !self.holds.ask((connection, id), asks)) {
             let why = format!("request {} is still kept waiting; give this one another id", id.0);
             return Err(Response::Failed(Failure::BadRequest { why }));
         }
@@ -355,8 +365,16 @@ pub(super) fn in_use(request: Request, version: u32) -> Result<Request, Response
                 command.op = stands_in(number);
                 Ok(Request::Command(command))
             }
-            Sequence::Plain => Err(Response::Reply(Reply::Refused(Refusal::NotYetInUse))),
+            Sequence::Plain | Sequence::Numbered(_) => {
+                Err(Response::Reply(Reply::Refused(Refusal::NotYetInUse)))
+            }
         },
+        Request::Command(SessionCommand { sequence: Sequence::Numbered(_), .. })
+        | Request::Plain { plain: Plain::Command { numbered: Some(_), .. }, .. }
+            if NUMBERS_CALLS > version =>
+        {
+            Err(Response::Reply(Reply::Refused(Refusal::NotYetInUse)))
+        }
         Request::Plain { plain: Plain::Command { ref op, .. }, .. } if needs(op) > version => {
             Err(Response::Reply(Reply::Refused(Refusal::NotYetInUse)))
         }

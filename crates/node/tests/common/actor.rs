@@ -113,12 +113,16 @@ impl Actor {
     }
 
     pub(crate) fn plain_op(&self, op: Op) -> Request {
-        self.plain_request(Plain::Command { op, hold: false })
+        self.plain_request(Plain::Command { op, hold: false, numbered: None })
     }
 
     /// Waits for so long, and is answered when the wait is over.
     pub(crate) fn held_acquire_with(&self, resource: &str, wait: u64, value: Value) -> Request {
-        self.plain_request(Plain::Command { op: acquire(resource, Some(wait), value), hold: true })
+        self.plain_request(Plain::Command {
+            op: acquire(resource, Some(wait), value),
+            hold: true,
+            numbered: None,
+        })
     }
 
     pub(crate) fn plain_release(&self, resource: &str, token: Token) -> Request {

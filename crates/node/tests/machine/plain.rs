@@ -195,7 +195,7 @@ fn a_command_that_is_no_acquire_is_not_held() {
     let mut world = World::served();
     let actor = Actor::plain(&mut world, 1, 10_000);
     let op = Op::Cancel { acquire: CommandNumber::new(7) };
-    let plain = Plain::Command { op, hold: true };
+    let plain = Plain::Command { op, hold: true, numbered: None };
     let request = Request::Plain { session: actor.session, nonce: actor.nonce, plain };
     assert!(matches!(world.reply_to(CALLS, request), Reply::Plain { answer: Answer::Refused(_), .. }));
     assert_eq!(world.node.stats().held_calls, 0);

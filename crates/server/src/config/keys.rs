@@ -61,7 +61,7 @@ macro_rules! keys {
 }
 
 /// All keys: those without a section first, because a file cannot have them in another order.
-pub const KEYS: [Key; 22] = keys! {
+pub const KEYS: [Key; 23] = keys! {
     "name": name,
         "what the service is called in logs and metrics",
         "1 to 63 letters, digits, dots, dashes and underscores",
@@ -117,6 +117,10 @@ pub const KEYS: [Key; 22] = keys! {
         "how long a client may take to send one request",
         "100 to 600000",
         |held| millis(*held), |value| value.length(100..=600_000);
+    "http.max_wait_ms": http.max_wait,
+        "how long one call that waits is kept open, below the patience of proxies; its number goes on with the wait",
+        "100 to 3600000",
+        |held| millis(*held), |value| value.length(100..=3_600_000);
     "limits.max_connections": limits.max_connections,
         "connections at once, of all kinds together; each takes a descriptor",
         "16 to 1000000",

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold_api::answer::{Acquired, Cancelled};
+use leasehold_api::answer::{AcquireOutcome as Acquired, Cancelled};
 use leasehold_api::{Number, request};
 use leasehold_core::Grant;
 use leasehold_core::protocol::Failure;
@@ -83,7 +83,8 @@ pub(super) async fn close_session(
     ops: &Operations,
     m: pb::CloseSessionRequest,
 ) -> Outcome<pb::CloseSessionResponse> {
-    ops.close(fields::key(&m.session_key)?).await?;
+    let (number, settled) = fields::numbers(m.number, m.settled);
+    ops.close(fields::key(&m.session_key)?, request::Close { number, settled }).await?;
     Ok(pb::CloseSessionResponse {})
 }
 
@@ -101,28 +102,37 @@ pub(super) async fn list_sessions(
 
 pub(super) async fn acquire(ops: &Operations, m: pb::AcquireRequest) -> Outcome<pb::AcquireResponse> {
     let key = fields::key(&m.session_key)?;
-    let (outcome, acquire, renewal) = match ops.acquire(key, fields::acquire(m)?).await? {
-        Acquired::Granted { acquire, renewal, grants: granted } => {
-            (AcquireOutcome::Granted(grants(&granted)), acquire, renewal)
+    let acquired = ops.acquire(key, fields::acquire(m)?).await?;
+    let (outcome, held) = match acquired.outcome {
+        Acquired::Granted(granted) => {
+            let held = granted.iter().filter(|(_, held)| *held).map(|(grant, _)| grant.token.get()).collect();
+            let granted: Vec<Grant> = granted.into_iter().map(|(grant, _)| grant).collect();
+            (AcquireOutcome::Granted(grants(&granted)), held)
         }
-        Acquired::Queued { acquire, renewal, ahead } => {
-            (AcquireOutcome::QueuedAhead(ahead.into()), acquire, renewal)
-        }
+        Acquired::Queued { ahead } => (AcquireOutcome::QueuedAhead(ahead.into()), Vec::new()),
     };
-    Ok(pb::AcquireResponse { outcome: Some(outcome), acquire: acquire.get(), renewal: renewal.get() })
+    Ok(pb::AcquireResponse {
+        outcome: Some(outcome),
+        acquire: acquired.acquire.get(),
+        renewal: acquired.renewal.get(),
+        answered_before: acquired.repeated,
+        held,
+    })
 }
 
 pub(super) async fn release(ops: &Operations, m: pb::ReleaseRequest) -> Outcome<pb::ReleaseResponse> {
     let (key, resource) = (fields::key(&m.session_key)?, fields::resource(&m.resource)?);
-    ops.release(key, request::Release { resource, token: fields::token(m.token)?, drained: Some(m.drained) })
-        .await?;
+    let (number, settled) = fields::numbers(m.number, m.settled);
+    let (token, drained) = (fields::token(m.token)?, Some(m.drained));
+    ops.release(key, request::Release { resource, token, drained, number, settled }).await?;
     Ok(pb::ReleaseResponse {})
 }
 
 pub(super) async fn set_value(ops: &Operations, m: pb::SetValueRequest) -> Outcome<pb::SetValueResponse> {
     let (key, resource) = (fields::key(&m.session_key)?, fields::resource(&m.resource)?);
     let value_hex = fields::value(m.value)?;
-    let set = request::SetValue { resource, token: fields::token(m.token)?, value: None, value_hex };
+    let (number, settled) = fields::numbers(m.number, m.settled);
+    let set = request::SetValue { resource, token: fields::token(m.token)?, value: None, value_hex, number, settled };
     ops.set_value(key, set).await?;
     Ok(pb::SetValueResponse {})
 }
@@ -130,23 +140,31 @@ pub(super) async fn set_value(ops: &Operations, m: pb::SetValueRequest) -> Outco
 pub(super) async fn drain(ops: &Operations, m: pb::DrainRequest) -> Outcome<pb::DrainResponse> {
     let (key, resource) = (fields::key(&m.session_key)?, fields::resource(&m.resource)?);
     let (token, in_flight) = (fields::token(m.token)?, fields::in_flight(m.in_flight)?);
-    ops.drain(key, request::Drain { resource, token, in_flight, within_ms: m.within_ms }).await?;
+    let ((number, settled), within_ms) = (fields::numbers(m.number, m.settled), m.within_ms);
+    ops.drain(key, request::Drain { resource, token, in_flight, within_ms, number, settled }).await?;
     Ok(pb::DrainResponse {})
 }
 
 pub(super) async fn ready(ops: &Operations, m: pb::ReadyRequest) -> Outcome<pb::ReadyResponse> {
     let (key, resource) = (fields::key(&m.session_key)?, fields::resource(&m.resource)?);
-    ops.ready(key, request::Ready { resource, token: fields::token(m.token)?, ready: m.ready }).await?;
+    let (number, settled) = fields::numbers(m.number, m.settled);
+    let (token, ready) = (fields::token(m.token)?, m.ready);
+    ops.ready(key, request::Ready { resource, token, ready, number, settled }).await?;
     Ok(pb::ReadyResponse {})
 }
 
 pub(super) async fn cancel(ops: &Operations, m: pb::CancelRequest) -> Outcome<pb::CancelResponse> {
     let key = fields::key(&m.session_key)?;
-    let outcome = match ops.cancel(key, request::Cancel { acquire: Number(m.acquire) }).await? {
+    let (number, settled) = fields::numbers(m.number, m.settled);
+    let acquire_number = m.acquire_number.map(Number);
+    // Left out and zero are the same, and no acquire has the number zero.
+    let acquire = Some(Number(m.acquire)).filter(|acquire| acquire.0 > 0 || acquire_number.is_none());
+    let answer = ops.cancel(key, request::Cancel { acquire, acquire_number, number, settled }).await?;
+    let outcome = match answer.outcome {
         Cancelled::Cancelled => CancelOutcome::Cancelled(pb::Nothing {}),
         Cancelled::AlreadyGranted(granted) => CancelOutcome::AlreadyGranted(grants(&granted)),
     };
-    Ok(pb::CancelResponse { outcome: Some(outcome) })
+    Ok(pb::CancelResponse { outcome: Some(outcome), answered_before: answer.repeated })
 }
 
 pub(super) async fn get_lease(ops: &Operations, m: pb::GetLeaseRequest) -> Outcome<pb::GetLeaseResponse> {

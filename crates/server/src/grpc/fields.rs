@@ -22,6 +22,11 @@ pub(super) fn key(key: &str) -> Checked<SessionKey> {
     text("session_key", key)
 }
 
+/// What a call is known by when it is sent again.
+pub(super) fn numbers(number: Option<u64>, settled: Option<u64>) -> (Option<Number>, Option<Number>) {
+    (number.map(Number), settled.map(Number))
+}
+
 pub(super) fn resource(name: &str) -> Checked<ResourceName> {
     text("resource", name)
 }
@@ -98,6 +103,8 @@ pub(super) fn acquire(m: pb::AcquireRequest) -> Checked<request::Acquire> {
         value_hex: value(m.value)?,
         wait_ms: m.wait_ms,
         when_queued: m.return_when_queued.then_some(WhenQueued::Return),
+        number: m.number.map(Number),
+        settled: m.settled.map(Number),
         ..Default::default()
     })
 }
@@ -116,6 +123,8 @@ pub(super) fn write_register(m: pb::WriteRegisterRequest) -> Checked<request::Wr
         value_hex,
         remove: Some(remove),
         with_lease: Some(m.with_lease),
+        number: m.number.map(Number),
+        settled: m.settled.map(Number),
     })
 }
 

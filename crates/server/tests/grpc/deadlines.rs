@@ -79,6 +79,7 @@ async fn a_value_is_taken_up_to_its_limit_and_a_message_up_to_its_own() {
         resource: "jobs".into(),
         token,
         value: vec![1; length],
+        ..Default::default()
     };
     client.set_value(set(65_536)).await.unwrap();
     let status = client.set_value(set(65_537)).await.unwrap_err();

@@ -101,7 +101,7 @@ async fn a_wait_can_be_cancelled_and_a_grant_cannot() {
     let token = held(&mut client, &first, "jobs").await;
     let request =
         pb::AcquireRequest { wait_ms: Some(60_000), return_when_queued: true, ..acquire(&second, "jobs") };
-    let cancel = |acquire| pb::CancelRequest { session_key: second.clone(), acquire };
+    let cancel = |acquire| pb::CancelRequest { session_key: second.clone(), acquire, ..Default::default() };
 
     let queued = client.acquire(request.clone()).await.unwrap().into_inner();
     assert_eq!(queued.outcome, Some(Outcome::QueuedAhead(0)));
@@ -143,6 +143,7 @@ async fn a_value_is_shown_and_only_its_holder_changes_it() {
         resource: "jobs".into(),
         token,
         value: vec![0xff],
+        ..Default::default()
     };
     client.set_value(set(&key)).await.unwrap();
     let status = client.set_value(set(&other)).await.unwrap_err();
@@ -165,6 +166,7 @@ async fn a_drain_is_shown_by_its_holder_alone() {
         token,
         in_flight: 3,
         within_ms: 20_000,
+        ..Default::default()
     };
     client.drain(drain(&key)).await.unwrap();
     let status = client.drain(drain(&other)).await.unwrap_err();
@@ -188,6 +190,7 @@ async fn a_holder_says_that_it_warms_up_and_that_it_is_ready() {
         resource: "jobs".into(),
         token,
         ready,
+        ..Default::default()
     };
     let said = async |client: &mut Client| {
         let request = pb::GetLeaseRequest { resource: "jobs".into() };

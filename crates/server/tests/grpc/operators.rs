@@ -58,6 +58,7 @@ async fn a_register_is_written_read_and_removed_by_its_holder() {
         key: "cursor".into(),
         content: Some(content),
         with_lease: false,
+        ..Default::default()
     };
     let read = pb::ReadRegisterRequest { resource: "jobs".into(), key: "cursor".into() };
     let value = || Content::Value(b"42".to_vec());

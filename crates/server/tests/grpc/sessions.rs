@@ -115,7 +115,7 @@ async fn a_session_that_was_closed_is_over() {
     let mut client = running.client().await;
     let key = open(&mut client, "a").await;
     held(&mut client, &key, "jobs").await;
-    let request = pb::CloseSessionRequest { session_key: key.clone() };
+    let request = pb::CloseSessionRequest { session_key: key.clone(), ..Default::default() };
     client.close_session(request.clone()).await.unwrap();
     let status = client.renew_session(pb::RenewSessionRequest { session_key: key }).await.unwrap_err();
     assert_status(&status, Code::NotFound, "session-ended", "refused");

@@ -102,7 +102,13 @@ pub(crate) fn granted(outcome: Option<pb::acquire_response::Outcome>) -> Vec<pb:
 }
 
 pub(crate) fn release(key: &str, resource: &str, token: u64) -> pb::ReleaseRequest {
-    pb::ReleaseRequest { session_key: key.into(), resource: resource.into(), token, drained: false }
+    pb::ReleaseRequest {
+        session_key: key.into(),
+        resource: resource.into(),
+        token,
+        drained: false,
+        ..Default::default()
+    }
 }
 
 /// What a session has.

@@ -64,6 +64,7 @@ async fn changes_come_in_the_order_of_the_log() {
         resource: "jobs".into(),
         token,
         value: b"v".to_vec(),
+        ..Default::default()
     };
     client.set_value(set).await.unwrap();
     let write = pb::WriteRegisterRequest {
@@ -73,6 +74,7 @@ async fn changes_come_in_the_order_of_the_log() {
         key: "k".into(),
         content: Some(pb::write_register_request::Content::Value(Vec::new())),
         with_lease: true,
+        ..Default::default()
     };
     client.write_register(write).await.unwrap();
     client.release(release(&key, "jobs", token)).await.unwrap();
@@ -130,7 +132,10 @@ async fn a_revision_that_is_not_kept_any_more_is_refused_with_the_oldest() {
             ..acquire(&key, "")
         };
         client.acquire(unit).await.unwrap();
-        client.close_session(pb::CloseSessionRequest { session_key: key }).await.unwrap();
+        client
+            .close_session(pb::CloseSessionRequest { session_key: key, ..Default::default() })
+            .await
+            .unwrap();
     }
     let status = watch(&mut client, "", Some(1)).await.unwrap_err();
     assert_status(&status, Code::OutOfRange, "revision-too-old", "refused");

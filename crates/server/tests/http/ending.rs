@@ -11,7 +11,7 @@ fn whoever_is_kept_waiting_is_told_and_has_no_wait_left() {
     let (holder, waiter) = (stage.open("holder"), stage.open("waiter"));
     stage.take(&holder, "job");
     let mut call = stage.connect();
-    let body = json!({ "session_key": waiter, "resource": "job", "wait_ms": 60_000 });
+    let body = json!({ "session_key": waiter, "resource": "job", "wait_ms": 50_000 });
     let (path, headers, body) = addressed("/v1/leases/acquire", &body);
     call.send_request("POST", &path, &[&headers[0], &headers[1]], body.as_bytes());
     stage.until_waiting("job", 1);

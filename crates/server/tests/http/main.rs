@@ -9,6 +9,7 @@ mod hostile;
 mod leases;
 mod limits;
 mod looks;
+mod numbers;
 mod openapi;
 mod operators;
 mod sessions;

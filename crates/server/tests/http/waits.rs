@@ -22,7 +22,7 @@ fn a_caller_is_kept_waiting_until_it_is_granted() {
     let stage = Stage::new();
     let (holder, waiter) = (stage.open("holder"), stage.open("waiter"));
     let token = stage.take(&holder, "job");
-    let mut call = ask(&stage, &acquire(&waiter, 60_000));
+    let mut call = ask(&stage, &acquire(&waiter, 50_000));
     stage.until_waiting("job", 1);
     stage.renew(&waiter);
     stage.release(&holder, "job", &token);
@@ -40,7 +40,7 @@ fn waits_are_granted_in_the_order_in_which_they_came() {
     let mut calls = Vec::new();
     for i in 0..3 {
         let waiter = stage.open(&format!("w{i}"));
-        calls.push((ask(&stage, &acquire(&waiter, 60_000)), waiter));
+        calls.push((ask(&stage, &acquire(&waiter, 50_000)), waiter));
         stage.until_waiting("job", i + 1);
     }
     for (mut call, waiter) in calls {
@@ -69,9 +69,9 @@ fn a_caller_that_hangs_up_takes_its_wait_with_it() {
     let stage = Stage::new();
     let (holder, waiter, third) = (stage.open("holder"), stage.open("waiter"), stage.open("third"));
     let token = stage.take(&holder, "job");
-    let call = ask(&stage, &acquire(&waiter, 60_000));
+    let call = ask(&stage, &acquire(&waiter, 50_000));
     stage.until_waiting("job", 1);
-    let mut behind = ask(&stage, &acquire(&third, 60_000));
+    let mut behind = ask(&stage, &acquire(&third, 50_000));
     stage.until_waiting("job", 2);
     drop(call);
     stage.until_waiting("job", 1);
@@ -87,7 +87,7 @@ fn whoever_does_not_want_to_be_kept_waiting_is_told_its_place() {
     let (holder, first, second) = (stage.open("holder"), stage.open("first"), stage.open("second"));
     let token = stage.take(&holder, "job");
     let queue = |key: &str| {
-        let mut body = acquire(key, 60_000);
+        let mut body = acquire(key, 50_000);
         body["when_queued"] = json!("return");
         stage.post("/v1/leases/acquire", &body).good()
     };
@@ -97,7 +97,10 @@ fn whoever_does_not_want_to_be_kept_waiting_is_told_its_place() {
     let cancel = |key: &str, queued: &Value| {
         stage.post("/v1/leases/cancel", &json!({ "session_key": key, "acquire": queued["acquire"] }))
     };
-    assert_eq!(cancel(&second, &b).good(), json!({ "outcome": "cancelled", "leases": [] }));
+    assert_eq!(
+        cancel(&second, &b).good(),
+        json!({ "outcome": "cancelled", "leases": [], "repeated": false })
+    );
     let details = cancel(&second, &b).fault(404, "no-such-wait", "refused");
     assert_eq!(details, json!({ "acquire": b["acquire"] }));
     stage.release(&holder, "job", &token);
@@ -114,7 +117,7 @@ fn a_call_that_waits_is_told_when_another_call_cancels_it() {
     let stage = Stage::new();
     let (holder, waiter) = (stage.open("holder"), stage.open("waiter"));
     stage.take(&holder, "job");
-    let mut call = ask(&stage, &acquire(&waiter, 60_000));
+    let mut call = ask(&stage, &acquire(&waiter, 50_000));
     stage.until_waiting("job", 1);
     let waits = stage.renew(&waiter)["waits"].clone();
     let cancel = json!({ "session_key": waiter, "acquire": waits[0]["acquire"] });
@@ -128,7 +131,7 @@ fn a_call_that_waits_is_told_when_its_session_ends() {
     let stage = Stage::new();
     let (holder, waiter) = (stage.open("holder"), stage.open("waiter"));
     stage.take(&holder, "job");
-    let mut call = ask(&stage, &acquire(&waiter, 60_000));
+    let mut call = ask(&stage, &acquire(&waiter, 50_000));
     stage.until_waiting("job", 1);
     stage.post("/v1/sessions/SESSION/close", &json!({ "session_key": waiter })).good();
     call.reply(false).unwrap().fault(410, "session-ended", "refused");
@@ -139,7 +142,7 @@ fn a_caller_that_hangs_up_behind_bytes_that_it_sent_ahead_gives_its_wait_up_too(
     let stage = Stage::new();
     let (holder, waiter) = (stage.open("holder"), stage.open("waiter"));
     stage.take(&holder, "job");
-    let mut call = ask(&stage, &acquire(&waiter, 60_000));
+    let mut call = ask(&stage, &acquire(&waiter, 50_000));
     call.send(b"G");
     stage.until_waiting("job", 1);
     drop(call);

@@ -50,7 +50,7 @@ impl Past {
             Op::Offer(offer) => (offer.token, matches!(answer, Answer::Offered { .. })),
             Op::Accept { token, .. } => (*token, matches!(answer, Answer::Accepted { .. })),
             Op::Release { token, .. } => (*token, matches!(answer, Answer::Released)),
-            Op::Acquire(_) | Op::Cancel { .. } | Op::Close => return None,
+            Op::Acquire(_) | Op::Cancel { .. } | Op::CancelCall { .. } | Op::Close => return None,
         };
         let (holder, revoked) = *self.ended.get(&token)?;
         let acknowledges = matches!(op, Op::Release { .. }) && revoked && holder == session && succeeded;

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use leasehold_core::{Answer, Ending, SessionId};
+use leasehold_core::{Answer, Ending, Sequence, SessionCommand, SessionId};
 
 use super::story::Lease;
 use super::{Id, Run, Violation};
@@ -34,7 +34,11 @@ pub fn check(run: Run<'_>) -> Vec<Violation> {
     }
     let mut queued: HashSet<(SessionId, u64)> = HashSet::new();
     for step in &run.story.steps {
-        let waits = step.answers().filter(|(_, _, answer)| matches!(answer, Answer::Queued { .. }));
+        // To plain sessions nothing is pushed: they hear when they ask, or renew.
+        let pushed = |command: &SessionCommand| matches!(command.sequence, Sequence::Streamed { .. });
+        let waits = step
+            .answers()
+            .filter(|(command, _, answer)| matches!(answer, Answer::Queued { .. }) && pushed(command));
         queued.extend(waits.map(|(command, number, _)| (command.session, number)));
     }
     let mut ended: HashMap<usize, Vec<&Lease>> = HashMap::new();

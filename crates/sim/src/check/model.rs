@@ -53,11 +53,15 @@ pub fn check_replies(run: Run<'_>) -> Vec<Violation> {
 }
 
 /// How waits ended for callers of plain sessions that were kept waiting: granted, or for a reason.
-struct Waits(HashSet<(SessionId, u64, Option<Discriminant<WaitEnding>>)>);
+struct Waits {
+    waits: HashSet<(SessionId, u64, Option<Discriminant<WaitEnding>>)>,
+    /// Those that there were: a node that goes tells callers by number that theirs runs on.
+    queued: HashSet<(SessionId, u64)>,
+}
 
 impl Waits {
     fn of(run: Run<'_>) -> Self {
-        let mut waits = HashSet::new();
+        let (mut waits, mut queued) = (HashSet::new(), HashSet::new());
         for step in &run.story.steps {
             for event in &step.outcome.events {
                 match event {
@@ -70,7 +74,10 @@ impl Waits {
                     _ => {}
                 }
             }
-            for (command, _, answer) in step.answers() {
+            for (command, number, answer) in step.answers() {
+                if let Answer::Queued { .. } = answer {
+                    queued.insert((command.session, number));
+                }
                 if let (leasehold_core::Op::Cancel { acquire }, Answer::Cancelled) = (&command.op, answer) {
                     waits.insert((
                         command.session,
@@ -80,17 +87,23 @@ impl Waits {
                 }
             }
         }
-        Self(waits)
+        Self { waits, queued }
     }
 
     fn gave(&self, replied: &Replied) -> bool {
         let RequestKey::Plain(session, _) = replied.key else { return false };
         let wait = match &replied.reply {
-            Reply::Plain { number, answer: Answer::Granted(_), .. } => (session, number.get(), None),
+            Reply::Plain { number, answer: Answer::Granted(_), .. }
+            | Reply::PlainRepeated { number, answer: Answer::Granted(_), .. } => {
+                (session, number.get(), None)
+            }
+            Reply::PlainRepeated { number, answer: Answer::Queued { .. }, .. } => {
+                return self.queued.contains(&(session, number.get()));
+            }
             Reply::PlainWaitEnded { number, why } => (session, number.get(), Some(discriminant(why))),
             _ => return false,
         };
-        self.0.contains(&wait)
+        self.waits.contains(&wait)
     }
 }
 
@@ -98,7 +111,7 @@ impl Waits {
 fn is_before_the_log(run: Run<'_>, replied: &Replied) -> bool {
     match replied.reply {
         Reply::Refused(Refusal::SessionEnded { session }) => is_over(run, session, replied.at),
-        Reply::Refused(Refusal::WrongSessionKind) => true,
+        Reply::Refused(Refusal::WrongSessionKind | Refusal::NotYetInUse) => true,
         _ => false,
     }
 }

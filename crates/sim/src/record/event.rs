@@ -105,6 +105,9 @@ impl RequestKey {
                 }
                 // Nodes give up the waits of callers that went away.
                 (Sequence::Plain, Op::Cancel { .. }) => return None,
+                (Sequence::Numbered(numbered), op) => {
+                    Self::Plain(command.session, hash(format!("{numbered:?} {op:?}").as_bytes()))
+                }
                 (Sequence::Plain, op) => Self::Plain(command.session, hash(format!("{op:?}").as_bytes())),
             },
             Command::Operator(operator) => Self::Operator(hash(format!("{operator:?}").as_bytes())),
@@ -246,6 +249,13 @@ pub enum Event {
         number: u64,
         /// When it left the client.
         sent: TrueTime,
+    },
+    /// A plain session hears of a lease of its own, by an answer or a list.
+    PlainKnows {
+        /// Of which session.
+        session: SessionId,
+        /// Which lease.
+        token: Token,
     },
     /// A release, close or handover that gives up this lease was submitted: belief ends here.
     LetGo {

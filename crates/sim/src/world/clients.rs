@@ -477,7 +477,7 @@ fn key_of(frame: &Frame) -> RequestKey {
             Sequence::Streamed { attach, number, .. } => {
                 RequestKey::Command(command.session, attach.get(), number.get())
             }
-            Sequence::Plain => RequestKey::Plain(command.session, 0),
+            Sequence::Plain | Sequence::Numbered(_) => RequestKey::Plain(command.session, 0),
         },
     }
 }

@@ -1,14 +1,19 @@
 //! Plain sessions, as callers over HTTP have them: no connection belongs to them, every call may go to another node, nothing is pushed,
 //! and what a session holds is read from the answers to its renewals. One lives beside each client, in its process and on its clocks.
+//!
+//! A changing call has a number, and is sent again with it until its outcome is known; an acquire is given up now and then, by a cancel of
+//! its number. Only then is the number settled. A call may be held up on its way and arrive long after that.
+
+mod calls;
 
 use std::time::Duration;
 
 use leasehold_core::holder::Reading;
 use leasehold_core::numbers::Numbers;
-use leasehold_core::protocol::{Failure, Plain as Call, Request as Asking, RequestId, Response};
+use leasehold_core::protocol::{Failure, Plain as Ask, Request as Asking, RequestId, Response};
 use leasehold_core::{
-    Acquire, Answer, Grant, Label, Nonce, Op, Open, Policies, Refusal, Reply, Request, ResourceName,
-    SessionId, SessionKind, Token, Value,
+    Grant, Label, Nonce, Numbered, Op, Open, Policies, Refusal, RenewalNumber, Reply, ResourceName,
+    SessionId, SessionKind, Token,
 };
 use leasehold_node::{CALLS, Input};
 
@@ -25,6 +30,12 @@ const FIRST_ID: u64 = 1 << 60;
 const CLIENT_SHIFT: u64 = 32;
 /// A call that nobody answers is given up.
 const PATIENCE: u64 = SECOND;
+/// A call that is held up on its way, one in so many, arrives up to so much later.
+const HELD_UP: (u64, u64) = (12, 4 * SECOND);
+/// An acquire that waits does so for up to so many milliseconds.
+const LONGEST_WAIT: u64 = 3_000;
+/// How long a caller goes without numbers that heard that they are not in use yet.
+const UNNUMBERED: u64 = 2 * SECOND;
 /// How often a caller looks at what it has.
 const LOOK: u64 = 50 * MILLI;
 
@@ -35,6 +46,17 @@ enum What {
     Renew,
     Other(u64),
     Close,
+}
+
+/// A changing call whose outcome is not known yet.
+#[derive(Debug, Clone)]
+struct Call {
+    numbered: Numbered,
+    op: Op,
+    /// It is an acquire that is given up, by a cancel with this number.
+    cancel: Option<Numbered>,
+    /// Not asked again before.
+    rests_until: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -53,12 +75,18 @@ pub(super) struct Plain {
     nonce: Option<(Nonce, u64, Reading)>,
     session: Option<SessionId>,
     numbers: Option<Numbers>,
-    /// The sending that what is held counts from.
-    base: Option<Reading>,
+    /// When the renewals that counted were sent, the latest last.
+    sent: Vec<(RenewalNumber, Reading)>,
     renewed: u64,
-    held: Vec<Held>,
-    /// Given back lately, answered or not.
+    /// With the sending that each counts from.
+    held: Vec<(Held, Option<Reading>)>,
+    /// Given back lately, answered or not, or not listed any more.
     released: Vec<Token>,
+    /// The number of the last call.
+    number: u64,
+    call: Option<Call>,
+    /// Until then calls go without numbers: a member does not know them yet.
+    unnumbered_until: u64,
     /// Given back, and still listed: nobody heard of it, so it is said again.
     again: Vec<(ResourceName, Token)>,
     /// A close was sent: nothing else is, until it is answered.
@@ -74,6 +102,25 @@ impl Plain {
         self.released.contains(&token)
     }
 
+    fn note_let_go(&mut self, token: Token) {
+        if self.released.len() >= MAX_RELEASED {
+            self.released.remove(0);
+        }
+        self.released.push(token);
+    }
+
+    /// When the renewal was sent that a grant counts from, if its answer has come.
+    fn sent(&self, renewal: RenewalNumber) -> Option<Reading> {
+        self.sent.iter().find(|(number, _)| *number == renewal).map(|(_, reading)| *reading)
+    }
+
+    fn note_sent(&mut self, renewal: RenewalNumber, reading: Reading) {
+        if self.sent.len() >= MAX_RELEASED {
+            self.sent.remove(0);
+        }
+        self.sent.push((renewal, reading));
+    }
+
     pub(super) const fn new(random: Random) -> Self {
         Self {
             random,
@@ -82,10 +129,13 @@ impl Plain {
             nonce: None,
             session: None,
             numbers: None,
-            base: None,
+            sent: Vec::new(),
             renewed: 0,
             held: Vec::new(),
             released: Vec::new(),
+            number: 0,
+            call: None,
+            unnumbered_until: 0,
             again: Vec::new(),
             closing: false,
             asked: None,
@@ -131,8 +181,11 @@ impl World {
             own.renewed = self.now;
             return self.plain_asks(client, What::Renew, None);
         }
+        if own.call.is_some() {
+            return self.plain_goes_on(client, session);
+        }
         if own.closing {
-            return self.plain_asks(client, What::Close, Some(Op::Close));
+            return self.plain_asks(client, What::Close, Some((Op::Close, None)));
         }
         if let Some((resource, token)) = own.again.pop() {
             return self.plain_command(client, Op::Release { resource, token, drained: true });
@@ -140,17 +193,17 @@ impl World {
         self.plain_writes(client, session);
         let own = &mut self.plain[client];
         let acts = own.random.below(100);
-        let idle = own.held.iter().position(|held| held.busy_until < self.now);
+        let idle = own.held.iter().position(|(held, _)| held.busy_until < self.now);
         match (acts, idle) {
             (0..8, _) if own.held.len() < 3 => self.plain_acquires(client),
             (8..14, Some(place)) => self.plain_releases(client, session, place),
-            (14, _) if own.held.iter().all(|held| held.busy_until < self.now) => {
-                for held in std::mem::take(&mut self.plain[client].held) {
+            (14, _) if own.held.iter().all(|(held, _)| held.busy_until < self.now) => {
+                for (held, _) in std::mem::take(&mut self.plain[client].held) {
                     self.plain_lets_go(session, &held);
-                    self.plain[client].released.push(held.token);
+                    self.plain[client].note_let_go(held.token);
                 }
                 self.plain[client].closing = true;
-                self.plain_asks(client, What::Close, Some(Op::Close));
+                self.plain_asks(client, What::Close, Some((Op::Close, None)));
             }
             _ => {}
         }
@@ -172,43 +225,8 @@ impl World {
         self.plain_asks(client, What::Open, None);
     }
 
-    fn plain_acquires(&mut self, client: usize) {
-        let random = &mut self.plain[client].random;
-        let (resource, kind) = random.pick(&self.names.names).clone();
-        let mode = kind.mode(random);
-        // Known from now on, so that whoever is granted it is known too.
-        self.notes.record.resource(&resource);
-        let acquire =
-            Acquire { requests: vec![Request { resource, mode }], value: Value::default(), wait: None };
-        self.plain_command(client, Op::Acquire(acquire));
-    }
-
-    fn plain_releases(&mut self, client: usize, session: SessionId, place: usize) {
-        let held = self.plain[client].held.swap_remove(place);
-        self.plain_lets_go(session, &held);
-        let released = &mut self.plain[client].released;
-        if released.len() >= MAX_RELEASED {
-            released.remove(0);
-        }
-        released.push(held.token);
-        let Held { resource, token, .. } = held;
-        self.plain_command(client, Op::Release { resource, token, drained: true });
-    }
-
-    fn plain_lets_go(&mut self, session: SessionId, held: &Held) {
-        let at = TrueTime(self.now);
-        self.notes.record.push(at, Noted::LetGo { session, token: held.token });
-        self.notes.record.belief(at, session, held.place, held.token, None);
-    }
-
-    fn plain_command(&mut self, client: usize, op: Op) {
-        self.totals.operations += 1;
-        let words = hash(format!("{op:?}").as_bytes());
-        self.plain_asks(client, What::Other(words), Some(op));
-    }
-
     /// One call, to any node.
-    fn plain_asks(&mut self, client: usize, what: What, op: Option<Op>) {
+    fn plain_asks(&mut self, client: usize, what: What, op: Option<(Op, Option<Numbered>)>) {
         let (reading, running) = (self.clients[client].clock.read(self.now), self.running());
         let own = &mut self.plain[client];
         own.next_id += 1;
@@ -223,10 +241,11 @@ impl World {
                 let (ttl, policies, kind) = (numbers.ttl(), Policies::default(), SessionKind::Plain);
                 Asking::Open(Open { nonce, label, ttl, policies, kind })
             }
-            (What::Renew, Some(session)) => Asking::Plain { session, nonce, plain: Call::Renew },
+            (What::Renew, Some(session)) => Asking::Plain { session, nonce, plain: Ask::Renew },
             (_, Some(session)) => {
-                let Some(op) = op else { return };
-                Asking::Plain { session, nonce, plain: Call::Command { op, hold: false } }
+                let Some((op, numbered)) = op else { return };
+                let hold = numbered.is_some() && own.random.below(2) == 0;
+                Asking::Plain { session, nonce, plain: Ask::Command { op, hold, numbered } }
             }
             (_, None) => return,
         };
@@ -237,7 +256,10 @@ impl World {
         if lost || self.faults.client_to_node(client, at) {
             return;
         }
-        let takes = self.client_delay();
+        let mut takes = self.client_delay();
+        if self.phase == Phase::Faults && self.net.below(HELD_UP.0) == 0 {
+            takes += self.net.below(HELD_UP.1);
+        }
         self.queue.push(self.now + takes, Event::PlainArrives { at, id, request: Box::new(request) });
     }
 
@@ -297,19 +319,26 @@ impl World {
         match (asked.what, reply) {
             (What::Open, Reply::Opened(opened)) => self.plain_opened(client, opened.session),
             (What::Renew, Reply::Renewed(renewed)) => {
-                self.plain[client].base = Some(asked.reading);
+                self.plain[client].note_sent(renewed.number, asked.reading);
                 if let Some(session) = self.plain[client].session {
                     let (number, sent) = (renewed.number.get(), TrueTime(asked.sent));
                     self.notes.record.push(at, Noted::PlainRenewed { session, number, sent });
                 }
                 let held = renewed.holdings.unwrap_or_default().leases;
-                self.plain_holds(client, held.into_iter().map(|held| held.grant).collect());
+                self.plain_holds(client, held.into_iter().map(|held| held.grant).collect(), asked.reading);
             }
-            (What::Other(_), Reply::Plain { answer: Answer::Granted(grants), .. }) => {
-                self.totals.grants += grants.len() as u64;
-                for grant in grants {
-                    self.plain_has(client, grant);
-                }
+            (
+                What::Other(_),
+                Reply::Plain { answer, renewal, .. } | Reply::PlainRepeated { answer, renewal, .. },
+            ) => {
+                self.plain_heard(client, answer, renewal);
+            }
+            (What::Other(_), Reply::PlainWaitEnded { .. } | Reply::NumberSettled { .. }) => {
+                self.plain[client].call = None;
+            }
+            (What::Other(_), Reply::Refused(Refusal::NotYetInUse)) => {
+                self.plain[client].call = None;
+                self.plain[client].unnumbered_until = self.now + UNNUMBERED;
             }
             (What::Close, _) | (_, Reply::Refused(Refusal::SessionEnded { .. })) => self.plain_over(client),
             _ => {}
@@ -321,7 +350,7 @@ impl World {
         let own = &mut self.plain[client];
         let (Some((_, sent, reading)), Some(numbers)) = (own.nonce, own.numbers) else { return };
         own.session = Some(session);
-        own.base = Some(reading);
+        own.sent = vec![(RenewalNumber::NONE, reading)];
         own.renewed = sent;
         let (ttl_ms, usable_ms) = (numbers.ttl().get(), numbers.usable().get());
         let (client, first_sent) = (ClientId(client_number(client)), TrueTime(sent));
@@ -330,22 +359,31 @@ impl World {
     }
 
     /// The renewal counts for these and no others. What is not known yet is the answer of a call that was lost.
-    fn plain_holds(&mut self, client: usize, grants: Vec<Grant>) {
+    fn plain_holds(&mut self, client: usize, grants: Vec<Grant>, sent: Reading) {
         let Some(session) = self.plain[client].session else { return };
         let is_held = |token: Token| grants.iter().any(|grant| grant.token == token);
         let (kept, gone) = std::mem::take(&mut self.plain[client].held)
             .into_iter()
-            .partition(|held: &Held| is_held(held.token));
+            .partition(|(held, _): &(Held, _)| is_held(held.token));
         self.plain[client].held = kept;
-        for held in gone {
+        for (held, _) in gone {
             self.notes.record.belief(TrueTime(self.now), session, held.place, held.token, None);
+            self.plain[client].note_let_go(held.token);
+        }
+        for (_, base) in &mut self.plain[client].held {
+            *base = Some(sent);
         }
         for grant in grants {
-            self.plain_has(client, grant);
+            self.plain_has(client, grant, Some(sent));
         }
     }
 
-    fn plain_has(&mut self, client: usize, grant: Grant) {
+    /// A lease that counts from this sending, or from that of the next renewal that lists it.
+    fn plain_has(&mut self, client: usize, grant: Grant, base: Option<Reading>) {
+        if let Some(session) = self.plain[client].session {
+            let token = grant.token;
+            self.notes.record.push(TrueTime(self.now), Noted::PlainKnows { session, token });
+        }
         let place = Place { resource: self.notes.record.resource(&grant.resource), slot: grant.slot };
         let own = &mut self.plain[client];
         // A close that was sent may take effect at any time, so nothing is believed in any more.
@@ -354,8 +392,8 @@ impl World {
         }
         if own.let_go(grant.token) {
             own.again.push((grant.resource, grant.token));
-        } else if own.held.iter().all(|held| held.token != grant.token) {
-            own.held.push(Held::of(grant, place));
+        } else if own.held.iter().all(|(held, _)| held.token != grant.token) {
+            own.held.push((Held::of(grant, place), base));
         }
     }
 
@@ -364,13 +402,15 @@ impl World {
         let at = TrueTime(self.now);
         let own = &mut self.plain[client];
         own.nonce = None;
-        own.base = None;
+        own.sent.clear();
+        own.number = 0;
+        own.call = None;
         own.closing = false;
         own.again.clear();
         own.asked = None;
         let held = std::mem::take(&mut own.held);
         if let Some(session) = own.session.take() {
-            for held in held {
+            for (held, _) in held {
                 self.notes.record.belief(at, session, held.place, held.token, None);
             }
             self.notes.record.push(at, Noted::SessionOver { session });
@@ -390,28 +430,30 @@ impl World {
     }
 
     pub(super) fn note_plain_beliefs(&mut self, client: usize) {
-        let Some(own) = self.plain.get(client) else { return };
-        let (Some(session), Some(until)) = (own.session, self.plain_until(client)) else { return };
-        let until = (until > self.now).then_some(TrueTime(until));
-        for held in &self.plain[client].held {
+        let Some(session) = self.plain.get(client).and_then(|own| own.session) else { return };
+        for place in 0..self.plain[client].held.len() {
+            let until = self.plain_until(client, place).map(TrueTime);
+            let held = &self.plain[client].held[place].0;
             self.notes.record.belief(TrueTime(self.now), session, held.place, held.token, until);
         }
     }
 
-    /// Up to when what is held may be believed in, by the clock that is ahead.
-    fn plain_until(&self, client: usize) -> Option<u64> {
+    /// Up to when a lease held may be believed in, by the clock that is ahead; nothing if that is over.
+    fn plain_until(&self, client: usize, place: usize) -> Option<u64> {
         let own = &self.plain[client];
         let usable = Duration::from_millis(own.numbers?.usable().get());
-        Some(self.clients[client].clock.when(self.now, own.base?.plus(usable)))
+        let until = self.clients[client].clock.when(self.now, own.held[place].1?.plus(usable));
+        (until > self.now).then_some(until)
     }
 
     fn plain_writes(&mut self, client: usize, session: SessionId) {
-        let Some(until) = self.plain_until(client).filter(|until| *until > self.now) else { return };
         for place in 0..self.plain[client].held.len() {
-            let (at, fence) = (self.plain[client].held[place].place, self.plain[client].held[place].fence);
+            let Some(until) = self.plain_until(client, place) else { continue };
+            let held = &self.plain[client].held[place].0;
+            let (at, fence) = (held.place, held.fence);
             let sent = self.now + self.net.below((until - self.now).min(20 * MILLI));
             let arrives = self.send_write(at, fence, session, sent);
-            let held = &mut self.plain[client].held[place];
+            let held = &mut self.plain[client].held[place].0;
             held.busy_until = held.busy_until.max(arrives);
         }
     }

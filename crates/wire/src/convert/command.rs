@@ -1,6 +1,6 @@
 //! Commands of sessions.
 
-use leasehold_core::{Acquire, Mode, Offer, Op, Request, Sequence, SessionCommand, Successor};
+use leasehold_core::{Acquire, Mode, Numbered, Offer, Op, Request, Sequence, SessionCommand, Successor};
 
 use super::{needed, record, variants};
 use crate::proto as pb;
@@ -11,6 +11,7 @@ variants! {
     Sequence => session_command::Sequence;
     Streamed { attach, number, seen } => Streamed(Streamed) at "command.streamed",
     Plain => Plain,
+    Numbered(numbered) => Numbered at "command.numbered",
 }
 
 variants! {
@@ -23,9 +24,12 @@ variants! {
     Accept { resource, token, value } => Accept(Accept) at "accept",
     Release { resource, token, drained } => Release(Release) at "release",
     Close => Close,
+    CancelCall { call } => CancelCall at "cancel_call",
     SetReady { resource, token, ready } => SetReady(SetReady) at "set_ready",
     SetDraining { resource, token, in_flight, within_ms as within } => SetDraining(SetDraining) at "set_draining",
 }
+
+record!(Numbered => Numbered at "numbered"; number, settled);
 
 record!(Acquire => Acquire at "acquire"; requests, value, wait_ms as wait);
 

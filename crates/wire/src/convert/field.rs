@@ -5,8 +5,8 @@ use leasehold_core::protocol::{
     Incarnation, MemberError, MemberId, RequestId, check_address, check_member_name,
 };
 use leasehold_core::{
-    AttachNumber, CommandNumber, Drift, ItemNumber, Label, Millis, Nonce, Reason, RegisterKey, RenewalNumber,
-    ResourceName, Revision, SessionId, TextError, Token, Value,
+    AttachNumber, CallNumber, CommandNumber, Drift, ItemNumber, Label, Millis, Nonce, Reason, RegisterKey,
+    RenewalNumber, ResourceName, Revision, SessionId, TextError, Token, Value,
 };
 use prost::bytes::Bytes;
 
@@ -149,6 +149,7 @@ macro_rules! numbers {
 
 numbers!(
     AttachNumber::new,
+    CallNumber::new,
     CommandNumber::new,
     ItemNumber::new,
     Millis::new,

@@ -30,6 +30,7 @@ variants! {
     TokensExhausted => TokensExhausted,
     NoRoom => NoRoom,
     NotYetInUse => NotYetInUse,
+    NumberReused { call } => NumberReused,
     TokenAhead { resource, token, newest } => TokenAhead(TokenAhead) at "refusal.token_ahead",
     NoSuchAlarm { resource, token, raised } => NoSuchAlarm(NoSuchAlarm) at "refusal.no_such_alarm",
 }
@@ -41,7 +42,8 @@ named_values!(
 
 named_values!(
     LimitedThing => LimitedThing, "refusal.limit_reached.what",
-    LeasesOfSession, WaitsOfSession, Sessions, WaitersOfResource, Resources, RegistersOfResource
+    LeasesOfSession, WaitsOfSession, Sessions, WaitersOfResource, Resources, RegistersOfResource,
+    CallsOfSession
 );
 
 #[cfg(test)]

@@ -66,6 +66,8 @@ variants! {
     Applied { number } => Applied,
     Repeated { number } => AppliedBefore,
     Plain { number, answer, renewal } => Plain(PlainAnswer) at "plain",
+    PlainRepeated { number, answer, renewal, held } => PlainRepeated(PlainRepeated) at "plain_repeated",
+    NumberSettled { call, settled } => NumberSettled(NumberSettled) at "number_settled",
     PlainWaitEnded { number, why } => PlainWaitEnded(PlainWaitEnded) at "plain_wait_ended",
     Closed => Closed,
     Asked { token, holder } => Asked(Asked) at "asked",

@@ -45,7 +45,7 @@ variants! {
 variants! {
     Plain => plain_request::Plain;
     Renew => Renew,
-    Command { op, hold } => Command(PlainCommand) at "plain",
+    Command { op, hold, numbered } => Command(PlainCommand) at "plain",
 }
 
 impl Field<Option<PlainOp>> for Op {
@@ -80,7 +80,8 @@ macro_rules! same_variants {
 }
 
 same_variants!(
-    PlainOp, SessionOp: Acquire, Cancel, SetValue, WriteRegister, Offer, Accept, Release, Close, SetDraining, SetReady
+    PlainOp, SessionOp: Acquire, Cancel, SetValue, WriteRegister, Offer, Accept, Release, Close, SetDraining, SetReady,
+    CancelCall
 );
 
 record! {

@@ -185,7 +185,7 @@ fn plain_requests_and_watches() {
     let watch = |after| Request::Watch(Watch { prefix: "p".into(), after });
     let requests = [
         (RequestId(1), plain(Plain::Renew)),
-        (RequestId(2), plain(Plain::Command { op, hold: true })),
+        (RequestId(2), plain(Plain::Command { op, hold: true, numbered: None })),
         (RequestId(3), watch(None)),
         (RequestId(4), watch(Some(Revision::new(0)))),
         (RequestId(5), Request::StopWatch { watch: RequestId(3) }),
@@ -312,8 +312,11 @@ fn a_drain_and_an_offer_that_was_accepted() {
     let op = Op::SetDraining { resource: resource.clone(), token, in_flight: 3, within: Millis::new(300) };
     let session = SessionId::from_u64(5);
     let command = SessionCommand { session, sequence: Sequence::Plain, op: op.clone() };
-    let plain =
-        Request::Plain { session, nonce: Nonce([0xee; 16]), plain: Plain::Command { op, hold: false } };
+    let plain = Request::Plain {
+        session,
+        nonce: Nonce([0xee; 16]),
+        plain: Plain::Command { op, hold: false, numbered: None },
+    };
     let expected = pieces(&[
         "0000003e",                                     // 62 bytes
         "0a 14 08 01 2a 10",                            // message, id 1, command

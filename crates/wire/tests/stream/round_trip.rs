@@ -150,12 +150,12 @@ proptest! {
 #[test]
 fn every_variant_is_drawn() {
     assert_variants(client::request(), 10);
-    assert_variants(client::op(), 10);
+    assert_variants(client::op(), 11);
     assert_variants(client::plain(), 2);
     assert_variants(client::operator(), 4);
     assert_variants(client::query(), 10);
     assert_variants(server::message(), 4);
-    assert_variants(server::reply(), 15);
+    assert_variants(server::reply(), 17);
     assert_variants(server::response(), 4);
     assert_variants(server::read_answer(), 10);
     assert_variants(server::failure(), 8);
@@ -165,9 +165,9 @@ fn every_variant_is_drawn() {
     assert_variants(items::answer(), 12);
     assert_variants(items::ending(), 9);
     assert_variants(items::unavailable(), 6);
-    assert_variants(items::refusal(), 24);
+    assert_variants(items::refusal(), 25);
     assert_variants(items::bad_request(), 6);
-    assert_variants(items::limited_thing(), 6);
+    assert_variants(items::limited_thing(), 7);
     assert_variants(cluster::command(), 4);
     assert_variants(cluster::reply(), 3);
     assert_variants(cluster::refusal(), 12);

@@ -12,8 +12,8 @@ pub(crate) mod server;
 
 use leasehold_core::protocol::RequestId;
 use leasehold_core::{
-    AttachNumber, CommandNumber, ItemNumber, Label, Millis, Mode, Nonce, Reason, RegisterKey, RenewalNumber,
-    ResourceName, Revision, SessionId, Successor, Token, Value,
+    AttachNumber, CallNumber, CommandNumber, ItemNumber, Label, Millis, Mode, Nonce, Reason, RegisterKey,
+    RenewalNumber, ResourceName, Revision, SessionId, Successor, Token, Value,
 };
 use proptest::prelude::*;
 
@@ -47,6 +47,10 @@ pub(crate) fn revision() -> BoxedStrategy<Revision> {
 
 pub(crate) fn millis() -> BoxedStrategy<Millis> {
     number().prop_map(Millis::new).boxed()
+}
+
+pub(crate) fn call_number() -> BoxedStrategy<CallNumber> {
+    number().prop_map(CallNumber::new).boxed()
 }
 
 pub(crate) fn command_number() -> BoxedStrategy<CommandNumber> {

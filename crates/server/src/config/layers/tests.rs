@@ -100,18 +100,18 @@ fn every_field_has_a_key() {
         cluster,
         log,
     } = Config::new("/data");
-    let HttpConfig { max_body_bytes, max_header_bytes, request_timeout } = http;
+    let HttpConfig { max_body_bytes, max_header_bytes, request_timeout, max_wait } = http;
     let LimitsConfig { max_connections, max_watches, max_watches_per_connection, write_timeout } = limits;
     let LogConfig { format, level } = log;
     let _own =
         (name, data, listen, insecure, max_ttl, drift, shutdown_grace, snapshot_entries, snapshot_bytes);
     let _watched = gap_patterns;
-    let _http = (max_body_bytes, max_header_bytes, request_timeout);
+    let _http = (max_body_bytes, max_header_bytes, request_timeout, max_wait);
     let _limits = (max_connections, max_watches, max_watches_per_connection, write_timeout);
     let ClusterConfig { initial, join, advertise } = cluster;
     let _log = (format, level);
     let _cluster = (initial, join, advertise);
-    assert_eq!(9 + 1 + 3 + 4 + 3 + 2, KEYS.len());
+    assert_eq!(9 + 1 + 4 + 4 + 3 + 2, KEYS.len());
 }
 
 #[test]
@@ -235,7 +235,7 @@ fn the_bounds_of_numbers_are_those_in_their_words() {
         assert!(least == 0 || !fits(least - 1), "{}", key.name);
         seen += 1;
     }
-    assert_eq!(seen, 12);
+    assert_eq!(seen, 13);
 }
 
 #[test]

@@ -163,7 +163,7 @@ mod tests {
                 "resources[0]: a text of 34 bytes is not an object".to_owned(),
             ),
             (r#"{"resources":[["a"]]}"#, "resources[0]: a list is not an object".to_owned()),
-            (r#"{"x":1}"#, "field \"x\" is not known; there are: resource, resources, mode, slots, value, value_hex, wait_ms, when_queued".to_owned()),
+            (r#"{"x":1}"#, "field \"x\" is not known; there are: resource, resources, mode, slots, value, value_hex, wait_ms, when_queued, number, settled".to_owned()),
             (r#"{"resources":[{"resource":"a"},{}]}"#, "resources[1].resource: it is missing".to_owned()),
             (
                 r#"{"resources":[{"resource":"a","slots":4294967296}]}"#,

@@ -2,15 +2,16 @@
 
 use leasehold_core::protocol::{GapsOf, Plain, Query, Request, RequestId, Watch};
 use leasehold_core::{
-    Acquire, Attach, Offer, Op, Open, Operator, Policies, Request as ResourceRequest, Sequence,
+    Acquire, Attach, Numbered, Offer, Op, Open, Operator, Policies, Request as ResourceRequest, Sequence,
     SessionCommand, SessionKind,
 };
 use proptest::option;
 use proptest::prelude::*;
 
 use super::{
-    attach_number, cluster, command_number, few, item_number, label, millis, mode, name, nonce, reason,
-    register_key, renewal_number, request_id, revision, session, size, small, successor, token, value,
+    attach_number, call_number, cluster, command_number, few, item_number, label, millis, mode, name, nonce,
+    reason, register_key, renewal_number, request_id, revision, session, size, small, successor, token,
+    value,
 };
 
 pub(crate) fn requests() -> BoxedStrategy<Vec<(RequestId, Request)>> {
@@ -48,8 +49,15 @@ pub(crate) fn request() -> BoxedStrategy<Request> {
 }
 
 pub(crate) fn plain() -> BoxedStrategy<Plain> {
-    prop_oneof![Just(Plain::Renew), (op(), any::<bool>()).prop_map(|(op, hold)| Plain::Command { op, hold })]
-        .boxed()
+    prop_oneof![
+        Just(Plain::Renew),
+        (op(), any::<bool>(), option::of(numbered())).prop_map(|(op, hold, numbered)| Plain::Command {
+            op,
+            hold,
+            numbered
+        })
+    ]
+    .boxed()
 }
 
 pub(crate) fn watch() -> BoxedStrategy<Watch> {
@@ -65,11 +73,16 @@ fn open() -> BoxedStrategy<Open> {
         .boxed()
 }
 
+fn numbered() -> BoxedStrategy<Numbered> {
+    (call_number(), call_number()).prop_map(|(number, settled)| Numbered { number, settled }).boxed()
+}
+
 fn sequence() -> BoxedStrategy<Sequence> {
     prop_oneof![
         (attach_number(), command_number(), item_number())
             .prop_map(|(attach, number, seen)| Sequence::Streamed { attach, number, seen }),
         Just(Sequence::Plain),
+        numbered().prop_map(Sequence::Numbered),
     ]
     .boxed()
 }
@@ -79,6 +92,7 @@ pub(crate) fn op() -> BoxedStrategy<Op> {
         (few(resource_request()), value(), option::of(millis()))
             .prop_map(|(requests, value, wait)| Op::Acquire(Acquire { requests, value, wait })),
         command_number().prop_map(|acquire| Op::Cancel { acquire }),
+        call_number().prop_map(|call| Op::CancelCall { call }),
         (name(), token(), any::<bool>()).prop_map(|(resource, token, ready)| Op::SetReady {
             resource,
             token,

@@ -8,8 +8,8 @@ use proptest::option;
 use proptest::prelude::*;
 
 use super::{
-    attach_number, command_number, few, item_number, label, millis, mode, name, reason, session, size, small,
-    successor, token,
+    attach_number, call_number, command_number, few, item_number, label, millis, mode, name, reason, session,
+    size, small, successor, token,
 };
 
 pub(crate) fn item() -> BoxedStrategy<Item> {
@@ -123,6 +123,7 @@ pub(crate) fn refusal() -> BoxedStrategy<Refusal> {
         Just(Refusal::BadPolicies),
         Just(Refusal::NoRoom),
         Just(Refusal::NotYetInUse),
+        call_number().prop_map(|call| Refusal::NumberReused { call }),
         (name(), token(), super::number()).prop_map(|(resource, token, newest)| Refusal::TokenAhead {
             resource,
             token,
@@ -176,6 +177,7 @@ pub(crate) fn limited_thing() -> BoxedStrategy<LimitedThing> {
         Just(LimitedThing::WaitersOfResource),
         Just(LimitedThing::Resources),
         Just(LimitedThing::RegistersOfResource),
+        Just(LimitedThing::CallsOfSession),
     ]
     .boxed()
 }
