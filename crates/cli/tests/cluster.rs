@@ -20,6 +20,8 @@ mod lost;
 mod members;
 #[path = "cluster/mistakes.rs"]
 mod mistakes;
+#[path = "cluster/numbers.rs"]
+mod numbers;
 #[path = "cluster/refused.rs"]
 mod refused;
 #[path = "cluster/saying.rs"]
