@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 use leasehold_api::request::{self, ModeWord, WhenQueued, check_slots};
-use leasehold_api::{ApiError, Hex, Object, SessionKey, TokenNumber, bad_field};
+use leasehold_api::{ApiError, Hex, Number, Object, SessionKey, TokenNumber, bad_field};
 use leasehold_core::{Label, Mode, Nonce, ResourceName, Value};
 use leasehold_wire::Wire;
 use leasehold_wire::messages as pb;
