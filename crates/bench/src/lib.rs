@@ -8,4 +8,5 @@ mod clock;
 pub mod contest;
 pub mod peers;
 pub mod soak;
+pub mod unread;
 pub mod workloads;

@@ -19,8 +19,8 @@ pub(crate) const MAX_WAITING_ANSWERS: usize = 64 * 1024 * 1024;
 /// A page counts as so many bytes until it is made: as much as nearly all have with what they are made of.
 const PAGE: usize = 2 * 1024 * 1024;
 /// Pages under way at once, from the question to its bytes: each keeps the loop and those who make bytes of it for a few milliseconds, and renewals
-/// wait behind all of them.
-const PAGES_AT_ONCE: usize = 2;
+/// wait behind all of them. One gives some two hundred pages a second.
+const PAGES_AT_ONCE: usize = 1;
 /// Questions that wait for their turn or for room: as many as may be under way in a node.
 const MAX_LINE: usize = 4_096;
 /// So long a question waits for its turn and for room before it is refused.
@@ -211,14 +211,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn whatever_ends_a_page_its_room_and_its_turn_are_given_back() {
         let room = Room::new(2 * PAGE);
-        let (one, two) = (room.page().await.unwrap(), room.page().await.unwrap());
-        // Given up while it waits, at either place of the line.
-        for _ in 0..3 {
-            assert!(timeout(Duration::from_millis(1), room.page()).await.is_err());
-        }
-        drop(one);
+        let (others, one) = (room.count(PAGE), room.page().await.unwrap());
+        // Given up while it waits for its turn, and then while it waits for room.
+        assert!(timeout(Duration::from_millis(1), room.page()).await.is_err());
+        let held = one.made(Some(PAGE));
+        assert!(timeout(Duration::from_millis(1), room.page()).await.is_err());
+        drop(held);
         assert!(timeout(Duration::from_millis(1), room.page()).await.is_ok());
-        drop(two);
+        drop(others);
         assert_eq!((free(&room), room.0.turns.available_permits()), (2 * PAGE, PAGES_AT_ONCE));
         assert_eq!(room.0.line.load(Ordering::Relaxed), 0);
     }

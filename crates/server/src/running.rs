@@ -251,8 +251,11 @@ impl Service {
     }
 }
 
+/// Sockets are looked at after so many pieces of work on the thread for HTTP. The runtime's own number is 61, and a page is a few milliseconds.
+const LOOK_AFTER: u32 = 8;
+
 fn runtime() -> std::io::Result<Runtime> {
-    tokio::runtime::Builder::new_current_thread().enable_all().build()
+    tokio::runtime::Builder::new_current_thread().enable_all().event_interval(LOOK_AFTER).build()
 }
 
 fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, StartError> {
