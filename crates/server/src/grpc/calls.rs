@@ -132,7 +132,14 @@ pub(super) async fn set_value(ops: &Operations, m: pb::SetValueRequest) -> Outco
     let (key, resource) = (fields::key(&m.session_key)?, fields::resource(&m.resource)?);
     let value_hex = fields::value(m.value)?;
     let (number, settled) = fields::numbers(m.number, m.settled);
-    let set = request::SetValue { resource, token: fields::token(m.token)?, value: None, value_hex, number, settled };
+    let set = request::SetValue {
+        resource,
+        token: fields::token(m.token)?,
+        value: None,
+        value_hex,
+        number,
+        settled,
+    };
     ops.set_value(key, set).await?;
     Ok(pb::SetValueResponse {})
 }

@@ -140,7 +140,7 @@ impl Play {
         let command = |frame: &Frame| match frame {
             Frame::Command(command) => match command.sequence {
                 Sequence::Streamed { number, .. } => Some((number.get(), command.op.clone())),
-                Sequence::Plain => panic!("a streamed session sends numbers"),
+                Sequence::Plain | Sequence::Numbered(_) => panic!("a streamed session sends numbers"),
             },
             _ => None,
         };

@@ -160,7 +160,7 @@ fn every_frame_says_what_was_seen() {
         Frame::Renew { seen, .. } => seen.get(),
         Frame::Command(command) => match command.sequence {
             Sequence::Streamed { seen, .. } => seen.get(),
-            Sequence::Plain => 0,
+            Sequence::Plain | Sequence::Numbered(_) => 0,
         },
         Frame::Open(_) => 0,
     };
