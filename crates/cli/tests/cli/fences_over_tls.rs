@@ -16,7 +16,10 @@ fn seal(stage: &Stage, url: &str) -> Said {
 
 fn is_sealed(stage: &Stage, url: &str) {
     let said = seal(stage, url);
-    assert_eq!((said.code, said.err.as_str()), (Some(0), ""), "{url}");
+    assert_eq!(said.code, Some(0), "{url}: {said:?}");
+    // On a busy machine it takes the directory more than a second to be served, which is said; of the receiver nothing is.
+    let is_try = |line: &str| line.starts_with("leasehold: no connection to dir:");
+    assert!(said.err.lines().all(is_try), "{url}: {said:?}");
     stage.good(&["fence", "check", "job", "--receiver", url]);
 }
 

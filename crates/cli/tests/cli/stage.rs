@@ -141,7 +141,7 @@ impl Running {
         }
         let code = eventually("the program ends", || self.child.try_wait().unwrap()).code();
         self.err.read_to_string(&mut err).unwrap();
-        Said { code, out, err: without_tries(&err) }
+        Said { code, out, err }
     }
 }
 
@@ -165,16 +165,8 @@ pub(crate) fn said(command: &mut Command) -> Said {
     Said {
         code: output.status.code(),
         out: String::from_utf8(output.stdout).unwrap(),
-        err: without_tries(std::str::from_utf8(&output.stderr).unwrap()),
+        err: String::from_utf8(output.stderr).unwrap(),
     }
-}
-
-/// Leaves out that a directory could not be reached yet: on a busy machine it takes the process that serves it more than a second to begin.
-fn without_tries(err: &str) -> String {
-    let is_try = |line: &&str| {
-        line.starts_with("leasehold: no connection to dir:") && line.ends_with("are over (--timeout)\n")
-    };
-    err.split_inclusive('\n').filter(|line| !is_try(line)).collect()
 }
 
 /// Looks until there is something to see; gives up, with words, after a long time.
